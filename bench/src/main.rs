@@ -1,0 +1,2 @@
+//! Trunkline measured beside the SQL of hasql-queue.
+fn main() {}

@@ -1,0 +1,212 @@
+use crate::account::Account;
+use crate::cluster::{Cluster, End};
+use crate::error::{Error, Result};
+use crate::find::Binaries;
+use crate::home::Home;
+use crate::places;
+use crate::running::Running;
+use crate::watchdog::Watchdog;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+impl Cluster {
+    /// A cluster in a folder of its own, which is removed at the end. It allows 200 connections.
+    ///
+    /// ```no_run
+    /// let cluster = trunkline_embedded::Cluster::temporary().start()?;
+    /// # Ok::<(), trunkline_embedded::Error>(())
+    /// ```
+    pub fn temporary() -> Builder {
+        Builder::new(None)
+    }
+
+    /// A cluster whose data is kept in the folder `path`, which is created when it is first needed.
+    ///
+    /// ```no_run
+    /// let cluster = trunkline_embedded::Cluster::at("/srv/queue").stay(true).start()?;
+    /// # Ok::<(), trunkline_embedded::Error>(())
+    /// ```
+    pub fn at(path: impl AsRef<Path>) -> Builder {
+        Builder::new(Some(path.as_ref().to_owned()))
+    }
+
+    /// A folder for a kept cluster, where nothing else tells one: `trunkline/postgres` in `XDG_DATA_HOME`,
+    /// `~/.local/share` or `~/Library/Application Support`; in `/var/lib` for root, when the account that runs the
+    /// server may not enter those.
+    ///
+    /// Fails when neither that variable nor `HOME` is set.
+    ///
+    /// ```
+    /// let folder = trunkline_embedded::Cluster::usual_place()?;
+    /// assert!(folder.ends_with("trunkline/postgres"));
+    /// # Ok::<(), trunkline_embedded::Error>(())
+    /// ```
+    pub fn usual_place() -> Result<PathBuf> {
+        places::data()
+    }
+
+    /// The cluster that runs now in the folder `path`, to stop it or to start it again; `None` when there is none. It
+    /// is left alone at the end of the value.
+    ///
+    /// ```no_run
+    /// # use trunkline_embedded::{Cluster, Stop};
+    /// if let Some(cluster) = Cluster::attach("/srv/queue")? {
+    ///     cluster.stop(Stop::Fast)?;
+    /// }
+    /// # Ok::<(), trunkline_embedded::Error>(())
+    /// ```
+    pub fn attach(path: impl AsRef<Path>) -> Result<Option<Self>> {
+        match Self::status(&path) {
+            Some(_) => Self::at(path).stay(true).start().map(Some),
+            None => Ok(None),
+        }
+    }
+}
+
+/// What a cluster shall be; [`Builder::start`] makes it so.
+///
+/// ```no_run
+/// # use trunkline_embedded::Cluster;
+/// let cluster = Cluster::temporary().setting("fsync", "off").setting("work_mem", "16MB").start()?;
+/// # Ok::<(), trunkline_embedded::Error>(())
+/// ```
+#[must_use]
+pub struct Builder {
+    path: Option<PathBuf>,
+    stay: bool,
+    settings: Vec<(String, String)>,
+    binaries: Option<Binaries>,
+    progress: Box<dyn FnMut(u64, u64)>,
+}
+
+impl Builder {
+    pub(crate) fn new(path: Option<PathBuf>) -> Self {
+        let connections = path.is_none().then(|| ("max_connections".to_owned(), "200".to_owned()));
+        let settings = connections.into_iter().collect();
+        Self { path, stay: false, settings, binaries: None, progress: Box::new(|_, _| {}) }
+    }
+
+    /// A server setting, as in postgresql.conf; the later of two of the same name counts. `listen_addresses`, `port`
+    /// and `unix_socket_directories` have no effect. A server that already runs keeps the settings it has.
+    ///
+    /// ```
+    /// let builder = trunkline_embedded::Cluster::temporary().setting("synchronous_commit", "off");
+    /// ```
+    pub fn setting(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.settings.push((name.into(), value.into()));
+        self
+    }
+
+    /// Whether the server shall run on when this process has ended. Only for a cluster that is kept.
+    ///
+    /// ```
+    /// let builder = trunkline_embedded::Cluster::at("/srv/queue").stay(true);
+    /// ```
+    pub fn stay(mut self, stay: bool) -> Self {
+        self.stay = stay;
+        self
+    }
+
+    /// The programs to run it with, instead of what [`Binaries::find_or_fetch`] chooses.
+    ///
+    /// ```no_run
+    /// # use trunkline_embedded::{Binaries, Cluster};
+    /// let builder = Cluster::temporary().binaries(Binaries::fetch(|_, _| {})?);
+    /// # Ok::<(), trunkline_embedded::Error>(())
+    /// ```
+    pub fn binaries(mut self, binaries: Binaries) -> Self {
+        self.binaries = Some(binaries);
+        self
+    }
+
+    /// Is told the bytes done and the bytes in all when a PostgreSQL must be fetched; see [`Binaries::fetch`].
+    ///
+    /// ```
+    /// let builder = trunkline_embedded::Cluster::temporary().progress(|done, all| eprint!("\r{done} of {all}"));
+    /// ```
+    pub fn progress(mut self, progress: impl FnMut(u64, u64) + 'static) -> Self {
+        self.progress = Box::new(progress);
+        self
+    }
+
+    /// Returns when the server takes connections. Finds the programs, creates the cluster and starts the server as far
+    /// as that has not happened before; several processes may do this to the same folder at the same time.
+    ///
+    /// Fails when there are no programs, when those found are of another major version than the cluster, when the
+    /// folder cannot be used by the account that runs the server, and when the server does not start within two
+    /// minutes; then the end of its log is part of the error.
+    ///
+    /// ```no_run
+    /// let cluster = trunkline_embedded::Cluster::temporary().start()?;
+    /// assert!(cluster.pid().is_some());
+    /// # Ok::<(), trunkline_embedded::Error>(())
+    /// ```
+    pub fn start(mut self) -> Result<Cluster> {
+        crate::settings::file(&self.settings, Path::new("/"))?;
+        let account = Account::of_the_server()?;
+        let Some(path) = self.path.take() else { return self.start_temporary(account) };
+        let account = account.of_the_owner(&path.join("data"));
+        let home = Home::kept(&path, &account)?;
+        let lock = home.lock()?;
+        let binaries = self.programs(Some(&home.data()))?;
+        let found = Running::in_data(&home.data());
+        let end = if self.stay || found.is_some() { End::Stay } else { End::Stop };
+        let watchdog = if end == End::Stop { Some(Watchdog::start(&account, &home, false)?) } else { None };
+        let cluster = self.cluster(account, binaries, home, end, watchdog)?;
+        drop(lock);
+        Ok(cluster)
+    }
+
+    fn start_temporary(mut self, account: Account) -> Result<Cluster> {
+        if self.stay {
+            return Err(Error::new("a temporary cluster cannot stay: use Cluster::at, which keeps its data"));
+        }
+        let binaries = self.programs(None)?;
+        let home = Home::temporary(&account)?;
+        let watchdog = Watchdog::start(&account, &home, true)?;
+        self.cluster(account, binaries, home, End::Remove, Some(watchdog))
+    }
+
+    fn cluster(
+        self,
+        account: Account,
+        binaries: Binaries,
+        home: Home,
+        end: End,
+        watchdog: Option<Watchdog>,
+    ) -> Result<Cluster> {
+        let socket_dir = home.socket_dir().to_owned();
+        let mut cluster = Cluster { account, binaries, home, settings: self.settings, end, socket_dir, watchdog };
+        let running = cluster.run()?;
+        running.socket_dir().clone_into(&mut cluster.socket_dir);
+        Ok(cluster)
+    }
+
+    fn programs(&mut self, data: Option<&Path>) -> Result<Binaries> {
+        let created_by = data.and_then(|data| std::fs::read_to_string(data.join("PG_VERSION")).ok());
+        let major = created_by.and_then(|version| version.trim().parse::<u32>().ok());
+        let of_major = || major.map_or(Ok(None), Binaries::of_major);
+        let binaries = match self.binaries.take() {
+            Some(chosen) => chosen,
+            None => of_major()?.map_or_else(|| Binaries::find_or_fetch(&mut self.progress), Ok)?,
+        };
+        match major {
+            Some(major) if major != binaries.major() => Err(Error::new(format!(
+                "the cluster in {} was created by PostgreSQL {major}, and {} is {}: install PostgreSQL {major}, and \
+                 set TRUNKLINE_PG_BIN to its bin folder if it is not found",
+                data.unwrap_or(Path::new("")).display(),
+                binaries.dir().display(),
+                binaries.version()
+            ))),
+            _ => Ok(binaries),
+        }
+    }
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Builder");
+        shown.field("path", &self.path).field("stay", &self.stay).field("settings", &self.settings);
+        shown.field("binaries", &self.binaries).finish_non_exhaustive()
+    }
+}

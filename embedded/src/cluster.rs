@@ -1,0 +1,177 @@
+use crate::account::Account;
+use crate::error::{Error, Result};
+use crate::find::Binaries;
+use crate::home::Home;
+use crate::running::{self, Running, USER};
+use crate::server::{self, Stop};
+use crate::settings::PORT;
+use crate::watchdog::Watchdog;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+/// A private PostgreSQL, which only its socket's folder leads to; that folder is closed to other users.
+///
+/// At the end of the value, and also when its process is killed, a temporary cluster is stopped and removed, one that
+/// is kept is stopped, and one that stays ([`stay`](crate::Builder::stay)) or that was running before is left alone.
+///
+/// ```no_run
+/// # use trunkline_embedded::{Cluster, Stop};
+/// let cluster = Cluster::temporary().setting("fsync", "off").start()?;
+/// println!("{}", cluster.url("postgres"));
+/// cluster.restart(Stop::Immediate)?;
+/// # Ok::<(), trunkline_embedded::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Cluster {
+    pub(crate) account: Account,
+    pub(crate) binaries: Binaries,
+    pub(crate) home: Home,
+    pub(crate) settings: Vec<(String, String)>,
+    pub(crate) end: End,
+    /// What it found running keeps the socket folder that it was started with.
+    pub(crate) socket_dir: PathBuf,
+    pub(crate) watchdog: Option<Watchdog>,
+}
+
+/// What the end of the value means to the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    Remove,
+    Stop,
+    Stay,
+}
+
+impl Cluster {
+    /// The server that runs now in the folder `path` of [`Cluster::at`]; `None` when there is none.
+    ///
+    /// ```
+    /// assert_eq!(trunkline_embedded::Cluster::status("/nowhere"), None);
+    /// ```
+    pub fn status(path: impl AsRef<Path>) -> Option<Running> {
+        Running::in_data(&path.as_ref().canonicalize().ok()?.join("data"))
+    }
+
+    /// A connection string to one of its databases, as libpq and `tokio-postgres` read it:
+    /// `host=/folder port=5432 user=trunkline dbname=postgres`.
+    #[must_use]
+    pub fn url(&self, database: &str) -> String {
+        running::url(&self.socket_dir, PORT, database)
+    }
+
+    /// The folder of the socket.
+    #[must_use]
+    pub fn socket_dir(&self) -> &Path {
+        &self.socket_dir
+    }
+
+    /// The port, which is a part of the socket's name; no network port is open.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        PORT
+    }
+
+    /// The superuser, who needs no password.
+    #[must_use]
+    pub fn user(&self) -> &'static str {
+        USER
+    }
+
+    /// PostgreSQL's data folder.
+    #[must_use]
+    pub fn data_dir(&self) -> PathBuf {
+        self.home.data()
+    }
+
+    /// The file that the server writes its log to.
+    #[must_use]
+    pub fn log_file(&self) -> PathBuf {
+        self.home.log()
+    }
+
+    /// The programs that run it.
+    #[must_use]
+    pub fn binaries(&self) -> &Binaries {
+        &self.binaries
+    }
+
+    /// The process id of the server; `None` while it is stopped. It changes at every start.
+    #[must_use]
+    pub fn pid(&self) -> Option<u32> {
+        Running::in_data(&self.home.data()).map(|running| running.pid())
+    }
+
+    /// Stops the server and returns when it has ended; nothing happens when it does not run.
+    ///
+    /// Fails after a minute, as when clients stay connected during [`Stop::Smart`].
+    ///
+    /// ```no_run
+    /// # use trunkline_embedded::{Cluster, Stop};
+    /// let cluster = Cluster::temporary().start()?;
+    /// cluster.stop(Stop::Immediate)?;
+    /// assert_eq!(cluster.pid(), None);
+    /// # Ok::<(), trunkline_embedded::Error>(())
+    /// ```
+    pub fn stop(&self, how: Stop) -> Result<()> {
+        let _lock = self.home.lock()?;
+        server::stop(&self.account, &self.home.data(), how)
+    }
+
+    /// Starts the server after [`Cluster::stop`], with the same settings; nothing happens when it runs.
+    ///
+    /// Fails as [`Builder::start`](crate::Builder::start) does.
+    ///
+    /// ```no_run
+    /// # use trunkline_embedded::{Cluster, Stop};
+    /// let cluster = Cluster::temporary().start()?;
+    /// cluster.stop(Stop::Fast)?;
+    /// cluster.start_again()?;
+    /// # Ok::<(), trunkline_embedded::Error>(())
+    /// ```
+    pub fn start_again(&self) -> Result<()> {
+        let _lock = self.home.lock()?;
+        self.run().map(drop)
+    }
+
+    /// [`Cluster::stop`] and [`Cluster::start_again`], between which no other process gets at the cluster.
+    ///
+    /// ```no_run
+    /// # use trunkline_embedded::{Cluster, Stop};
+    /// let cluster = Cluster::temporary().start()?;
+    /// cluster.restart(Stop::Immediate)?;
+    /// # Ok::<(), trunkline_embedded::Error>(())
+    /// ```
+    pub fn restart(&self, how: Stop) -> Result<()> {
+        let _lock = self.home.lock()?;
+        server::stop(&self.account, &self.home.data(), how)?;
+        self.run().map(drop)
+    }
+
+    /// Creates what is missing, and starts the server if it does not run. The caller holds the lock.
+    pub(crate) fn run(&self) -> Result<Running> {
+        let data = self.home.data();
+        if Running::in_data(&data).is_some() {
+            return server::ready(&data);
+        }
+        let input = || self.watchdog.as_ref().map_or_else(Stdio::null, Watchdog::leash);
+        if !data.exists() {
+            if !self.home.root().exists() {
+                return Err(Error::new(format!("the folder {} has been removed", self.home.root().display())));
+            }
+            server::create(&self.account, &self.binaries, &self.home, self.end != End::Remove, input())?;
+        }
+        server::start(&self.account, &self.binaries, &self.home, &self.settings, input())
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        match self.end {
+            End::Stay => {}
+            End::Stop => drop(self.stop(Stop::Fast)),
+            End::Remove => {
+                let _ = self.stop(Stop::Immediate);
+                self.home.remove();
+            }
+        }
+    }
+}

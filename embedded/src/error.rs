@@ -1,0 +1,34 @@
+use std::fmt::Display;
+use std::io;
+use std::path::Path;
+
+/// What went wrong, and what to do about it, in a few sentences for a person.
+///
+/// ```
+/// # use trunkline_embedded::Cluster;
+/// let error = Cluster::temporary().setting("no such name", "1").start().unwrap_err();
+/// assert!(error.to_string().contains("no such name"));
+/// ```
+#[derive(Debug, thiserror::Error)]
+#[error("{text}")]
+pub struct Error {
+    text: String,
+}
+
+/// The result of everything in this crate that can fail.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    pub(crate) fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into() }
+    }
+
+    /// `doing` is a phrase such as "cannot create"; the path and the cause follow it.
+    pub(crate) fn at(doing: &str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |cause| Self::new(format!("{doing} {}: {cause}", path.display()))
+    }
+
+    pub(crate) fn because(doing: impl Display) -> impl FnOnce(io::Error) -> Self {
+        move |cause| Self::new(format!("{doing}: {cause}"))
+    }
+}

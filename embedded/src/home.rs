@@ -1,0 +1,126 @@
+use crate::account::Account;
+use crate::error::{Error, Result};
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::SystemTime;
+
+/// Of a socket's path; Linux takes 107 bytes, the others 103.
+const LONGEST_SOCKET: usize = 103;
+
+/// The folder of a cluster: `data`, `server.log`, the lock file and, where its path is short enough, the socket.
+#[derive(Debug)]
+pub(crate) struct Home {
+    root: PathBuf,
+    socket_dir: PathBuf,
+}
+
+impl Home {
+    /// A new folder in the first temporary place where the account may create one.
+    pub(crate) fn temporary(account: &Account) -> Result<Self> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let nanos = SystemTime::UNIX_EPOCH.elapsed().map_or(0, |since| since.subsec_nanos());
+        let name = format!("trunkline-{}-{}-{nanos:x}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let mut failed = Error::new("there is no temporary folder");
+        for place in [std::env::temp_dir(), PathBuf::from("/tmp")] {
+            let root = place.canonicalize().unwrap_or(place).join(&name);
+            match check_name(&root).and_then(|()| account.make_folder(&root)) {
+                Ok(()) => return Self::with_socket(root, account),
+                Err(why) => failed = why,
+            }
+        }
+        Err(failed)
+    }
+
+    /// A folder to keep, which is created when there is none.
+    pub(crate) fn kept(path: &Path, account: &Account) -> Result<Self> {
+        fs::create_dir_all(path).map_err(Error::at("cannot create the folder", path))?;
+        let root = path.canonicalize().map_err(Error::at("cannot find the folder", path))?;
+        check_name(&root)?;
+        let lock = root.join("lock");
+        if !lock.exists() {
+            let mut others = root.read_dir().map_err(Error::at("cannot read the folder", &root))?.flatten();
+            // Another process may be creating the same cluster at this moment.
+            if others.any(|entry| entry.file_name() != "lock") && !lock.exists() {
+                let root = root.display();
+                return Err(Error::new(format!(
+                    "{root} holds other files and no cluster of ours: name an empty folder"
+                )));
+            }
+            let only_mine = fs::Permissions::from_mode(0o700);
+            fs::set_permissions(&root, only_mine).map_err(Error::at("cannot change the mode of", &root))?;
+            account.give(&root)?;
+        }
+        if !account.can_enter(&root)? {
+            let (root, name) = (root.display(), account.name());
+            return Err(Error::new(format!(
+                "{name} runs the server and cannot enter {root}: name a folder that is open to this user, as one in \
+                 /var/lib is"
+            )));
+        }
+        Self::with_socket(root, account)
+    }
+
+    fn with_socket(root: PathBuf, account: &Account) -> Result<Self> {
+        let fits = root.join(".s.PGSQL.5432").as_os_str().len() <= LONGEST_SOCKET;
+        // Clients take a comma as the end of one host and the start of another.
+        if fits && !root.to_string_lossy().contains(',') {
+            return Ok(Self { socket_dir: root.clone(), root });
+        }
+        let socket_dir = PathBuf::from(format!("/tmp/trunkline-{:016x}", fnv1a(root.as_os_str().as_encoded_bytes())));
+        let made = account.make_folder(&socket_dir);
+        if made.is_err() && !account.owns(&socket_dir) {
+            let socket_dir = socket_dir.display();
+            return Err(Error::new(format!("{socket_dir} is needed for the socket and belongs to another user")));
+        }
+        Ok(Self { root, socket_dir })
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub(crate) fn socket_dir(&self) -> &Path {
+        &self.socket_dir
+    }
+
+    pub(crate) fn data(&self) -> PathBuf {
+        self.root.join("data")
+    }
+
+    pub(crate) fn log(&self) -> PathBuf {
+        self.root.join("server.log")
+    }
+
+    /// One process at a time creates, starts or stops; the lock goes with the file that is returned.
+    pub(crate) fn lock(&self) -> Result<File> {
+        let path = self.root.join("lock");
+        let mut options = OpenOptions::new();
+        let file =
+            options.write(true).create(true).truncate(false).open(&path).map_err(Error::at("cannot open", &path))?;
+        file.lock().map_err(Error::at("cannot lock", &path))?;
+        Ok(file)
+    }
+
+    pub(crate) fn remove(&self) {
+        let _ = fs::remove_dir_all(&self.root);
+        let _ = fs::remove_dir_all(&self.socket_dir);
+    }
+}
+
+/// `pg_ctl` puts the paths into a line of shell script, within double quotes and as they are.
+fn check_name(root: &Path) -> Result<()> {
+    match root.to_str() {
+        Some(name) if !name.contains(['"', '$', '`', '\\', '\n']) => Ok(()),
+        _ => Err(Error::new(format!(
+            "PostgreSQL cannot run in {}: name a folder without quotes, dollars, backslashes and line breaks",
+            root.display()
+        ))),
+    }
+}
+
+/// The same number for the same path in every version of this library.
+fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}

@@ -1,0 +1,148 @@
+use crate::error::{Error, Result};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+pub(crate) const USER: &str = "trunkline";
+
+/// A server that runs now, as its `postmaster.pid` tells.
+///
+/// ```no_run
+/// # use trunkline_embedded::Cluster;
+/// if let Some(running) = Cluster::status("/srv/queue") {
+///     println!("process {}: {}", running.pid(), running.url("postgres"));
+/// }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Running {
+    pid: u32,
+    port: u16,
+    socket_dir: PathBuf,
+    ready: bool,
+}
+
+impl Running {
+    /// `None` when no server runs in that folder, whatever the file says.
+    pub(crate) fn in_data(data: &Path) -> Option<Self> {
+        let found = Self::parse(&std::fs::read_to_string(data.join("postmaster.pid")).ok()?)?;
+        let line = command_line(found.pid)?;
+        (is_postgres(&line) && line.contains(data.to_str()?)).then_some(found)
+    }
+
+    /// The lines: process, data folder, start time, port, socket folder, address, shared memory, state.
+    fn parse(text: &str) -> Option<Self> {
+        let lines: Vec<&str> = text.lines().map(str::trim).collect();
+        let line = |at: usize| lines.get(at).copied().unwrap_or_default();
+        Some(Self {
+            pid: line(0).parse().ok()?,
+            port: line(3).parse().unwrap_or_default(),
+            socket_dir: PathBuf::from(line(4)),
+            ready: line(7) == "ready",
+        })
+    }
+
+    /// The process id of the server.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// The port, which is a part of the socket's name.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The folder of the socket.
+    #[must_use]
+    pub fn socket_dir(&self) -> &Path {
+        &self.socket_dir
+    }
+
+    /// The superuser.
+    #[must_use]
+    pub fn user(&self) -> &'static str {
+        USER
+    }
+
+    /// Whether it takes connections by now.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.ready
+    }
+
+    /// A connection string to one of its databases, as libpq and `tokio-postgres` read it.
+    #[must_use]
+    pub fn url(&self, database: &str) -> String {
+        url(&self.socket_dir, self.port, database)
+    }
+}
+
+pub(crate) fn url(socket_dir: &Path, port: u16, database: &str) -> String {
+    let host = quoted(&socket_dir.to_string_lossy());
+    format!("host={host} port={port} user={USER} dbname={}", quoted(database))
+}
+
+fn quoted(value: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
+    if !value.is_empty() && value.chars().all(plain) {
+        return value.to_owned();
+    }
+    format!("'{}'", value.replace('\\', "\\\\").replace('\'', "\\'"))
+}
+
+/// A `postmaster.pid` left by a crash can name a process that has nothing to do with PostgreSQL, and then the server
+/// refuses to start. Whether another server is in the way is left to PostgreSQL to judge.
+pub(crate) fn forget_stale(data: &Path) {
+    let file = data.join("postmaster.pid");
+    let Some(found) = std::fs::read_to_string(&file).ok().and_then(|text| Running::parse(&text)) else { return };
+    if !command_line(found.pid).is_some_and(|line| is_postgres(&line)) {
+        let _ = std::fs::remove_file(file);
+    }
+}
+
+/// The arguments, zero bytes between them on Linux; `None` when there is no such process, or only its exit status.
+fn command_line(pid: u32) -> Option<String> {
+    let line = if cfg!(target_os = "linux") {
+        std::fs::read(format!("/proc/{pid}/cmdline")).ok()?
+    } else {
+        Command::new("ps").args(["-p", &pid.to_string(), "-o", "command="]).output().ok()?.stdout
+    };
+    Some(String::from_utf8_lossy(&line).into_owned()).filter(|line| !line.trim().is_empty())
+}
+
+fn is_postgres(line: &str) -> bool {
+    line.contains("postgres") || line.contains("postmaster")
+}
+
+/// Polls, as nothing tells a process that is not the parent of another when that one changes.
+pub(crate) fn wait_until<T>(limit: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> Result<T> {
+    let deadline = Instant::now() + limit;
+    loop {
+        if let Some(seen) = look() {
+            return Ok(seen);
+        }
+        if Instant::now() >= deadline {
+            return Err(Error::new(format!("{what} within {} seconds", limit.as_secs())));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_with_blanks_and_quotes_are_quoted() {
+        let url = url(Path::new("/a b"), 5432, "it's\\");
+        assert_eq!(url, r"host='/a b' port=5432 user=trunkline dbname='it\'s\\'");
+    }
+
+    #[test]
+    fn half_a_file_is_a_server_that_is_not_ready() {
+        let running = Running::parse("17\n/data\n1700000000\n").unwrap();
+        assert!(running.pid() == 17 && !running.is_ready());
+        assert_eq!(Running::parse(""), None);
+    }
+}

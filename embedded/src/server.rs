@@ -1,0 +1,113 @@
+use crate::account::{Account, Mode};
+use crate::error::{Error, Result};
+use crate::find::Binaries;
+use crate::home::Home;
+use crate::running::{self, Running, USER};
+use crate::settings;
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Enough for a recovery after a crash of what a private cluster holds.
+const START_LIMIT: Duration = Duration::from_secs(120);
+const STOP_LIMIT: Duration = Duration::from_secs(60);
+const LONGEST_LOG: u64 = 16 << 20;
+
+/// How a server ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// Waits until the last client has gone, a minute at most.
+    Smart,
+    /// Ends the clients' sessions, rolls back their transactions, and writes everything out.
+    Fast,
+    /// Ends at once, as in a crash: the next start recovers from the log, and nothing committed is lost.
+    Immediate,
+}
+
+/// Creates the data folder, whole or not at all.
+pub(crate) fn create(account: &Account, binaries: &Binaries, home: &Home, durable: bool, input: Stdio) -> Result<()> {
+    let (data, new) = (home.data(), home.root().join("data.new"));
+    if new.exists() {
+        fs::remove_dir_all(&new).map_err(Error::at("cannot remove", &new))?;
+    }
+    let mut initdb = account.command(binaries.dir().join("initdb"));
+    initdb.arg("-D").arg(&new).arg("--username").arg(USER);
+    initdb.args(["--auth=trust", "--encoding=UTF8", "--locale=C", "--no-instructions"]);
+    if !durable {
+        initdb.arg("--no-sync");
+    }
+    run(initdb.stdin(input), "create a cluster", None)?;
+    let include = format!("\ninclude_if_exists = '{}'\n", settings::FILE);
+    account.write(&new.join("postgresql.conf"), &include, Mode::Append)?;
+    fs::rename(&new, &data).map_err(Error::at("cannot rename", &new))
+}
+
+pub(crate) fn start(
+    account: &Account,
+    binaries: &Binaries,
+    home: &Home,
+    settings: &[(String, String)],
+    input: Stdio,
+) -> Result<Running> {
+    let (data, log) = (home.data(), home.log());
+    account.write(&data.join(settings::FILE), &settings::file(settings, home.socket_dir())?, Mode::Anew)?;
+    running::forget_stale(&data);
+    if log.metadata().is_ok_and(|log| log.len() > LONGEST_LOG) {
+        let _ = fs::rename(&log, home.root().join("server.log.1"));
+    }
+    let before = log.metadata().map_or(0, |log| log.len());
+    let mut pg_ctl = account.command(binaries.dir().join("pg_ctl"));
+    pg_ctl.arg("start").arg("-D").arg(&data).arg("-l").arg(&log);
+    pg_ctl.args(["-w", "-s", "-t", &START_LIMIT.as_secs().to_string()]);
+    run(pg_ctl.stdin(input), "start the server", Some((&log, before)))?;
+    ready(&data)
+}
+
+/// A server that another process has just started may not take connections yet.
+pub(crate) fn ready(data: &Path) -> Result<Running> {
+    let what = format!("the server in {} did not get ready", data.display());
+    running::wait_until(START_LIMIT, &what, || Running::in_data(data).filter(Running::is_ready))
+}
+
+pub(crate) fn stop(account: &Account, data: &Path, how: Stop) -> Result<()> {
+    let Some(running) = Running::in_data(data) else { return Ok(()) };
+    let signal = match how {
+        Stop::Smart => "TERM",
+        Stop::Fast => "INT",
+        Stop::Immediate => "QUIT",
+    };
+    let pid = running.pid().to_string();
+    account.shell(r#"kill -s "$0" "$1""#, &[signal.as_ref(), pid.as_ref()])?;
+    let advice = match how {
+        Stop::Smart => " (clients are still connected: Stop::Fast ends them)",
+        Stop::Fast => " (Stop::Immediate ends it at once)",
+        Stop::Immediate => "",
+    };
+    let what = format!("the server, process {pid}, did not stop{advice}");
+    running::wait_until(STOP_LIMIT, &what, || Running::in_data(data).is_none().then_some(()))
+}
+
+/// `log` and how much of it was there before.
+fn run(command: &mut Command, what: &str, log: Option<(&Path, u64)>) -> Result<()> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let output = command.output().map_err(Error::because(format!("cannot run {program}")))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let mut text = format!("cannot {what}: {program} failed: {}", last_lines(&said));
+    if let Some((log, before)) = log {
+        let all = fs::read(log).unwrap_or_default();
+        let new = String::from_utf8_lossy(all.get(before as usize..).unwrap_or_default());
+        let (log, new) = (log.display(), last_lines(&new));
+        let _ = write!(text, "\nThe end of {log} tells why; correct that and start again:\n{new}");
+    }
+    Err(Error::new(text))
+}
+
+fn last_lines(text: &str) -> String {
+    let lines: Vec<&str> = text.trim_end().lines().collect();
+    lines[lines.len().saturating_sub(20)..].join("\n")
+}

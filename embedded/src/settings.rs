@@ -1,0 +1,47 @@
+use crate::error::{Error, Result};
+use std::fmt::Write;
+use std::path::Path;
+
+pub(crate) const PORT: u16 = 5432;
+
+/// The file that postgresql.conf includes last. A cluster that is kept may thus be tuned in postgresql.conf by hand.
+pub(crate) const FILE: &str = "trunkline.conf";
+
+/// Where a name is set twice the later one counts: what clients find the server by is ours alone.
+pub(crate) fn file(settings: &[(String, String)], socket_dir: &Path) -> Result<String> {
+    let mut text = String::from("# Written anew at every start.\n");
+    for (name, value) in settings {
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
+        if name.is_empty() || !name.chars().all(plain) {
+            return Err(Error::new(format!("`{name}` is not a name of a server setting")));
+        }
+        line(&mut text, name, value);
+    }
+    let folder = format!("\"{}\"", socket_dir.to_string_lossy().replace('"', "\"\""));
+    line(&mut text, "listen_addresses", "");
+    line(&mut text, "port", &PORT.to_string());
+    line(&mut text, "unix_socket_directories", &folder);
+    Ok(text)
+}
+
+fn line(text: &mut String, name: &str, value: &str) {
+    let quoted = value.replace('\\', "\\\\").replace('\'', "''").replace('\n', "\\n");
+    let _ = writeln!(text, "{name} = '{quoted}'");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_stays_within_its_quotes() {
+        let text = file(&[("a.b".into(), "it's\\\n".into())], Path::new("/s")).unwrap();
+        assert!(text.contains("a.b = 'it''s\\\\\\n'\n"), "{text}");
+        assert!(text.ends_with("unix_socket_directories = '\"/s\"'\n"), "{text}");
+    }
+
+    #[test]
+    fn a_name_cannot_carry_a_second_setting() {
+        assert!(file(&[("fsync = off\nport".into(), "1".into())], Path::new("/s")).is_err());
+    }
+}

@@ -1,0 +1,68 @@
+use crate::account::Account;
+use crate::error::{Error, Result};
+use crate::home::Home;
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::process::{Child, Stdio};
+
+/// `$0` data folder, `$1` signal, `$2` and `$3` the folders to remove or nothing. The end of the input is the end of
+/// the owner; a line is its farewell. Waits a minute for an orderly end of the server before it uses force.
+const SCRIPT: &str = r#"
+trap '' HUP INT TERM
+read -r _
+pid=
+read -r pid 2>/dev/null < "$0/postmaster.pid"
+case $pid in
+    '' | *[!0-9]*) ;;
+    *)
+        kill -s "$1" "$pid"
+        tries=0
+        while [ -e "$0/postmaster.pid" ] && kill -s 0 "$pid" && [ $tries -lt 600 ]; do
+            sleep 0.1
+            tries=$((tries + 1))
+        done
+        [ -e "$0/postmaster.pid" ] && kill -s QUIT "$pid"
+        ;;
+esac
+for folder in "$2" "$3"; do
+    [ -n "$folder" ] && rm -rf -- "$folder"
+done
+"#;
+
+/// A shell that outlives its owner, however that one ends, by as long as it takes to end the server.
+#[derive(Debug)]
+pub(crate) struct Watchdog {
+    shell: Child,
+    leash: Option<OwnedFd>,
+}
+
+impl Watchdog {
+    pub(crate) fn start(account: &Account, home: &Home, remove: bool) -> Result<Self> {
+        let mut command = account.command("/bin/sh");
+        command.arg("-c").arg(SCRIPT).arg(home.data()).arg(if remove { "QUIT" } else { "INT" });
+        if remove {
+            command.arg(home.root()).arg(home.socket_dir());
+        }
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut shell = command.spawn().map_err(Error::because("cannot run /bin/sh"))?;
+        let leash = shell.stdin.take().map(OwnedFd::from);
+        Ok(Self { shell, leash })
+    }
+
+    /// As its input this keeps the watchdog waiting until a program has ended too: a server that is about to start
+    /// when its owner dies is seen.
+    pub(crate) fn leash(&self) -> Stdio {
+        let copy = self.leash.as_ref().and_then(|leash| leash.try_clone().ok());
+        copy.map_or_else(Stdio::null, Stdio::from)
+    }
+}
+
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        // A line counts even if some other process has inherited the pipe and keeps it open.
+        let farewell = self.leash.take().map(|leash| File::from(leash).write_all(b"\n"));
+        drop(farewell);
+        let _ = self.shell.wait();
+    }
+}

@@ -1,0 +1,60 @@
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// Marks a process that plays a part in another test.
+const PART: &str = "TRUNKLINE_TEST_PART";
+
+/// A process of this test binary that plays the part of that name, an ignored test.
+pub fn part(name: &str, argument: &Path) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", name, "--ignored", "--nocapture", "--test-threads=1"]);
+    command.env(PART, argument).env_remove("TRUNKLINE_PG_BIN").env_remove("TRUNKLINE_MAVEN_URL");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// `None` where `cargo test -- --ignored` runs a part by itself.
+pub fn argument() -> Option<PathBuf> {
+    std::env::var_os(PART).map(PathBuf::from)
+}
+
+/// What a part said, by either way, when it has ended.
+pub fn words(child: Child) -> String {
+    let output = child.wait_with_output().unwrap();
+    String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+}
+
+/// A new folder that every user may enter, removed at the end.
+pub struct Folder(pub PathBuf);
+
+impl Folder {
+    pub fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("trunkline-test-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let path = PathBuf::from("/tmp").canonicalize().unwrap().join(name);
+        std::fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !holds() {
+        assert!(Instant::now() < deadline, "in vain: {what}");
+        std::thread::yield_now();
+    }
+}
+
+pub fn is_alive(pid: u32) -> bool {
+    let ps = Command::new("ps").args(["-p", &pid.to_string(), "-o", "stat="]).output().unwrap();
+    let state = String::from_utf8_lossy(&ps.stdout).trim().to_owned();
+    !state.is_empty() && !state.starts_with('Z')
+}

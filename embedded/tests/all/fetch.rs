@@ -1,0 +1,59 @@
+use crate::again::{self, Folder, words};
+use crate::speak::ask;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use trunkline_embedded::{Binaries, Cluster};
+
+#[test]
+#[ignore = "a part in other tests"]
+fn fetcher() {
+    if again::argument().is_none() {
+        return;
+    }
+    let mut last = (0, 0);
+    match Binaries::fetch(|done, all| last = (done, all)) {
+        Ok(binaries) => {
+            let cluster = Cluster::temporary().binaries(binaries).start().unwrap();
+            let version = ask(cluster.socket_dir(), cluster.port(), "SHOW server_version").unwrap();
+            println!("it is {version}, after {} of {} bytes", last.0, last.1);
+        }
+        Err(why) => println!("failed: {why}, after {} of {} bytes", last.0, last.1),
+    }
+}
+
+#[test]
+fn other_bytes_than_the_pinned_ones_are_refused_and_leave_nothing() {
+    let cache = Folder::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/maven", listener.local_addr().unwrap());
+    let mut part = again::part("fetch::fetcher", &cache.0);
+    let part =
+        part.env("XDG_CACHE_HOME", &cache.0).env("TRUNKLINE_MAVEN_URL", url).env("NO_PROXY", "*").spawn().unwrap();
+    let (mut stream, _) = listener.accept().unwrap();
+    let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map(Result::unwrap);
+    let request = lines.next().unwrap();
+    assert!(request.starts_with("GET /maven/io/zonky/test/postgres/embedded-postgres-binaries-"), "{request}");
+    let _headers: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
+    stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\nConnection: close\r\n\r\nsomething").unwrap();
+    let said = words(part);
+    assert!(said.contains("failed: cannot fetch") && said.contains("was pinned"), "{said}");
+    assert!(said.contains("after 9 of 9 bytes"), "{said}");
+    let left: Vec<_> = cache.0.join("trunkline").read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["lock"]);
+}
+
+/// Brings 15 MB from Maven Central (71 MB on macOS), so only where `TRUNKLINE_TEST_FETCH` is set.
+#[test]
+fn what_two_processes_fetch_at_once_runs() {
+    if std::env::var_os("TRUNKLINE_TEST_FETCH").is_none() {
+        return;
+    }
+    let cache = Folder::new();
+    let parts = [(), ()].map(|()| {
+        let mut part = again::part("fetch::fetcher", &cache.0);
+        part.env("XDG_CACHE_HOME", &cache.0).spawn().unwrap()
+    });
+    for said in parts.map(words) {
+        assert!(said.contains("it is 18."), "{said}");
+    }
+}

@@ -1,0 +1,45 @@
+use crate::again::{self, Folder, words};
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use trunkline_embedded::Binaries;
+
+#[test]
+#[ignore = "a part in other tests"]
+fn finder() {
+    if again::argument().is_some() {
+        match Binaries::find() {
+            Ok(found) => println!("found {} in {}.", found.version(), found.dir().display()),
+            Err(why) => println!("failed: {why}"),
+        }
+    }
+}
+
+#[test]
+fn a_wrong_trunkline_pg_bin_is_an_error_and_nothing_else_is_tried() {
+    let folder = Folder::new();
+    let said = words(again::part("find::finder", &folder.0).env("TRUNKLINE_PG_BIN", &folder.0).spawn().unwrap());
+    assert!(said.contains("failed: TRUNKLINE_PG_BIN names no usable PostgreSQL"), "{said}");
+    assert!(said.contains(folder.0.to_str().unwrap()), "{said}");
+}
+
+#[test]
+fn a_right_trunkline_pg_bin_is_used() {
+    let here = Binaries::find().unwrap();
+    let said = words(again::part("find::finder", here.dir()).env("TRUNKLINE_PG_BIN", here.dir()).spawn().unwrap());
+    assert!(said.contains(&format!("found {} in {}.", here.version(), here.dir().display())), "{said}");
+}
+
+#[test]
+fn a_link_in_path_leads_to_the_folder_of_the_programs() {
+    let (here, folder) = (Binaries::find().unwrap(), Folder::new());
+    symlink(here.dir().join("postgres"), folder.0.join("postgres")).unwrap();
+    let path = format!("{}:/usr/bin:/bin", folder.0.display());
+    let said = words(again::part("find::finder", &folder.0).env("PATH", path).spawn().unwrap());
+    assert!(said.contains(&format!("in {}.", here.dir().canonicalize().unwrap().display())), "{said}");
+}
+
+#[test]
+fn a_folder_that_lacks_a_program_is_refused_by_its_name() {
+    let error = Binaries::inspect(Path::new("/nowhere")).unwrap_err();
+    assert_eq!(error.to_string(), "the folder /nowhere holds no `postgres`");
+}

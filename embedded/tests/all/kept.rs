@@ -1,0 +1,104 @@
+use crate::again::{self, Folder, is_alive, words};
+use crate::speak::ask;
+use std::fs;
+use trunkline_embedded::{Cluster, Stop};
+
+#[test]
+fn a_cluster_that_stays_is_found_again_until_it_is_stopped() {
+    let folder = Folder::new();
+    let path = folder.0.join("queue");
+    assert_eq!(Cluster::status(&path), None);
+    let cluster = Cluster::at(&path).stay(true).start().unwrap();
+    let (pid, url) = (cluster.pid().unwrap(), cluster.url("postgres"));
+    ask(cluster.socket_dir(), cluster.port(), "CREATE TABLE kept AS SELECT 7 AS number");
+    assert_eq!(ask(cluster.socket_dir(), cluster.port(), "SHOW fsync").as_deref(), Some("on"));
+    drop(cluster);
+
+    let running = Cluster::status(&path).unwrap();
+    assert_eq!((running.pid(), running.url("postgres"), running.is_ready()), (pid, url, true));
+    drop(Cluster::at(&path).start().unwrap());
+    assert!(is_alive(pid), "one who attaches does not stop the server");
+
+    Cluster::attach(&path).unwrap().unwrap().stop(Stop::Fast).unwrap();
+    assert_eq!(Cluster::status(&path), None);
+    assert!(Cluster::attach(&path).unwrap().is_none());
+
+    let cluster = Cluster::at(&path).start().unwrap();
+    let number = ask(cluster.socket_dir(), cluster.port(), "SELECT number FROM kept");
+    assert_eq!(number.as_deref(), Some("7"));
+    drop(cluster);
+    assert_eq!(Cluster::status(&path), None, "who starts it without `stay` stops it");
+    assert!(path.join("data/PG_VERSION").exists());
+}
+
+#[test]
+#[ignore = "a part in other tests"]
+fn starter() {
+    if let Some(path) = again::argument() {
+        let cluster = Cluster::at(path).stay(true).start().unwrap();
+        println!("process {}.", cluster.pid().unwrap());
+    }
+}
+
+#[test]
+fn two_processes_that_start_the_same_cluster_share_one_server() {
+    let folder = Folder::new();
+    let path = folder.0.join("queue");
+    let parts = [(), (), ()].map(|()| again::part("kept::starter", &path).spawn().unwrap());
+    let said = parts.map(words);
+    let cluster = Cluster::attach(&path).unwrap().expect("a server");
+    let expected = format!("process {}.", cluster.pid().unwrap());
+    cluster.stop(Stop::Immediate).unwrap();
+    for words in said {
+        assert!(words.contains(&expected), "{expected} {words}");
+    }
+}
+
+#[test]
+fn a_long_path_has_its_socket_elsewhere() {
+    let folder = Folder::new();
+    let path = folder.0.join("a long, long name ".repeat(6));
+    let cluster = Cluster::at(&path).start().unwrap();
+    let socket_dir = cluster.socket_dir().to_owned();
+    assert!(!socket_dir.starts_with(&folder.0));
+    assert_eq!(Cluster::status(&path).unwrap().socket_dir(), socket_dir);
+    assert_eq!(ask(&socket_dir, cluster.port(), "SELECT 1").as_deref(), Some("1"));
+    drop(cluster);
+    fs::remove_dir(socket_dir).unwrap();
+}
+
+#[test]
+fn a_pid_file_left_by_a_crash_is_in_nobodys_way() {
+    let folder = Folder::new();
+    let path = folder.0.join("queue");
+    let cluster = Cluster::at(&path).start().unwrap();
+    let (file, data) = (cluster.data_dir().join("postmaster.pid"), cluster.data_dir());
+    let lines = fs::read_to_string(&file).unwrap();
+    let old = format!("{}\n", cluster.pid().unwrap());
+    drop(cluster);
+    fs::write(&file, lines.replacen(&old, &format!("{}\n", std::process::id()), 1)).unwrap();
+    assert_eq!(Cluster::status(&path), None);
+    let cluster = Cluster::at(&path).start().unwrap();
+    assert_eq!(cluster.data_dir(), data);
+}
+
+#[test]
+fn a_folder_with_other_files_is_refused_and_left_as_it_is() {
+    let folder = Folder::new();
+    fs::write(folder.0.join("letter"), "dear").unwrap();
+    let error = Cluster::at(&folder.0).start().unwrap_err().to_string();
+    assert!(error.contains("name an empty folder"), "{error}");
+    assert_eq!(folder.0.read_dir().unwrap().count(), 1);
+}
+
+#[test]
+fn a_cluster_of_another_version_is_refused_with_both_numbers() {
+    let folder = Folder::new();
+    let path = folder.0.join("queue");
+    fs::create_dir_all(path.join("data")).unwrap();
+    fs::write(path.join("lock"), "").unwrap();
+    fs::write(path.join("data/PG_VERSION"), "9\n").unwrap();
+    let here = trunkline_embedded::Binaries::find().unwrap();
+    let error = Cluster::at(&path).start().unwrap_err().to_string();
+    assert!(error.contains("created by PostgreSQL 9") && error.contains(here.version()), "{error}");
+}

@@ -1,0 +1,56 @@
+//! What is kept after an acknowledgement, and what is thrown away.
+
+use std::time::{Duration, SystemTime};
+
+use crate::{
+    error::Result,
+    payload::{Payload, Received},
+    queue::Queue,
+};
+
+/// A message that was acknowledged by [`Queue::archive`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Archived<T> {
+    /// The message's id.
+    pub id: i64,
+    /// When it was enqueued.
+    pub enqueued_at: SystemTime,
+    /// When it was acknowledged.
+    pub archived_at: SystemTime,
+    /// Deliveries that it took.
+    pub attempt: i32,
+    /// The payload.
+    pub payload: T,
+}
+
+impl<T: Payload> Queue<T> {
+    /// A page of up to `n` archived messages, by id, after the id `after` (0 for the first page).
+    pub async fn archived(&self, after: i64, n: usize) -> Result<Vec<Archived<T>>> {
+        let (shared, limit) = (&self.shared, i64::try_from(n).unwrap_or(i64::MAX));
+        let mut archived = Vec::new();
+        for row in shared.query_again(&shared.sql.archived, &[&after, &limit]).await? {
+            let payload: Received<'_> = row.get(4);
+            shared.column.decode(shared.name(), row.get(0), &payload, |id, payload| {
+                let (enqueued_at, archived_at, attempt) = (row.get(1), row.get(2), row.get(3));
+                archived.push(Archived { id, enqueued_at, archived_at, attempt, payload });
+            })?;
+        }
+        Ok(archived)
+    }
+}
+
+impl<T> Queue<T> {
+    /// Deletes what was archived longer ago than `age`. Returns how many messages.
+    pub async fn prune(&self, age: Duration) -> Result<u64> {
+        let rows = self.shared.query(&self.shared.sql.prune, &[&age.as_secs_f64()]).await?;
+        Ok(rows[0].get::<_, i64>(0).unsigned_abs())
+    }
+
+    /// Empties the queue: due, delayed and leased messages; dead letters and the archive stay. Returns how many
+    /// messages.
+    pub async fn purge(&self) -> Result<u64> {
+        let rows = self.shared.query(&self.shared.sql.purge, &[]).await?;
+        Ok(rows[0].get::<_, i64>(0).unsigned_abs())
+    }
+}

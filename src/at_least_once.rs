@@ -1,0 +1,186 @@
+//! At least once: leased, handed over, and ended by `ack`, `archive`, `retry`, `extend` or time.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::sync::oneshot;
+use tokio_postgres::{
+    Row, Transaction,
+    types::{ToSql, Type},
+};
+
+use crate::{
+    at_most_once::PAGE,
+    db::on_callers,
+    error::{Error, Result},
+    message::{Lease, Message, Ranges},
+    payload::Payload,
+    queue::{Queue, Shared},
+    settle::{Ending, Request, Settlement, lost_or_ok},
+};
+
+impl<T: Payload> Queue<T> {
+    /// Leases up to `n` messages, oldest first, for the queue's lease time; none where none is due.
+    ///
+    /// Each is charged with an attempt now, so that a crash counts. Until the lease ends nobody else gets them. What
+    /// is neither acknowledged nor retried by then comes back, one message a row; after the last attempt it is a dead
+    /// letter.
+    pub async fn at_least_once(&self, n: usize) -> Result<Vec<Message<T>>> {
+        self.lease(n, None).await
+    }
+
+    /// As [`Queue::at_least_once`], with a lease time of its own: more than zero, at most 365 days.
+    pub async fn at_least_once_for(&self, n: usize, lease: Duration) -> Result<Vec<Message<T>>> {
+        self.lease(n, Some(lease.as_secs_f64())).await
+    }
+
+    async fn lease(&self, n: usize, lease: Option<f64>) -> Result<Vec<Message<T>>> {
+        let mut messages = Vec::new();
+        while messages.len() < n {
+            let wanted = (n - messages.len()).min(PAGE);
+            let (shared, before) = (&self.shared, messages.len());
+            let params: [&(dyn ToSql + Sync); 4] =
+                [&(wanted as i32), &lease, &shared.floor(), &shared.rows_for(wanted)];
+            let leased = match shared.query(&shared.sql.lease, &params).await {
+                Err(_) if before > 0 => break, // what was leased before is the caller's
+                outcome => outcome?,
+            };
+            shared.receive(&leased, &mut messages)?;
+            if messages.len() - before < wanted {
+                break;
+            }
+        }
+        Ok(messages)
+    }
+
+    /// Acknowledges messages: they are done and gone. Takes messages or their [`Lease`]s; concurrent calls share
+    /// statements.
+    ///
+    /// # Errors
+    /// [`Error::is_lease_lost`] for those of [`Error::lost_ids`]; the others are acknowledged.
+    pub async fn ack<L: Into<Lease>>(&self, leases: impl IntoIterator<Item = L>) -> Result<()> {
+        self.settle(Ending::Ack, leases).await
+    }
+
+    /// Acknowledges messages and keeps them in the queue's archive.
+    ///
+    /// # Errors
+    /// As [`Queue::ack`].
+    pub async fn archive<L: Into<Lease>>(&self, leases: impl IntoIterator<Item = L>) -> Result<()> {
+        self.settle(Ending::Archive, leases).await
+    }
+
+    /// Gives messages back after a failure: due again after a delay, or dead letters after their last attempt, with
+    /// `error` as the reason.
+    ///
+    /// # Errors
+    /// As [`Queue::ack`].
+    pub async fn retry<L: Into<Lease>>(
+        &self,
+        leases: impl IntoIterator<Item = L>,
+        after: Duration,
+        error: impl Into<String>,
+    ) -> Result<()> {
+        let reason = error.into().replace('\0', "\u{fffd}"); // Postgres stores no NUL in text
+        self.settle(Ending::Retry(after.as_secs_f64(), reason), leases).await
+    }
+
+    /// Makes leases end that long from now; more than zero, at most 365 days.
+    ///
+    /// # Errors
+    /// As [`Queue::ack`].
+    pub async fn extend<L: Into<Lease>>(&self, leases: impl IntoIterator<Item = L>, by: Duration) -> Result<()> {
+        self.settle(Ending::Extend(by.as_secs_f64()), leases).await
+    }
+
+    /// Acknowledges messages inside the caller's transaction: the effects and the acknowledgement commit together,
+    /// which makes the effects exactly once, without a transaction being open during the work.
+    ///
+    /// # Errors
+    /// [`Error::is_lease_lost`]: roll back, so that the effects are undone; someone else has the message.
+    pub async fn ack_in<L: Into<Lease>>(
+        &self,
+        transaction: &Transaction<'_>,
+        leases: impl IntoIterator<Item = L>,
+    ) -> Result<()> {
+        let leases = sorted(leases);
+        if leases.is_empty() {
+            return Ok(());
+        }
+        let (shared, ranges) = (&self.shared, Ranges::of(&leases, |_, _| true));
+        // Neighbours in the same row must not wait for the caller's commit: cut them off, in a transaction of our own.
+        shared.query_again(&shared.sql.carve, &[&ranges.ids, &ranges.sizes, &ranges.attempts]).await?;
+        let params: [(&(dyn ToSql + Sync), Type); 3] = [
+            (&ranges.ids, Type::INT8_ARRAY),
+            (&ranges.sizes, Type::INT4_ARRAY),
+            (&ranges.attempts, Type::INT4_ARRAY),
+        ];
+        let settled = transaction.query_typed(&shared.sql.ack.text, &params).await;
+        let settled = settled.map_err(|error| on_callers(shared.sql.ack.name, error).or_no_queue(shared.name()))?;
+        let settled = settled_ranges(&settled);
+        let is_settled = |id: i64| settled.iter().any(|(first, size)| (*first..first + i64::from(*size)).contains(&id));
+        lost_or_ok(shared.name(), leases.iter().map(|lease| lease.id).filter(|id| !is_settled(*id)).collect())
+    }
+
+    pub(crate) async fn settle<L: Into<Lease>>(&self, ending: Ending, leases: impl IntoIterator<Item = L>) -> Result<()> {
+        let leases = sorted(leases);
+        if leases.is_empty() {
+            return Ok(());
+        }
+        if let Ending::Extend(seconds) | Ending::Retry(seconds, _) = &ending {
+            let least = if matches!(ending, Ending::Extend(_)) { f64::MIN_POSITIVE } else { 0.0 };
+            if !(least..=365.0 * 86_400.0).contains(seconds) {
+                return Err(Error::invalid(format!(
+                    "{seconds} seconds are out of bounds: a lease is more than zero, a delay at least zero, both at most 365 days"
+                )));
+            }
+        }
+        let (done, answer) = oneshot::channel();
+        if self.shared.settler.join(Request { ending, leases, done }) {
+            tokio::spawn(settle_all(self.shared.clone()));
+        }
+        answer.await.unwrap_or_else(|_| Err(Error::invalid("the runtime shut down before the lease was settled")))
+    }
+}
+
+fn sorted<L: Into<Lease>>(leases: impl IntoIterator<Item = L>) -> Vec<Lease> {
+    let mut leases: Vec<Lease> = leases.into_iter().map(Into::into).collect();
+    leases.sort_unstable();
+    leases.dedup();
+    leases
+}
+
+fn settled_ranges(rows: &[Row]) -> Vec<(i64, i32)> {
+    rows.iter().map(|row| (row.get(0), row.get(1))).collect()
+}
+
+/// Settles what has gathered, statement after statement, until nothing waits.
+async fn settle_all(shared: Arc<Shared>) {
+    loop {
+        let settlements = shared.settler.next();
+        if settlements.is_empty() {
+            return;
+        }
+        for settlement in settlements {
+            let outcome = shared.end_leases(&settlement).await;
+            if outcome.is_ok() && matches!(settlement.ending, Ending::Retry(..) | Ending::Charge(..)) {
+                shared.db.wake(&shared.channel); // sleepers learn when it is due again
+            }
+            settlement.answer(shared.name(), outcome);
+        }
+    }
+}
+
+impl Shared {
+    async fn end_leases(&self, settlement: &Settlement) -> Result<Vec<(i64, i32)>> {
+        let Settlement { ranges, delays, errors, .. } = settlement;
+        let leases: [&(dyn ToSql + Sync); 3] = [&ranges.ids, &ranges.sizes, &ranges.attempts];
+        let (sql, more): (_, &[&(dyn ToSql + Sync)]) = match &settlement.ending {
+            Ending::Ack => (&self.sql.ack, &[]),
+            Ending::Archive => (&self.sql.archive, &[]),
+            Ending::Extend(by) => (&self.sql.extend, &[by]),
+            Ending::Retry(..) => (&self.sql.retry, &[delays, errors]),
+            Ending::Charge(..) => (&self.sql.charge, &[delays, errors]),
+        };
+        Ok(settled_ranges(&self.query(sql, &[&leases[..], more].concat()).await?))
+    }
+}

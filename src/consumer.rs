@@ -1,0 +1,243 @@
+//! A consumer: the three guarantees behind the three ways to wait.
+
+use std::{
+    fmt::Display,
+    time::{Duration, Instant},
+};
+
+use futures_util::future::BoxFuture;
+use tokio_postgres::Transaction;
+use tracing::{debug, warn};
+
+use crate::{
+    db::{Session, Subscription},
+    error::{Error, Result},
+    floor::Due,
+    message::{Lease, Message},
+    payload::Payload,
+    queue::Queue,
+    settle::Ending,
+    wait::{Pace, SAFETY_POLL, Step, Wait},
+};
+
+/// Waits for messages of one queue. Make one for each task that consumes.
+///
+/// Every method waits until at least one message is due. All of them may be dropped while they wait, at no cost.
+/// While the database is away they wait for it, up to half a minute.
+#[derive(Debug)]
+pub struct Consumer<T> {
+    queue: Queue<T>,
+    pace: Pace,
+    ear: Option<Subscription>,
+    safety: Instant,
+    retry_after: Duration,
+}
+
+/// What [`Consumer::exactly_once`] runs: the work, in a transaction in which the messages are already taken.
+pub type Work<'a, R, E> = BoxFuture<'a, Result<R, E>>;
+
+impl<T: Payload> Queue<T> {
+    /// A consumer that waits in the given way; `Wait::default()` is adaptive.
+    #[must_use]
+    pub fn consumer(&self, wait: Wait) -> Consumer<T> {
+        Consumer {
+            queue: self.clone(),
+            pace: Pace::new(wait),
+            ear: None,
+            safety: Instant::now() + SAFETY_POLL,
+            retry_after: Duration::from_secs(1),
+        }
+    }
+}
+
+impl<T: Payload> Consumer<T> {
+    /// The queue that it consumes.
+    #[must_use]
+    pub fn queue(&self) -> &Queue<T> {
+        &self.queue
+    }
+
+    /// How long a message whose work failed in [`Consumer::exactly_once`] waits for its next attempt; 1 s if not set.
+    #[must_use]
+    pub fn retry_after(mut self, delay: Duration) -> Self {
+        self.retry_after = delay;
+        self
+    }
+
+    /// Waits, then takes up to `n` messages: [`Queue::at_most_once`]. With `n` = 0 returns at once.
+    pub async fn at_most_once(&mut self, n: usize) -> Result<Vec<Message<T>>> {
+        let queue = self.queue.clone();
+        self.until_some(n, || queue.at_most_once(n)).await
+    }
+
+    /// Waits, then leases up to `n` messages: [`Queue::at_least_once`]. With `n` = 0 returns at once.
+    pub async fn at_least_once(&mut self, n: usize) -> Result<Vec<Message<T>>> {
+        let queue = self.queue.clone();
+        self.until_some(n, || queue.at_least_once(n)).await
+    }
+
+    /// Waits, then takes up to `n` messages inside the caller's transaction: [`Queue::exactly_once`].
+    ///
+    /// The transaction is open while this waits. Under `read committed` that holds nothing up, as long as it has not
+    /// written yet.
+    pub async fn exactly_once_in(&mut self, transaction: &Transaction<'_>, n: usize) -> Result<Vec<Message<T>>> {
+        let queue = self.queue.clone();
+        self.until_some(n, || queue.exactly_once(transaction, n)).await
+    }
+
+    /// Waits, takes up to `n` messages in a new transaction, runs `work` in it, and commits both together.
+    ///
+    /// If the work fails, the transaction is rolled back. A failure of several messages is tried again one message at a
+    /// time, so that only those that fail are charged an attempt: they are due again after
+    /// [`Consumer::retry_after`], or dead letters after their last attempt. Then the next messages are waited for; the
+    /// method returns with the first work that succeeded and committed.
+    ///
+    /// # Errors
+    /// The database's, not the work's. [`Error::is_outcome_unknown`]: the connection broke during the commit.
+    pub async fn exactly_once<R, E: Display>(
+        &mut self,
+        n: usize,
+        mut work: impl for<'a> FnMut(&'a Transaction<'a>, Vec<Message<T>>) -> Work<'a, R, E>,
+    ) -> Result<R> {
+        let mut n_now = n.max(1);
+        let mut alone = 0;
+        loop {
+            self.ready().await?;
+            let mut session = self.queue.shared.db.own_session().await?;
+            let outcome = self.attempt(&mut session, n_now, &mut work).await;
+            match outcome {
+                Ok(Attempt::Done(result)) => {
+                    self.queue.shared.db.give_back(session);
+                    return Ok(result);
+                }
+                Ok(Attempt::Nothing) => self.queue.shared.db.give_back(session),
+                Ok(Attempt::Failed(leases, reason)) => {
+                    self.queue.shared.db.give_back(session);
+                    if leases.len() > 1 {
+                        debug!(queue = self.queue.shared.name(), %reason, "work failed; one message at a time now");
+                        (n_now, alone) = (1, leases.len());
+                        continue;
+                    }
+                    warn!(queue = self.queue.shared.name(), id = leases[0].id, %reason, "work failed");
+                    self.charge(&leases, reason).await?;
+                }
+                Err(error) => return Err(error),
+            }
+            if n_now == 1 && alone > 0 {
+                alone -= 1;
+                n_now = if alone == 0 { n.max(1) } else { 1 };
+            }
+        }
+    }
+
+    async fn attempt<R, E: Display>(
+        &self,
+        session: &mut Session,
+        n: usize,
+        work: &mut impl for<'a> FnMut(&'a Transaction<'a>, Vec<Message<T>>) -> Work<'a, R, E>,
+    ) -> Result<Attempt<R>> {
+        let of = |error| Error::of_statement("the transaction", error);
+        let transaction = session.client.transaction().await.map_err(of)?;
+        let messages = self.queue.exactly_once(&transaction, n).await?;
+        if messages.is_empty() {
+            transaction.rollback().await.map_err(of)?;
+            return Ok(Attempt::Nothing);
+        }
+        let leases: Vec<Lease> = messages.iter().map(Message::lease).collect();
+        let result = work(&transaction, messages).await;
+        // A statement that failed unnoticed would turn the commit into a rollback, which answers like a commit.
+        let sound = match &result {
+            Ok(_) => transaction.batch_execute("select").await,
+            Err(_) => Ok(()),
+        };
+        match (result, sound) {
+            (Ok(result), Ok(())) => match transaction.commit().await {
+                Ok(()) => Ok(Attempt::Done(result)),
+                Err(error) if crate::error::is_broken(&error) => Err(of(error)),
+                Err(error) => Ok(Attempt::Failed(leases, of(error).to_string())), // a deferred constraint, a conflict
+            },
+            (Ok(_), Err(error)) if !crate::error::is_broken(&error) => {
+                transaction.rollback().await.map_err(of)?;
+                Ok(Attempt::Failed(leases, "a statement of the work failed, and the work went on".to_owned()))
+            }
+            (Ok(_), Err(error)) => Err(of(error)),
+            (Err(reason), _) => {
+                let reason = reason.to_string();
+                transaction.rollback().await.map_err(of)?;
+                Ok(Attempt::Failed(leases, reason))
+            }
+        }
+    }
+
+    async fn charge(&self, leases: &[Lease], reason: String) -> Result<()> {
+        let ending = Ending::Charge(self.retry_after.as_secs_f64(), reason.replace('\0', "\u{fffd}"));
+        match self.queue.settle(ending, leases).await {
+            Err(error) if error.is_lease_lost() => Ok(()), // someone else has it already, and settles it
+            outcome => outcome,
+        }
+    }
+
+    /// Waits until a message is due, and leaves it where it is. Another consumer may be faster.
+    pub async fn ready(&mut self) -> Result<()> {
+        let queue = self.queue.clone();
+        self.until_some(1, || async {
+            let due_in = queue.shared.look(Due::Near).await?;
+            Ok(due_in.filter(|due_in| *due_in <= 0.0).into_iter().collect::<Vec<_>>())
+        })
+        .await
+        .map(drop)
+    }
+
+    async fn until_some<R, F: Future<Output = Result<Vec<R>>>>(
+        &mut self,
+        n: usize,
+        mut dequeue: impl FnMut() -> F,
+    ) -> Result<Vec<R>> {
+        loop {
+            let rings = self.ear.as_mut().map(|ear| ear.heard.borrow_and_update().rings);
+            match dequeue().await {
+                Ok(found) if !found.is_empty() || n == 0 => {
+                    if self.pace.found(Instant::now()) {
+                        self.ear = None;
+                    }
+                    return Ok(found);
+                }
+                Ok(_) => self.idle(rings).await?,
+                // Leasing or taking again is within the contract; the door waits for the database.
+                Err(error) if error.is_outcome_unknown() => {
+                    warn!(queue = self.queue.shared.name(), %error, "the connection broke; dequeueing again");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// One step of waiting after an empty dequeue that began when `rings` had been heard.
+    async fn idle(&mut self, rings: Option<u64>) -> Result<()> {
+        match self.pace.nothing(self.ear.is_some()) {
+            Step::Pause(pause) => tokio::time::sleep(pause).await,
+            Step::Listen => self.ear = Some(self.queue.shared.db.subscribe(&self.queue.shared.channel)),
+            Step::Look => {
+                let now = Instant::now();
+                let due = if now >= self.safety { Due::Far } else { Due::Near };
+                if due == Due::Far {
+                    self.safety = now + SAFETY_POLL;
+                }
+                let due_in = self.queue.shared.look(due).await?;
+                let Some(ear) = &mut self.ear else { return Ok(()) };
+                let heard = *ear.heard.borrow();
+                if Some(heard.rings) == rings {
+                    let longest = self.pace.looked(due_in, heard.hearing);
+                    let _ = tokio::time::timeout(longest, ear.heard.changed()).await; // the time is up, or rung
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+enum Attempt<R> {
+    Done(R),
+    Nothing,
+    Failed(Vec<Lease>, String),
+}

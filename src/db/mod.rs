@@ -1,0 +1,173 @@
+//! The one door to the database.
+
+mod listen;
+mod session;
+mod tls;
+
+use std::{
+    collections::BTreeSet,
+    fmt,
+    sync::{
+        Arc, Mutex as SyncMutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::sync::Mutex;
+use tokio_postgres::{Row, types::ToSql};
+use tracing::debug;
+
+pub(crate) use self::{listen::Subscription, session::Session, session::on_callers};
+use self::{listen::Listener, tls::Target};
+use crate::{error::Result, sql::Sql};
+
+/// Connections for enqueueing, and as many for dequeueing and settling.
+const LANES: usize = 2;
+/// Transactions that the library opens for closures keep this many connections for the next.
+const IDLE: usize = 2;
+/// Notifications to other processes are at least this far apart, except for the first.
+const NOTIFY_GAP: Duration = Duration::from_millis(2);
+
+/// A database with Trunkline in it.
+///
+/// Cheap to clone; all clones share the same few connections: up to two for enqueueing, two for dequeueing and one that
+/// listens, each made when first needed and made anew, with backoff, after it was lost. Every statement is pipelined,
+/// so the number of concurrent callers does not matter.
+#[derive(Clone)]
+pub struct Db(Arc<Inner>);
+
+struct Inner {
+    target: Target,
+    enqueue: [Mutex<Option<Arc<Session>>>; LANES],
+    dequeue: [Mutex<Option<Arc<Session>>>; LANES],
+    turn: AtomicUsize,
+    idle: SyncMutex<Vec<Session>>,
+    listener: Listener,
+    notify: SyncMutex<Notifications>,
+}
+
+#[derive(Default)]
+struct Notifications {
+    channels: BTreeSet<String>,
+    sending: bool,
+}
+
+/// What a connection is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lane {
+    Enqueue,
+    Dequeue,
+}
+
+impl fmt::Debug for Db {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Db").field("hosts", &self.0.target.config.get_hosts()).finish_non_exhaustive()
+    }
+}
+
+impl Db {
+    /// Connects. The string is a URL (`postgres://user@host/database?sslmode=verify-full`) or words
+    /// (`host=/run/postgresql dbname=app`), with libpq's meaning of `sslmode` and `sslrootcert`.
+    ///
+    /// # Errors
+    /// The string does not parse, or the database cannot be reached now. Only later losses are waited out.
+    pub async fn connect(url: &str) -> Result<Self> {
+        let target = Target::parse(url)?;
+        let first = Session::open_now(&target).await?;
+        let db = Self(Arc::new(Inner {
+            listener: Listener::new(target.clone()),
+            target,
+            enqueue: [Mutex::new(Some(Arc::new(first))), Mutex::default()],
+            dequeue: Default::default(),
+            turn: AtomicUsize::new(0),
+            idle: SyncMutex::default(),
+            notify: SyncMutex::default(),
+        }));
+        Ok(db)
+    }
+
+    /// A live connection of a lane, made anew if it was lost. While one is slow, the next caller gets the other.
+    pub(crate) async fn session(&self, lane: Lane) -> Result<Arc<Session>> {
+        let slots = match lane {
+            Lane::Enqueue => &self.0.enqueue,
+            Lane::Dequeue => &self.0.dequeue,
+        };
+        let slot = &slots[self.0.turn.fetch_add(1, Ordering::Relaxed) % LANES];
+        let mut slot = slot.lock().await;
+        if let Some(session) = slot.as_ref().filter(|session| !session.is_closed()) {
+            return Ok(session.clone());
+        }
+        let session = Arc::new(Session::open(&self.0.target).await?);
+        *slot = Some(session.clone());
+        Ok(session)
+    }
+
+    /// Runs one statement in a transaction of its own.
+    pub(crate) async fn query(&self, lane: Lane, sql: &Sql, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
+        self.session(lane).await?.query(sql, params).await
+    }
+
+    /// Runs one statement that may as well run twice: a lost connection is replaced once.
+    pub(crate) async fn query_again(&self, lane: Lane, sql: &Sql, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
+        match self.query(lane, sql, params).await {
+            Err(error) if error.is_outcome_unknown() => self.query(lane, sql, params).await,
+            outcome => outcome,
+        }
+    }
+
+    /// A connection of one's own, for a transaction. Give it back with [`Db::give_back`] when it is clean.
+    pub(crate) async fn own_session(&self) -> Result<Session> {
+        loop {
+            let idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            match idle {
+                Some(session) if session.is_closed() => {}
+                Some(session) => return Ok(session),
+                None => return Session::open(&self.0.target).await,
+            }
+        }
+    }
+
+    pub(crate) fn give_back(&self, session: Session) {
+        let mut idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < IDLE && !session.is_closed() {
+            idle.push(session);
+        }
+    }
+
+    /// Listens to a channel until the subscription is dropped.
+    pub(crate) fn subscribe(&self, channel: &str) -> Subscription {
+        self.0.listener.subscribe(channel)
+    }
+
+    /// Wakes the consumers that listen: those of this process at once, the others by a notification that is sent after
+    /// the commit, from outside the transaction, and shared by all who ask while one is on its way.
+    pub(crate) fn wake(&self, channel: &str) {
+        self.0.listener.ring(channel);
+        let mut notify = self.0.notify.lock().unwrap_or_else(PoisonError::into_inner);
+        if !notify.channels.contains(channel) {
+            notify.channels.insert(channel.to_owned());
+        }
+        if !std::mem::replace(&mut notify.sending, true) {
+            tokio::spawn(self.clone().notify());
+        }
+    }
+
+    async fn notify(self) {
+        let sql = Sql::new("notify", include_str!("../../sql/notify.sql"));
+        loop {
+            let channels: Vec<String> = {
+                let mut notify = self.0.notify.lock().unwrap_or_else(PoisonError::into_inner);
+                notify.sending = !notify.channels.is_empty();
+                if !notify.sending {
+                    return;
+                }
+                std::mem::take(&mut notify.channels).into_iter().collect()
+            };
+            if let Err(error) = self.query_again(Lane::Enqueue, &sql, &[&channels, &self.0.listener.mark]).await {
+                debug!(%error, "a notification was not sent; consumers of other processes find the messages by polling");
+            }
+            tokio::time::sleep(NOTIFY_GAP).await;
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! What can go wrong, as facts observed. Whether to try again is the caller's verdict.
+
+use std::{fmt, sync::Arc};
+
+use tokio_postgres::error::{Severity, SqlState};
+
+/// The result of everything in this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// An error of the queue or of the database below it.
+///
+/// Opaque and cheap to clone (one failure can concern many coalesced callers). Ask it with its predicates; its text says
+/// what happened and what to do, and [`std::error::Error::source`] leads to the database's own error.
+#[derive(Clone)]
+pub struct Error(Arc<Kind>);
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Kind {
+    #[error("cannot connect to the database: {0}")]
+    Connect(#[source] tokio_postgres::Error),
+    #[error("cannot set up TLS: {0}")]
+    Tls(String),
+    #[error("{0}")]
+    Postgres(#[source] Described),
+    #[error("the connection broke before {what} was answered; it may or may not have happened")]
+    Unknown { what: &'static str, source: tokio_postgres::Error },
+    #[error("there is no queue {0:?}; create it with Db::create_queue or `trunkline queue create {0}`")]
+    NoQueue(String),
+    #[error("queue {queue:?} has payloads of type {column}, which {rust} cannot hold; open it with a matching Rust type")]
+    WrongType { queue: String, column: String, rust: &'static str },
+    #[error("{rust} cannot be written as {column}: {cause}")]
+    Encode { rust: &'static str, column: String, cause: Box<dyn std::error::Error + Send + Sync> },
+    #[error("message {id} of queue {queue:?} cannot be read as {rust}: {cause}")]
+    Decode { queue: String, id: i64, rust: &'static str, cause: Box<dyn std::error::Error + Send + Sync> },
+    #[error("a payload of {bytes} bytes is too large: at most {} (64 MiB); store it elsewhere and enqueue its address", crate::payload::MAX_PAYLOAD)]
+    TooLarge { bytes: usize },
+    #[error("the lease of {} of queue {queue:?} is lost: it ended, and the messages may be someone else's now", listed(.ids))]
+    LeaseLost { queue: String, ids: Vec<i64> },
+    #[error("{0}")]
+    Invalid(String),
+    #[error("the schema in the database is at version {found}, this library needs {wanted}; {todo}")]
+    Schema { found: i32, wanted: i32, todo: &'static str },
+}
+
+/// A server's error with its detail and hint, which `tokio_postgres` leaves out of the text.
+#[derive(Debug)]
+pub(crate) struct Described(pub tokio_postgres::Error);
+
+impl fmt::Display for Described {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(db) = self.0.as_db_error() else { return write!(out, "{}", self.0) };
+        write!(out, "{}", db.message())?;
+        db.detail().map_or(Ok(()), |detail| write!(out, " ({detail})"))?;
+        db.hint().map_or(Ok(()), |hint| write!(out, ". {hint}"))
+    }
+}
+
+impl std::error::Error for Described {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.0)
+    }
+}
+
+fn listed(ids: &[i64]) -> String {
+    match ids {
+        [id] => format!("message {id}"),
+        [first, ..] => format!("{} messages, the first {first},", ids.len()),
+        [] => "no message".to_owned(),
+    }
+}
+
+impl Error {
+    pub(crate) fn new(kind: Kind) -> Self {
+        Self(Arc::new(kind))
+    }
+
+    pub(crate) fn invalid(text: impl Into<String>) -> Self {
+        Self::new(Kind::Invalid(text.into()))
+    }
+
+    /// What a statement that was sent came back with: an answer of the server, or none.
+    pub(crate) fn of_statement(what: &'static str, error: tokio_postgres::Error) -> Self {
+        if is_broken(&error) {
+            Self::new(Kind::Unknown { what, source: error })
+        } else {
+            Self::new(Kind::Postgres(Described(error)))
+        }
+    }
+
+    /// Where a queue's own table or function is missing, the queue is.
+    pub(crate) fn or_no_queue(self, queue: &str) -> Self {
+        match self.sqlstate() {
+            Some(code) if *code == SqlState::UNDEFINED_TABLE || *code == SqlState::UNDEFINED_FUNCTION => {
+                Self::new(Kind::NoQueue(queue.to_owned()))
+            }
+            _ => self,
+        }
+    }
+
+    fn postgres(&self) -> Option<&tokio_postgres::Error> {
+        match &*self.0 {
+            Kind::Connect(error) | Kind::Postgres(Described(error)) | Kind::Unknown { source: error, .. } => Some(error),
+            _ => None,
+        }
+    }
+
+    /// The lease ended before it was acknowledged, retried or extended: nothing was changed for [`Error::lost_ids`].
+    #[must_use]
+    pub fn is_lease_lost(&self) -> bool {
+        matches!(&*self.0, Kind::LeaseLost { .. })
+    }
+
+    /// The messages whose lease was lost; empty for every other error.
+    #[must_use]
+    pub fn lost_ids(&self) -> &[i64] {
+        match &*self.0 {
+            Kind::LeaseLost { ids, .. } => ids,
+            _ => &[],
+        }
+    }
+
+    /// The connection broke before the answer: what was asked for may or may not have happened.
+    #[must_use]
+    pub fn is_outcome_unknown(&self) -> bool {
+        matches!(&*self.0, Kind::Unknown { .. })
+    }
+
+    /// There was no connection to the database, or it is gone.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        matches!(&*self.0, Kind::Connect(_) | Kind::Unknown { .. })
+    }
+
+    /// The queue does not exist, or was dropped.
+    #[must_use]
+    pub fn is_no_queue(&self) -> bool {
+        matches!(&*self.0, Kind::NoQueue(_))
+    }
+
+    /// The queue's payload type and the Rust type do not go together.
+    #[must_use]
+    pub fn is_wrong_type(&self) -> bool {
+        matches!(&*self.0, Kind::WrongType { .. })
+    }
+
+    /// The payload itself was refused, by its encoder, by its size or by the server (a check, an invalid character).
+    #[must_use]
+    pub fn is_bad_payload(&self) -> bool {
+        match &*self.0 {
+            Kind::Encode { .. } | Kind::TooLarge { .. } => true,
+            Kind::Postgres(_) => self.sqlstate().is_some_and(|code| ["22", "23", "54", "P0"].contains(&&code.code()[..2])),
+            _ => false,
+        }
+    }
+
+    /// The code of the server's error, where there is one.
+    #[must_use]
+    pub fn sqlstate(&self) -> Option<&SqlState> {
+        self.postgres()?.code()
+    }
+}
+
+/// No answer, or the last words of a backend: what it was doing may have been committed before it died.
+pub(crate) fn is_broken(error: &tokio_postgres::Error) -> bool {
+    match error.as_db_error() {
+        Some(db) => matches!(db.parsed_severity(), Some(Severity::Fatal | Severity::Panic)),
+        None => error.is_closed() || std::error::Error::source(error).is_some_and(|cause| cause.is::<std::io::Error>()),
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, out)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &*self.0 {
+            Kind::Connect(error) => match error.as_db_error() {
+                Some(db) => write!(out, "cannot connect to the database: {}", db.message()),
+                None => match std::error::Error::source(error) {
+                    Some(cause) => write!(out, "cannot connect to the database: {error}: {cause}"),
+                    None => write!(out, "cannot connect to the database: {error}"),
+                },
+            },
+            kind => fmt::Display::fmt(kind, out),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source()
+    }
+}

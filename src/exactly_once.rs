@@ -1,0 +1,67 @@
+//! Exactly once, the kernel: taken inside the caller's transaction. Commit and it is gone; roll back and it is there.
+
+use tokio_postgres::{
+    Transaction,
+    types::{ToSql, Type},
+};
+
+use crate::{
+    db::on_callers,
+    error::Result,
+    message::Message,
+    payload::Payload,
+    queue::{Queue, Shared},
+};
+
+/// Rounds of cutting before a take is content with less: others keep changing what stands first.
+const CUTS: usize = 16;
+
+impl<T: Payload> Queue<T> {
+    /// Takes up to `n` messages inside the caller's transaction, oldest first; none where none is due.
+    ///
+    /// If the transaction commits, the messages are gone together with whatever else it did; if it rolls back or its
+    /// connection breaks, they are due again at once and no attempt is charged. Other consumers pass over them
+    /// meanwhile. A batch larger than what is wanted is split beforehand, outside the transaction, so that the rest
+    /// stays available to everybody.
+    pub async fn exactly_once(&self, transaction: &Transaction<'_>, n: usize) -> Result<Vec<Message<T>>> {
+        let mut messages = Vec::new();
+        for _ in 0..CUTS {
+            let wanted = n - messages.len();
+            if wanted == 0 || !self.shared.take_in(transaction, wanted, &mut messages).await? {
+                break;
+            }
+            self.shared.cut(n - messages.len()).await?;
+        }
+        Ok(messages)
+    }
+}
+
+impl Shared {
+    /// Takes what fits as it is. Says whether something due was left alone because it has to be cut first.
+    async fn take_in<T: Payload>(
+        self: &std::sync::Arc<Self>,
+        transaction: &Transaction<'_>,
+        n: usize,
+        messages: &mut Vec<Message<T>>,
+    ) -> Result<bool> {
+        let n = n.min(i32::MAX as usize);
+        let (wanted, floor, rows) = (n as i32, self.floor(), self.rows_for(n));
+        let params: [(&(dyn ToSql + Sync), Type); 4] =
+            [(&wanted, Type::INT4), (&floor, Type::TIMESTAMPTZ), (&rows, Type::INT4), (&false, Type::BOOL)];
+        let taken = transaction.query_typed(&self.sql.take.text, &params).await;
+        let mut taken = taken.map_err(|error| on_callers(self.sql.take.name, error).or_no_queue(self.name()))?;
+        let left_alone = taken.last().is_some_and(|row| row.get::<_, Option<i64>>(0).is_none());
+        if left_alone {
+            taken.pop();
+        }
+        self.receive(&taken, messages)?;
+        Ok(left_alone)
+    }
+
+    /// Cuts what stands first down to `n` messages, in a transaction of its own that ends at once.
+    async fn cut(self: &std::sync::Arc<Self>, n: usize) -> Result<()> {
+        let wanted = n.min(i32::MAX as usize) as i32;
+        self.query_again(&self.sql.gather, &[&wanted, &self.floor(), &1]).await?;
+        Ok(())
+    }
+}

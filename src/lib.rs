@@ -1,0 +1,38 @@
+#![doc = include_str!("../README.md")]
+
+mod error;
+mod message;
+mod payload;
+mod sql;
+mod db;
+mod migrate;
+mod floor;
+mod coalesce;
+mod settle;
+mod queue;
+mod enqueue;
+mod exactly_once;
+mod at_most_once;
+mod at_least_once;
+mod dead;
+mod archive;
+mod stats;
+mod wait;
+mod consumer;
+
+pub use bytes::Bytes;
+pub use postgres_types::Json;
+
+pub use self::{
+    archive::Archived,
+    consumer::{Consumer, Work},
+    db::Db,
+    dead::DeadLetter,
+    error::{Error, Result},
+    message::{Lease, Message},
+    migrate::SCHEMA_VERSION,
+    payload::{Binary, MAX_PAYLOAD, Payload},
+    queue::{Description, Queue, Settings},
+    stats::{Peeked, Stats},
+    wait::Wait,
+};

@@ -1,0 +1,76 @@
+//! What a consumer gets.
+
+use std::time::SystemTime;
+
+/// A message as a consumer gets it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Message<T> {
+    /// Unique in its queue and never changed, whatever happens to the batch around it.
+    pub id: i64,
+    /// Deliveries so far, this one included: 1 for the first lease. 0 if it was taken and never leased before.
+    pub attempt: i32,
+    /// When it was enqueued, by the server's clock.
+    pub enqueued_at: SystemTime,
+    /// What was enqueued.
+    pub payload: T,
+}
+
+impl<T> Message<T> {
+    /// What names this delivery to `ack`, `retry` and `extend`; small, and free of the payload.
+    #[must_use]
+    pub fn lease(&self) -> Lease {
+        Lease { id: self.id, attempt: self.attempt }
+    }
+}
+
+/// The right to one message under one attempt. Whatever ends a lease names both, so a late worker changes nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Lease {
+    /// The message.
+    pub id: i64,
+    /// The attempt that the lease was given for.
+    pub attempt: i32,
+}
+
+impl<T> From<&Message<T>> for Lease {
+    fn from(message: &Message<T>) -> Self {
+        message.lease()
+    }
+}
+
+impl From<&Lease> for Lease {
+    fn from(lease: &Lease) -> Self {
+        *lease
+    }
+}
+
+/// Leases as ranges of neighbouring messages, which is how the statements take them.
+#[derive(Debug, Default)]
+pub(crate) struct Ranges {
+    pub ids: Vec<i64>,
+    pub sizes: Vec<i32>,
+    pub attempts: Vec<i32>,
+}
+
+impl Ranges {
+    /// Joins neighbours under the same attempt that `also_alike` finds alike. The leases are sorted and distinct.
+    pub fn of(leases: &[Lease], also_alike: impl Fn(usize, usize) -> bool) -> Self {
+        let mut ranges = Self::default();
+        for (at, lease) in leases.iter().enumerate() {
+            let next_to_last = at > 0
+                && leases[at - 1].id + 1 == lease.id
+                && leases[at - 1].attempt == lease.attempt
+                && also_alike(at - 1, at);
+            match ranges.sizes.last_mut() {
+                Some(size) if next_to_last => *size += 1,
+                _ => {
+                    ranges.ids.push(lease.id);
+                    ranges.sizes.push(1);
+                    ranges.attempts.push(lease.attempt);
+                }
+            }
+        }
+        ranges
+    }
+}

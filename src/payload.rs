@@ -1,0 +1,199 @@
+//! What a message carries, and its way to and from the wire: elements of a Postgres array, written once and read once.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use postgres_types::{FromSql, FromSqlOwned, IsNull, Kind as TypeKind, ToSql, Type, to_sql_checked};
+
+use crate::error::{Error, Kind, Result};
+
+/// The largest payload, in bytes as Postgres stores it.
+pub const MAX_PAYLOAD: usize = 64 << 20;
+
+/// What a message can carry: any type that can be written to and read from a Postgres value.
+///
+/// Implemented for everything that implements [`ToSql`] and [`FromSql`]: `Vec<u8>`, `String`, integers, `Uuid`,
+/// [`Json`](crate::Json), composite types with derived implementations, `Vec`s of them for queues of arrays.
+pub trait Payload: ToSql + FromSqlOwned + Send + Sync + 'static {}
+
+impl<T: ToSql + FromSqlOwned + Send + Sync + 'static> Payload for T {}
+
+/// Bytes that can be shared without copying, for queues of `bytea`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Binary(pub Bytes);
+
+impl ToSql for Binary {
+    fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+        out.put_slice(&self.0);
+        Ok(IsNull::No)
+    }
+
+    fn accepts(ty: &Type) -> bool {
+        *ty == Type::BYTEA
+    }
+
+    to_sql_checked!();
+}
+
+impl FromSql<'_> for Binary {
+    fn from_sql(_: &Type, raw: &[u8]) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
+        Ok(Self(Bytes::copy_from_slice(raw)))
+    }
+
+    fn accepts(ty: &Type) -> bool {
+        *ty == Type::BYTEA
+    }
+}
+
+/// The type of a queue's payload column, as the codec needs it.
+#[derive(Debug, Clone)]
+pub(crate) struct Column {
+    /// The array type of the column.
+    pub array: Type,
+    /// Its element: what a message is.
+    element: Type,
+    /// The element with its domains stripped: what Rust types know.
+    base: Type,
+}
+
+impl Column {
+    /// `array` is the type of the column `payload` of a queue's table.
+    pub fn new(array: Type) -> Option<Self> {
+        let TypeKind::Array(element) = array.kind() else { return None };
+        let element = element.clone();
+        let mut base = element.clone();
+        while let TypeKind::Domain(under) = base.kind() {
+            base = under.clone();
+        }
+        Some(Self { array, element, base })
+    }
+
+    /// The payload's type as the user named it.
+    pub fn name(&self) -> String {
+        match self.base.kind() {
+            TypeKind::Array(member) => format!("{}[]", member.name()),
+            _ => self.element.name().to_owned(),
+        }
+    }
+
+    pub fn check<T: Payload>(&self, queue: &str) -> Result<()> {
+        if <T as ToSql>::accepts(&self.base) && <T as FromSql>::accepts(&self.base) {
+            return Ok(());
+        }
+        Err(Error::new(Kind::WrongType {
+            queue: queue.to_owned(),
+            column: self.name(),
+            rust: std::any::type_name::<T>(),
+        }))
+    }
+
+    /// Appends one element: its length and its value. On an error `out` may hold a part of it.
+    pub fn encode<T: Payload>(&self, payload: &T, out: &mut BytesMut) -> Result<()> {
+        let failed = |cause| Error::new(Kind::Encode { rust: std::any::type_name::<T>(), column: self.name(), cause });
+        let start = out.len();
+        out.put_i32(0);
+        if let IsNull::Yes = payload.to_sql(&self.base, out).map_err(failed)? {
+            return Err(failed("a message's payload cannot be null".into()));
+        }
+        let bytes = out.len() - start - 4;
+        if bytes > MAX_PAYLOAD {
+            return Err(Error::new(Kind::TooLarge { bytes }));
+        }
+        if self.base == Type::TEXT || self.base == Type::VARCHAR {
+            if let Some(at) = out[start + 4..].iter().position(|byte| *byte == 0) {
+                return Err(failed(format!("the text has a NUL character at byte {at}, which Postgres cannot store").into()));
+            }
+        }
+        out[start..start + 4].copy_from_slice(&(bytes as i32).to_be_bytes());
+        Ok(())
+    }
+
+    /// The parameter for a batch of elements that [`Column::encode`] wrote one after another.
+    pub fn array<'a>(&self, count: usize, elements: &'a [u8]) -> Elements<'a> {
+        Elements { element: self.element.oid(), count: count as i32, elements }
+    }
+
+    /// Hands each element of a received batch to `each`, decoded straight from the wire buffer.
+    pub fn decode<T: Payload>(
+        &self,
+        queue: &str,
+        first_id: i64,
+        batch: &Received<'_>,
+        mut each: impl FnMut(i64, T),
+    ) -> Result<()> {
+        let failed = |id, cause| {
+            Error::new(Kind::Decode { queue: queue.to_owned(), id, rust: std::any::type_name::<T>(), cause })
+        };
+        let array = postgres_protocol_array(batch.0).map_err(|cause| failed(first_id, cause))?;
+        for (id, element) in (first_id..).zip(array) {
+            let raw = element.map_err(|cause| failed(id, cause))?;
+            each(id, T::from_sql(&self.base, raw).map_err(|cause| failed(id, cause))?);
+        }
+        Ok(())
+    }
+}
+
+/// A batch on its way out.
+#[derive(Debug)]
+pub(crate) struct Elements<'a> {
+    element: u32,
+    count: i32,
+    elements: &'a [u8],
+}
+
+impl ToSql for Elements<'_> {
+    fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+        out.reserve(20 + self.elements.len());
+        out.put_i32(i32::from(self.count > 0)); // dimensions
+        out.put_i32(0); // no nulls
+        out.put_u32(self.element);
+        if self.count > 0 {
+            out.put_i32(self.count);
+            out.put_i32(1); // lower bound
+            out.put_slice(self.elements);
+        }
+        Ok(IsNull::No)
+    }
+
+    fn accepts(ty: &Type) -> bool {
+        matches!(ty.kind(), TypeKind::Array(_))
+    }
+
+    to_sql_checked!();
+}
+
+/// A batch as it came in.
+pub(crate) struct Received<'a>(&'a [u8]);
+
+impl<'a> FromSql<'a> for Received<'a> {
+    fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
+        Ok(Self(raw))
+    }
+
+    fn accepts(ty: &Type) -> bool {
+        matches!(ty.kind(), TypeKind::Array(_))
+    }
+}
+
+type Raw<'a> = Result<&'a [u8], Box<dyn std::error::Error + Sync + Send>>;
+
+/// The elements of an array in binary format: a header of 12 bytes, 8 bytes a dimension, then a length and a value each.
+fn postgres_protocol_array(raw: &[u8]) -> Result<impl Iterator<Item = Raw<'_>>, Box<dyn std::error::Error + Sync + Send>> {
+    let number = |at: usize| -> Result<i32, Box<dyn std::error::Error + Sync + Send>> {
+        let bytes = raw.get(at..at + 4).ok_or("the array ends early")?;
+        Ok(i32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+    };
+    let dimensions = number(0)?;
+    let count = match dimensions {
+        0 => 0,
+        1 => number(12)?,
+        more => return Err(format!("a batch has one dimension, not {more}").into()),
+    };
+    let mut rest = raw.get(20..).unwrap_or_default();
+    Ok((0..count).map(move |_| {
+        let (length, after) = rest.split_at_checked(4).ok_or("the array ends early")?;
+        let length = i32::from_be_bytes([length[0], length[1], length[2], length[3]]);
+        let length = usize::try_from(length).map_err(|_| "an element is null")?;
+        let (value, after) = after.split_at_checked(length).ok_or("the array ends early")?;
+        rest = after;
+        Ok(value)
+    }))
+}

@@ -1,0 +1,286 @@
+//! A queue: its name, its settings, and the handle that all verbs hang on.
+
+use std::{
+    fmt,
+    marker::PhantomData,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant, SystemTime},
+};
+
+use tokio_postgres::{Row, types::ToSql};
+
+use crate::{
+    coalesce::Coalescer,
+    db::{Db, Lane},
+    error::{Error, Kind, Result},
+    floor::{Due, Floor, Look},
+    message::Message,
+    payload::{Column, Payload, Received},
+    settle::Settler,
+    sql::{Sql, Statements},
+};
+
+/// What a queue is created with.
+///
+/// ```
+/// # use std::time::Duration;
+/// // Slow jobs: one a row, so that they spread over all workers; three attempts of at most ten minutes.
+/// let settings = trunkline::Settings::new("jsonb").max_batch(1).max_attempts(3).lease(Duration::from_secs(600));
+/// ```
+#[derive(Debug, Clone)]
+pub struct Settings {
+    payload: String,
+    max_attempts: u32,
+    lease: Duration,
+    max_batch: u32,
+}
+
+impl Settings {
+    /// `payload` is any type that Postgres knows: `bytea`, `text`, `jsonb`, `int8`, `uuid`, a composite type, an array.
+    /// The rest: 10 attempts, leases of 30 seconds, up to 1,024 messages a batch.
+    #[must_use]
+    pub fn new(payload: impl Into<String>) -> Self {
+        Self { payload: payload.into(), max_attempts: 10, lease: Duration::from_secs(30), max_batch: 1024 }
+    }
+
+    /// Deliveries before a message is a dead letter; at least 1.
+    #[must_use]
+    pub fn max_attempts(self, max_attempts: u32) -> Self {
+        Self { max_attempts, ..self }
+    }
+
+    /// How long a lease lasts unless a consumer asks for another; more than zero, at most 365 days.
+    #[must_use]
+    pub fn lease(self, lease: Duration) -> Self {
+        Self { lease, ..self }
+    }
+
+    /// Messages in one row at most, 1 to 1,024. With 1, messages that are slow jobs spread over all workers.
+    #[must_use]
+    pub fn max_batch(self, max_batch: u32) -> Self {
+        Self { max_batch, ..self }
+    }
+}
+
+/// A queue as the database describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Description {
+    /// Its name.
+    pub name: String,
+    /// The payload's type, as Postgres names it.
+    pub payload: String,
+    /// Deliveries before a message is a dead letter.
+    pub max_attempts: u32,
+    /// How long a lease lasts unless a consumer asks for another.
+    pub lease: Duration,
+    /// Messages in one row at most.
+    pub max_batch: u32,
+    /// When the queue was created, by the server's clock.
+    pub created_at: SystemTime,
+}
+
+impl Description {
+    fn of(row: &Row) -> Self {
+        Self {
+            name: row.get(0),
+            payload: row.get(1),
+            max_attempts: row.get::<_, i32>(2).unsigned_abs(),
+            lease: Duration::try_from_secs_f64(row.get(3)).unwrap_or_default(),
+            max_batch: row.get::<_, i32>(4).unsigned_abs(),
+            created_at: row.get(5),
+        }
+    }
+}
+
+impl Db {
+    /// Creates a queue; does nothing if it exists with the same settings.
+    ///
+    /// # Errors
+    /// The name or a setting is out of bounds, the type is unknown, or the queue exists with other settings.
+    pub async fn create_queue(&self, name: &str, settings: &Settings) -> Result<()> {
+        self.check_schema().await?;
+        let sql = Sql::new("create_queue", include_str!("../sql/create_queue.sql"));
+        let (attempts, batch) = (clamped(settings.max_attempts), clamped(settings.max_batch));
+        let lease = settings.lease.as_secs_f64();
+        self.query(Lane::Dequeue, &sql, &[&name, &settings.payload, &attempts, &lease, &batch]).await?;
+        Ok(())
+    }
+
+    /// Drops a queue with all that is in it, dead letters and archive included. Its consumers get
+    /// [`Error::is_no_queue`].
+    pub async fn drop_queue(&self, name: &str) -> Result<()> {
+        let sql = Sql::new("drop_queue", include_str!("../sql/drop_queue.sql"));
+        self.query(Lane::Dequeue, &sql, &[&name]).await.map_err(|error| error.or_no_queue(name))?;
+        Ok(())
+    }
+
+    /// All queues, by name.
+    pub async fn list_queues(&self) -> Result<Vec<Description>> {
+        self.check_schema().await?;
+        Ok(self.describe(None).await?.iter().map(Description::of).collect())
+    }
+
+    /// One queue.
+    ///
+    /// # Errors
+    /// [`Error::is_no_queue`] where there is none.
+    pub async fn describe_queue(&self, name: &str) -> Result<Description> {
+        self.check_schema().await?;
+        let rows = self.describe(Some(name)).await?;
+        rows.first().map(Description::of).ok_or_else(|| Error::new(Kind::NoQueue(name.to_owned())))
+    }
+
+    async fn describe(&self, name: Option<&str>) -> Result<Vec<Row>> {
+        let sql = Sql::new("describe", include_str!("../sql/describe.sql"));
+        self.query_again(Lane::Dequeue, &sql, &[&name]).await
+    }
+
+    /// Opens a queue whose payloads are `T`s.
+    ///
+    /// # Errors
+    /// There is no such queue ([`Error::is_no_queue`]), its payloads are of another type
+    /// ([`Error::is_wrong_type`]), or the schema is not this library's version.
+    pub async fn queue<T: Payload>(&self, name: &str) -> Result<Queue<T>> {
+        let queue = self.queue_of_any(name).await?;
+        queue.column.check::<T>(name)?;
+        Ok(Queue { shared: Arc::new(queue), payload: PhantomData })
+    }
+
+    async fn queue_of_any(&self, name: &str) -> Result<Shared> {
+        let description = self.describe_queue(name).await?;
+        let typed = Sql::of_queue("payload_type", include_str!("../sql/payload_type.sql"), name);
+        let session = self.session(Lane::Dequeue).await?;
+        let statement =
+            session.client.prepare(&typed.text).await.map_err(|error| Error::of_statement(typed.name, error).or_no_queue(name))?;
+        let column = statement.columns().first().and_then(|column| Column::new(column.type_().clone()));
+        let column = column.ok_or_else(|| Error::invalid(format!("the table of queue {name:?} was changed: its payload is no array")))?;
+        Ok(Shared {
+            channel: format!("trunkline.{name}"),
+            sql: Statements::of(name),
+            column,
+            floor: Mutex::new(Floor::new(Instant::now())),
+            batch_size: AtomicUsize::new(description.max_batch as usize),
+            coalescer: Coalescer::new(description.max_batch as usize),
+            settler: Settler::default(),
+            description,
+            db: self.clone(),
+        })
+    }
+}
+
+/// A number as Postgres takes it; what does not fit is out of bounds there too.
+fn clamped(number: u32) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
+}
+
+/// A queue of `T`s: the handle for everything. Cheap to clone; clones share batches, floor and connections.
+pub struct Queue<T> {
+    pub(crate) shared: Arc<Shared>,
+    payload: PhantomData<fn() -> T>,
+}
+
+impl<T> Clone for Queue<T> {
+    fn clone(&self) -> Self {
+        Self { shared: self.shared.clone(), payload: PhantomData }
+    }
+}
+
+impl<T> fmt::Debug for Queue<T> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_tuple("Queue").field(&self.shared.description.name).finish()
+    }
+}
+
+impl<T> Queue<T> {
+    /// The queue as it was when this handle was opened.
+    #[must_use]
+    pub fn description(&self) -> &Description {
+        &self.shared.description
+    }
+
+    /// The database that it lives in.
+    #[must_use]
+    pub fn db(&self) -> &Db {
+        &self.shared.db
+    }
+}
+
+/// What all handles of a queue share.
+pub(crate) struct Shared {
+    pub db: Db,
+    pub description: Description,
+    pub channel: String,
+    pub column: Column,
+    pub sql: Statements,
+    pub coalescer: Coalescer,
+    pub settler: Settler,
+    floor: Mutex<Floor>,
+    /// Messages a row as last seen, for a guess at how many rows make up n messages.
+    batch_size: AtomicUsize,
+}
+
+impl Shared {
+    pub fn name(&self) -> &str {
+        &self.description.name
+    }
+
+    fn floor_state(&self) -> MutexGuard<'_, Floor> {
+        self.floor.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The floor for the next dequeue. Every so often a look that may lift it is started beside.
+    pub fn floor(self: &Arc<Self>) -> crate::floor::Time {
+        let mut state = self.floor_state();
+        if let Some(due) = state.claim(Instant::now()) {
+            let shared = self.clone();
+            tokio::spawn(async move { shared.look(due).await });
+        }
+        state.floor()
+    }
+
+    /// Looks at the queue and learns from it. Returns the seconds until the oldest visible row is due, locked ones
+    /// included; `None` where nothing waits at all.
+    pub async fn look(&self, due: Due) -> Result<Option<f64>> {
+        let start = self.floor_state().start(due);
+        let began = Instant::now();
+        let rows = self.query_again(&self.sql.look, &[&start]).await?;
+        let row = &rows[0]; // the statement always returns one
+        let look = Look { oldest: row.get(0), candidate: row.get(1), xmin: row.get(3), xmax: row.get(4) };
+        self.floor_state().saw(due, look, Instant::now(), began.elapsed());
+        Ok(row.get(2))
+    }
+
+    /// How many rows will make up `n` messages, going by what was seen last.
+    pub fn rows_for(&self, n: usize) -> i32 {
+        (n.div_ceil(self.batch_size.load(Ordering::Relaxed).max(1))).clamp(1, 1 << 20) as i32
+    }
+
+    pub async fn query(&self, sql: &Sql, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
+        self.db.query(Lane::Dequeue, sql, params).await.map_err(|error| error.or_no_queue(self.name()))
+    }
+
+    pub async fn query_again(&self, sql: &Sql, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
+        self.db.query_again(Lane::Dequeue, sql, params).await.map_err(|error| error.or_no_queue(self.name()))
+    }
+
+    /// Adds the messages of received batches; each row is `id, attempt, size, enqueued_at, payload`.
+    pub fn receive<T: Payload>(&self, rows: &[Row], messages: &mut Vec<Message<T>>) -> Result<()> {
+        let before = messages.len();
+        messages.reserve(rows.iter().map(|row| row.get::<_, i32>(2).unsigned_abs() as usize).sum());
+        for row in rows {
+            let (attempt, enqueued_at) = (row.get(1), row.get(3));
+            let batch: Received<'_> = row.get(4);
+            self.column.decode(self.name(), row.get(0), &batch, |id, payload| {
+                messages.push(Message { id, attempt, enqueued_at, payload });
+            })?;
+        }
+        if !rows.is_empty() {
+            self.batch_size.store((messages.len() - before).div_ceil(rows.len()), Ordering::Relaxed);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,181 @@
+//! The ends of leases, gathered: calls that arrive while a statement is on its way share the next one.
+
+use std::{
+    collections::HashSet,
+    sync::{Mutex, PoisonError},
+};
+
+use tokio::sync::oneshot;
+
+use crate::{
+    error::{Error, Kind, Result},
+    message::{Lease, Ranges},
+};
+
+/// How a lease ends.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Ending {
+    Ack,
+    Archive,
+    /// Seconds until it is due again, and what went wrong.
+    Retry(f64, String),
+    /// Seconds from now.
+    Extend(f64),
+    /// As `Retry`, where a rollback left the message without a lease.
+    Charge(f64, String),
+}
+
+impl Ending {
+    /// Whether both can be said by one statement.
+    fn shares_statement(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Extend(one), Self::Extend(two)) => one.to_bits() == two.to_bits(),
+            _ => std::mem::discriminant(self) == std::mem::discriminant(other),
+        }
+    }
+}
+
+/// One call: some leases, ended alike.
+pub(crate) struct Request {
+    pub ending: Ending,
+    pub leases: Vec<Lease>,
+    pub done: oneshot::Sender<Result<()>>,
+}
+
+/// Requests that one statement answers.
+pub(crate) struct Settlement {
+    pub ending: Ending,
+    requests: Vec<Request>,
+    pub ranges: Ranges,
+    pub delays: Vec<f64>,
+    pub errors: Vec<String>,
+}
+
+/// The calls of one queue that wait for a statement.
+#[derive(Default)]
+pub(crate) struct Settler(Mutex<(Vec<Request>, bool)>);
+
+impl Settler {
+    /// Whether the caller has to start settling.
+    pub fn join(&self, request: Request) -> bool {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.0.push(request);
+        !std::mem::replace(&mut state.1, true)
+    }
+
+    /// All that has gathered, a settlement a statement; nothing ends the settling.
+    pub fn next(&self) -> Vec<Settlement> {
+        let requests = {
+            let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            state.1 = !state.0.is_empty();
+            std::mem::take(&mut state.0)
+        };
+        let mut groups: Vec<Vec<Request>> = Vec::new();
+        for request in requests {
+            match groups.iter_mut().find(|group| group[0].ending.shares_statement(&request.ending)) {
+                Some(group) => group.push(request),
+                None => groups.push(vec![request]),
+            }
+        }
+        groups.into_iter().map(Settlement::of).collect()
+    }
+}
+
+impl Settlement {
+    /// The requests share a statement, and there is at least one.
+    fn of(requests: Vec<Request>) -> Self {
+        let ending = requests[0].ending.clone();
+        let mut leases: Vec<(Lease, usize)> = requests
+            .iter()
+            .enumerate()
+            .flat_map(|(nr, request)| request.leases.iter().map(move |lease| (*lease, nr)))
+            .collect();
+        leases.sort_unstable();
+        leases.dedup_by_key(|(lease, _)| *lease);
+        let (leases, askers): (Vec<Lease>, Vec<usize>) = leases.into_iter().unzip();
+        let ranges = Ranges::of(&leases, |one, two| {
+            askers[one] == askers[two] || requests[askers[one]].ending == requests[askers[two]].ending
+        });
+        let mut settlement = Self { ending, requests: Vec::new(), ranges, delays: Vec::new(), errors: Vec::new() };
+        if matches!(settlement.ending, Ending::Retry(..) | Ending::Charge(..)) {
+            let mut at = 0;
+            for size in &settlement.ranges.sizes {
+                if let Ending::Retry(delay, error) | Ending::Charge(delay, error) = &requests[askers[at]].ending {
+                    settlement.delays.push(*delay);
+                    settlement.errors.push(error.clone());
+                }
+                at += *size as usize;
+            }
+        }
+        settlement.requests = requests;
+        settlement
+    }
+
+    /// Tells every caller: its leases are among the settled ranges, or lost.
+    pub fn answer(self, queue: &str, outcome: Result<Vec<(i64, i32)>>) {
+        match outcome {
+            Err(error) => {
+                for request in self.requests {
+                    let _ = request.done.send(Err(error.clone())); // the caller went away
+                }
+            }
+            Ok(settled) => {
+                let asked: i64 = self.ranges.sizes.iter().map(|size| i64::from(*size)).sum();
+                let mut done: HashSet<i64> = HashSet::new();
+                let complete = settled.iter().map(|(_, size)| i64::from(*size)).sum::<i64>() == asked;
+                if !complete {
+                    done.extend(settled.iter().flat_map(|(id, size)| *id..*id + i64::from(*size)));
+                }
+                for request in self.requests {
+                    let lost: Vec<i64> = match complete {
+                        true => Vec::new(),
+                        false => request.leases.iter().map(|lease| lease.id).filter(|id| !done.contains(id)).collect(),
+                    };
+                    let _ = request.done.send(lost_or_ok(queue, lost)); // the caller went away
+                }
+            }
+        }
+    }
+}
+
+pub(crate) fn lost_or_ok(queue: &str, ids: Vec<i64>) -> Result<()> {
+    if ids.is_empty() { Ok(()) } else { Err(Error::new(Kind::LeaseLost { queue: queue.to_owned(), ids })) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(ending: Ending, ids: &[i64]) -> (Request, oneshot::Receiver<Result<()>>) {
+        let (done, answer) = oneshot::channel();
+        (Request { ending, leases: ids.iter().map(|id| Lease { id: *id, attempt: 1 }).collect(), done }, answer)
+    }
+
+    #[test]
+    fn calls_share_a_statement_and_each_gets_its_own_answer() {
+        let settler = Settler::default();
+        let (one, mut first) = request(Ending::Ack, &[1, 2, 3]);
+        let (two, mut second) = request(Ending::Ack, &[4, 9]);
+        assert!(settler.join(one));
+        assert!(!settler.join(two));
+        let mut settlements = settler.next();
+        assert_eq!(settlements.len(), 1);
+        let settlement = settlements.remove(0);
+        assert_eq!((&*settlement.ranges.ids, &*settlement.ranges.sizes), (&[1, 9][..], &[4, 1][..]));
+        settlement.answer("q", Ok(vec![(1, 4)]));
+        assert!(first.try_recv().expect("answered").is_ok());
+        assert_eq!(second.try_recv().expect("answered").expect_err("9 is lost").lost_ids(), [9]);
+        assert!(settler.next().is_empty());
+    }
+
+    #[test]
+    fn neighbours_with_other_errors_stay_apart() {
+        let settler = Settler::default();
+        settler.join(request(Ending::Retry(1.0, "a".into()), &[1, 2]).0);
+        settler.join(request(Ending::Retry(2.0, "b".into()), &[3]).0);
+        let settlement = settler.next().remove(0);
+        assert_eq!(settlement.ranges.ids, [1, 3]);
+        assert_eq!(settlement.delays, [1.0, 2.0]);
+        assert_eq!(settlement.errors, ["a", "b"]);
+    }
+}

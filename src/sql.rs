@@ -1,0 +1,102 @@
+//! Everything this library says to Postgres: a file a statement, in `sql/`, prepared once a connection.
+//!
+//! A file runs in psql once its holes are filled. Only names go into holes, quoted; values are always parameters.
+
+use std::sync::Arc;
+
+/// A statement with its holes filled. Its name is the file's, in traces and in errors.
+#[derive(Debug, Clone)]
+pub(crate) struct Sql {
+    pub name: &'static str,
+    pub text: Arc<str>,
+}
+
+impl Sql {
+    pub fn new(name: &'static str, text: &str) -> Self {
+        Self { name, text: text.into() }
+    }
+
+    /// Fills `{verb_}` with the queue's table or function of that prefix: `{take_}` becomes `"take_emails"`.
+    pub fn of_queue(name: &'static str, text: &str, queue: &str) -> Self {
+        let mut filled = String::with_capacity(text.len() + 64);
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once('{') {
+            let (hole, after) = after.split_once('}').unwrap_or((after, ""));
+            filled.push_str(before);
+            filled.push_str(&quote(&format!("{hole}{queue}")));
+            rest = after;
+        }
+        filled.push_str(rest);
+        Self { name, text: filled.into() }
+    }
+}
+
+/// A name as Postgres reads it whatever it consists of.
+pub(crate) fn quote(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// The statements about one queue.
+#[derive(Debug)]
+pub(crate) struct Statements {
+    pub take: Sql,
+    pub gather: Sql,
+    pub lease: Sql,
+    pub look: Sql,
+    pub carve: Sql,
+    pub ack: Sql,
+    pub archive: Sql,
+    pub retry: Sql,
+    pub extend: Sql,
+    pub charge: Sql,
+    pub enqueue_in: Sql,
+    pub dead: Sql,
+    pub replay: Sql,
+    pub discard: Sql,
+    pub stats: Sql,
+    pub peek: Sql,
+    pub archived: Sql,
+    pub purge: Sql,
+    pub prune: Sql,
+    /// `enqueue` for 1, 2, 3 … rows.
+    pub enqueue: Vec<Sql>,
+}
+
+impl Statements {
+    /// Rows that one insert has at most.
+    pub const ROWS: usize = 8;
+
+    pub fn of(queue: &str) -> Self {
+        let enqueue = include_str!("../sql/enqueue.sql");
+        let row = |at: usize| {
+            format!("(trunkline.clock() + ${} * interval '1 second', ${}, ${})", 3 * at + 1, 3 * at + 2, 3 * at + 3)
+        };
+        Self {
+            take: Sql::of_queue("take", include_str!("../sql/take.sql"), queue),
+            gather: Sql::of_queue("gather", include_str!("../sql/gather.sql"), queue),
+            lease: Sql::of_queue("lease", include_str!("../sql/lease.sql"), queue),
+            look: Sql::of_queue("look", include_str!("../sql/look.sql"), queue),
+            carve: Sql::of_queue("carve", include_str!("../sql/carve.sql"), queue),
+            ack: Sql::of_queue("ack", include_str!("../sql/ack.sql"), queue),
+            archive: Sql::of_queue("archive", include_str!("../sql/archive.sql"), queue),
+            retry: Sql::of_queue("retry", include_str!("../sql/retry.sql"), queue),
+            extend: Sql::of_queue("extend", include_str!("../sql/extend.sql"), queue),
+            charge: Sql::of_queue("charge", include_str!("../sql/charge.sql"), queue),
+            enqueue_in: Sql::of_queue("enqueue_in", include_str!("../sql/enqueue_in.sql"), queue),
+            dead: Sql::of_queue("dead", include_str!("../sql/dead.sql"), queue),
+            replay: Sql::of_queue("replay", include_str!("../sql/replay.sql"), queue),
+            discard: Sql::of_queue("discard", include_str!("../sql/discard.sql"), queue),
+            stats: Sql::of_queue("stats", include_str!("../sql/stats.sql"), queue),
+            peek: Sql::of_queue("peek", include_str!("../sql/peek.sql"), queue),
+            archived: Sql::of_queue("archived", include_str!("../sql/archived.sql"), queue),
+            purge: Sql::of_queue("purge", include_str!("../sql/purge.sql"), queue),
+            prune: Sql::of_queue("prune", include_str!("../sql/prune.sql"), queue),
+            enqueue: (1..=Self::ROWS)
+                .map(|rows| {
+                    let rows = (0..rows).map(row).collect::<Vec<_>>().join(", ");
+                    Sql::of_queue("enqueue", &enqueue.replace(&row(0), &rows), queue)
+                })
+                .collect(),
+        }
+    }
+}

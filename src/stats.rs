@@ -1,0 +1,108 @@
+//! What a queue holds, in numbers and to look at.
+
+use std::time::{Duration, SystemTime};
+
+use crate::{
+    error::Result,
+    floor::Time,
+    payload::{Payload, Received},
+    queue::Queue,
+};
+
+/// What a queue holds. Counted when asked for: one pass over the queue's rows, which do not hold the payloads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Messages that may be dequeued now; those whose lease ran out included.
+    pub due: u64,
+    /// Messages that are not due yet and were never leased.
+    pub delayed: u64,
+    /// Messages under a lease.
+    pub leased: u64,
+    /// Messages that failed and wait for their next attempt.
+    pub to_retry: u64,
+    /// Dead letters.
+    pub dead: u64,
+    /// Messages in the archive.
+    pub archived: u64,
+    /// Rows of the queue's table.
+    pub rows: u64,
+    /// Messages in those rows.
+    pub messages: u64,
+    /// How long the oldest due message has been due.
+    pub oldest_due: Option<Duration>,
+}
+
+impl Stats {
+    /// Messages that are not due now: delayed, leased or to be retried.
+    #[must_use]
+    pub fn waiting(&self) -> u64 {
+        self.delayed + self.leased + self.to_retry
+    }
+}
+
+/// A message seen without being dequeued.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Peeked<T> {
+    /// The message's id.
+    pub id: i64,
+    /// When it was enqueued.
+    pub enqueued_at: SystemTime,
+    /// When it may be dequeued (next).
+    pub due_at: SystemTime,
+    /// Deliveries so far.
+    pub attempt: i32,
+    /// What the last attempt said, if it failed and no other has begun.
+    pub error: Option<String>,
+    /// The payload.
+    pub payload: T,
+}
+
+impl<T> Queue<T> {
+    /// What the queue holds now.
+    pub async fn stats(&self) -> Result<Stats> {
+        let rows = self.shared.query_again(&self.shared.sql.stats, &[]).await?;
+        let count = |at: usize| rows[0].get::<_, i64>(at).unsigned_abs();
+        Ok(Stats {
+            due: count(0),
+            delayed: count(1),
+            leased: count(2),
+            to_retry: count(3),
+            dead: count(4),
+            archived: count(5),
+            rows: count(6),
+            messages: count(7),
+            oldest_due: rows[0].get::<_, Option<f64>>(8).and_then(|s| Duration::try_from_secs_f64(s).ok()),
+        })
+    }
+}
+
+/// Rows that are read at a time.
+const PAGE: i64 = 64;
+
+impl<T: Payload> Queue<T> {
+    /// The first `n` messages in the order of their due times, leased and delayed ones included, without touching them.
+    pub async fn peek(&self, n: usize) -> Result<Vec<Peeked<T>>> {
+        let shared = &self.shared;
+        let mut peeked: Vec<Peeked<T>> = Vec::new();
+        let mut after = (Time::EARLIEST, 0_i64);
+        while peeked.len() < n {
+            let page = PAGE.min((n - peeked.len()) as i64);
+            let rows = shared.query_again(&shared.sql.peek, &[&after.0, &after.1, &page]).await?;
+            for row in &rows {
+                after = (row.get(2), row.get(0));
+                let payload: Received<'_> = row.get(6);
+                shared.column.decode(shared.name(), row.get(0), &payload, |id, payload| {
+                    let (enqueued_at, due_at, attempt, error) = (row.get(1), row.get(2), row.get(3), row.get(4));
+                    peeked.push(Peeked { id, enqueued_at, due_at, attempt, error, payload });
+                })?;
+            }
+            if rows.len() < page as usize {
+                break;
+            }
+        }
+        peeked.truncate(n);
+        Ok(peeked)
+    }
+}

@@ -1,0 +1,138 @@
+//! How a consumer waits when nothing is due. Pure: what to do next follows from what was seen; the consumer does it.
+
+use std::time::{Duration, Instant};
+
+/// How a consumer waits for messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Wait {
+    /// Asks again every so often. Costs a statement each time, and needs nothing else.
+    Poll(Duration),
+    /// Listens and sends nothing while idle, but for a slow poll as the safety net.
+    Notify,
+    /// Polls while there is traffic, listens when there is none.
+    #[default]
+    Adaptive,
+}
+
+impl Wait {
+    /// Polls ten times a second.
+    #[must_use]
+    pub fn poll() -> Self {
+        Self::Poll(DEAF_POLL)
+    }
+}
+
+/// The slow poll of a consumer that listens.
+pub(crate) const SAFETY_POLL: Duration = Duration::from_secs(30);
+/// The poll of a consumer that should listen but cannot.
+const DEAF_POLL: Duration = Duration::from_millis(100);
+/// An adaptive consumer asks again after these pauses before it listens.
+const SPINS: [Duration; 3] = [Duration::from_millis(1), Duration::from_millis(2), Duration::from_millis(4)];
+/// Traffic without a pause for this long, and an adaptive consumer listens no more.
+const TRAFFIC: Duration = Duration::from_secs(1);
+/// Something is due but in someone else's hands: first and longest pause before asking again.
+const LOCKED: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(250));
+
+/// What to do after an empty dequeue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Ask again after a pause.
+    Pause(Duration),
+    /// Start listening, then ask again at once.
+    Listen,
+    /// Look when the next message is due, then say so with [`Pace::looked`].
+    Look,
+}
+
+/// The state of a waiting consumer.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    wait: Wait,
+    /// Empty dequeues since the last message.
+    empty: usize,
+    /// Looks in a row that found something due in someone else's hands.
+    locked: u32,
+    busy_since: Option<Instant>,
+}
+
+impl Pace {
+    pub fn new(wait: Wait) -> Self {
+        Self { wait, empty: 0, locked: 0, busy_since: None }
+    }
+
+    /// A dequeue found something. Says whether listening may end.
+    pub fn found(&mut self, now: Instant) -> bool {
+        self.empty = 0;
+        self.locked = 0;
+        let since = *self.busy_since.get_or_insert(now);
+        self.wait == Wait::Adaptive && now.duration_since(since) > TRAFFIC
+    }
+
+    /// A dequeue found nothing.
+    pub fn nothing(&mut self, listening: bool) -> Step {
+        self.empty += 1;
+        match self.wait {
+            Wait::Poll(every) => Step::Pause(every),
+            Wait::Adaptive if self.empty <= SPINS.len() => Step::Pause(SPINS[self.empty - 1]),
+            Wait::Adaptive | Wait::Notify if listening => Step::Look,
+            Wait::Adaptive | Wait::Notify => Step::Listen,
+        }
+    }
+
+    /// How long to sleep, unless rung, after a look: `due_in` seconds until the oldest visible message is due.
+    pub fn looked(&mut self, due_in: Option<f64>, hearing: bool) -> Duration {
+        self.busy_since = None;
+        let longest = if hearing { SAFETY_POLL } else { DEAF_POLL };
+        match due_in {
+            Some(due_in) if due_in <= 0.0 => {
+                let pause = LOCKED.0.saturating_mul(1 << self.locked.min(16)).min(LOCKED.1);
+                self.locked += 1;
+                pause
+            }
+            // A quarter of a millisecond more: awake when it is due, not just before.
+            Some(due_in) => {
+                self.locked = 0;
+                Duration::try_from_secs_f64(due_in + 0.000_25).map_or(longest, |due_in| due_in.min(longest))
+            }
+            None => {
+                self.locked = 0;
+                longest
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notify_listens_before_it_sleeps() {
+        let mut pace = Pace::new(Wait::Notify);
+        assert_eq!(pace.nothing(false), Step::Listen);
+        assert_eq!(pace.nothing(true), Step::Look);
+        assert_eq!(pace.looked(None, true), SAFETY_POLL);
+        assert_eq!(pace.looked(None, false), DEAF_POLL);
+        assert!(pace.looked(Some(2.0), true) > Duration::from_secs(2));
+    }
+
+    #[test]
+    fn adaptive_polls_first_and_goes_back_to_polling_under_traffic() {
+        let mut pace = Pace::new(Wait::Adaptive);
+        let now = Instant::now();
+        assert!(!pace.found(now));
+        for spin in SPINS {
+            assert_eq!(pace.nothing(false), Step::Pause(spin));
+        }
+        assert_eq!(pace.nothing(false), Step::Listen);
+        assert!(pace.found(now + TRAFFIC * 2), "traffic went on for longer than a second");
+    }
+
+    #[test]
+    fn what_others_hold_is_asked_for_less_and_less_often() {
+        let mut pace = Pace::new(Wait::Notify);
+        let pauses: Vec<_> = (0..20).map(|_| pace.looked(Some(-1.0), true)).collect();
+        assert!(pauses.is_sorted());
+        assert_eq!(pauses[19], LOCKED.1);
+    }
+}
