@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-pub(crate) type TlsStream = <tokio_postgres_rustls::MakeRustlsConnect as tokio_postgres::tls::MakeTlsConnect<Socket>>::Stream;
+pub(crate) type TlsStream = <super::tls::MakeTls as tokio_postgres::tls::MakeTlsConnect<Socket>>::Stream;
 
 /// A connection and the statements that it has prepared.
 pub(crate) struct Session {

@@ -8,7 +8,11 @@ use rustls::{
     crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature},
     pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject},
 };
-use tokio_postgres::{Config, config::SslMode};
+use tokio_postgres::{
+    Config, Socket,
+    config::{Host, SslMode},
+    tls::MakeTlsConnect,
+};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::error::{Error, Kind, Result};
@@ -17,7 +21,7 @@ use crate::error::{Error, Kind, Result};
 #[derive(Clone)]
 pub(crate) struct Target {
     pub config: Config,
-    pub tls: MakeRustlsConnect,
+    pub tls: MakeTls,
 }
 
 impl Target {
@@ -51,7 +55,25 @@ impl Target {
         if config.get_application_name().is_none() {
             config.application_name("trunkline");
         }
-        Ok(Self { config, tls: MakeRustlsConnect::new(client_config(verify, root.as_deref())?) })
+        if config.get_hosts().iter().all(|host| matches!(host, Host::Unix(_))) {
+            config.ssl_mode(SslMode::Disable);
+        }
+        Ok(Self { config, tls: MakeTls(MakeRustlsConnect::new(client_config(verify, root.as_deref())?)) })
+    }
+}
+
+/// Rustls for every host, sockets included: those have no name, and never get as far as TLS.
+#[derive(Clone)]
+pub(crate) struct MakeTls(MakeRustlsConnect);
+
+impl MakeTlsConnect<Socket> for MakeTls {
+    type Stream = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream;
+    type TlsConnect = <MakeRustlsConnect as MakeTlsConnect<Socket>>::TlsConnect;
+    type Error = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Error;
+
+    fn make_tls_connect(&mut self, host: &str) -> Result<Self::TlsConnect, Self::Error> {
+        let host = if host.is_empty() { "localhost" } else { host };
+        MakeTlsConnect::<Socket>::make_tls_connect(&mut self.0, host)
     }
 }
 
