@@ -415,16 +415,14 @@ begin
             end loop;
         end $f$ $t$,
 
-    -- What a consumer needs to move its floor and to know how long it may sleep. The clock is read before the snapshot
-    -- is taken: whoever draws an earlier due_at has an id below xmax then (see trunkline.clock).
+    -- What a consumer needs to move its floor and to know how long it may sleep. now() is earlier than the snapshot, at
+    -- any isolation level: whoever draws an earlier due_at has an id below xmax then (see trunkline.clock).
     $t$ create or replace function trunkline.{look}(floor timestamptz)
         returns table (oldest timestamptz, candidate timestamptz, due_in float8, xmin bigint, xmax bigint)
         language plpgsql {planner} as $f$
-        declare
-            horizon timestamptz := clock_timestamp();
         begin
             return query
-                select o.due_at, least(o.due_at, horizon),
+                select o.due_at, least(o.due_at, now()),
                        extract(epoch from o.due_at - clock_timestamp())::float8,
                        pg_snapshot_xmin(s)::text::bigint, pg_snapshot_xmax(s)::text::bigint
                 from pg_current_snapshot() s

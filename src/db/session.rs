@@ -60,12 +60,12 @@ fn may_pass(error: &Error) -> bool {
 impl Session {
     /// Connects with patience and drives the connection in a task of its own.
     pub async fn open(target: &Target) -> Result<Self> {
-        Ok(Self::drive(connect_patiently(target).await?))
+        Self::drive(connect_patiently(target).await?).prepared().await
     }
 
     /// Connects once, for the first connection: a wrong address is an error at once.
     pub async fn open_now(target: &Target) -> Result<Self> {
-        Ok(Self::drive(connect(target).await?))
+        Self::drive(connect(target).await?).prepared().await
     }
 
     fn drive((client, connection): (Client, Connection<Socket, TlsStream>)) -> Self {
@@ -75,6 +75,12 @@ impl Session {
             }
         });
         Self { client, prepared: Mutex::default() }
+    }
+
+    /// `skip locked` wants to see what was committed, whatever the database's default is.
+    async fn prepared(self) -> Result<Self> {
+        self.batch("connect", include_str!("../../sql/connect.sql")).await?;
+        Ok(self)
     }
 
     async fn prepare(&self, sql: &Sql) -> Result<Statement, tokio_postgres::Error> {

@@ -1,1 +1,4 @@
-fn main(){}
+//! The promises of Trunkline, each shown on a real PostgreSQL.
+
+mod fixture;
+mod first;
