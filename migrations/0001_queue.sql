@@ -159,7 +159,7 @@ begin
         select p.oid from pg_proc p
         where p.pronamespace = 'trunkline'::regnamespace
           and p.proname = any (array(select verb || queue from unnest(array['enqueue_', 'split_', 'carve_', 'bury_', 'gather_', 'take_', 'lease_', 'look_', 'ack_',
-                                     'archive_', 'retry_', 'extend_', 'charge_', 'fail_']) verb))
+                                     'archive_', 'release_', 'retry_', 'extend_', 'charge_', 'fail_']) verb))
     loop
         execute format('drop function %s', routine);
     end loop;
@@ -440,6 +440,12 @@ begin
             select h.id + m.k, h.enqueued_at, h.attempt, m.payload
             from held h, lateral (select generate_series(0, h.size - 1) as k, unnest(h.payload) as payload) m $t$),
 
+    -- As if it had never been leased: the attempt is taken back.
+    replace(replace(replace(settle, '{verb}', '{release}'), '{arguments}', ''), '{statement}', $t$
+        update trunkline.{table} q
+        set due_at = trunkline.clock(), attempt = q.attempt - 1, error = case when q.attempt > 1 then '' end
+        from $t$ || held || $t$ returning q.id, q.size $t$),
+
     replace(replace(replace(settle, '{verb}', '{extend}'), '{arguments}', ', lease interval'), '{statement}', $t$
         update trunkline.{table} q set due_at = clock_timestamp() + lease from $t$ || held || $t$ returning q.id, q.size $t$),
 
@@ -495,7 +501,7 @@ begin
         text_of := replace(text_of, '{table}', quote_ident('queue_' || queue));
         text_of := replace(text_of, '{dead}', quote_ident('dead_' || queue));
         text_of := regexp_replace(text_of, 'into trunkline\.\{archive\}', format('into trunkline.%I', 'archive_' || queue));
-        text_of := regexp_replace(text_of, '\{(enqueue|split|carve|bury|gather|take|lease|look|ack|archive|extend|retry|charge|fail)\}',
+        text_of := regexp_replace(text_of, '\{(enqueue|split|carve|bury|gather|take|lease|look|ack|archive|release|extend|retry|charge|fail)\}',
                                   '"\1_' || queue || '"', 'g');
         execute text_of;
     end loop;

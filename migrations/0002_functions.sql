@@ -146,6 +146,14 @@ begin
     perform trunkline.settle('extend', queue, array[id], array[attempt], ', $3', lease);
 end $$;
 
+-- Due again at once, and the attempt is not charged. The lease may not be used afterwards.
+create function trunkline.release(queue text, id bigint, attempt int) returns void
+    language plpgsql as $$
+begin
+    perform trunkline.settle('release', queue, array[id], array[attempt]);
+    perform pg_notify('trunkline.' || queue, '');
+end $$;
+
 -- Due again after the delay, or a dead letter after the last attempt.
 create function trunkline.retry(queue text, id bigint, attempt int, delay interval default '0', error text default '') returns void
     language plpgsql as $$

@@ -31,10 +31,10 @@ impl<T: Payload> Queue<T> {
         let mut archived = Vec::new();
         for row in shared.query_again(&shared.sql.archived, &[&after, &limit]).await? {
             let payload: Received<'_> = row.get(4);
-            shared.column.decode(shared.name(), row.get(0), &payload, |id, payload| {
-                let (enqueued_at, archived_at, attempt) = (row.get(1), row.get(2), row.get(3));
+            let (enqueued_at, archived_at, attempt) = (row.get(1), row.get(2), row.get(3));
+            for (id, payload) in shared.column.decode_all(shared.name(), row.get(0), &payload)? {
                 archived.push(Archived { id, enqueued_at, archived_at, attempt, payload });
-            })?;
+            }
         }
         Ok(archived)
     }

@@ -7,11 +7,12 @@ use tokio_postgres::{
     Row, Transaction,
     types::{ToSql, Type},
 };
+use tracing::warn;
 
 use crate::{
-    at_most_once::PAGE,
     db::on_callers,
     error::{Error, Result},
+    handover::{Dequeue, Dequeued},
     message::{Lease, Message, Ranges},
     payload::Payload,
     queue::{Queue, Shared},
@@ -23,7 +24,9 @@ impl<T: Payload> Queue<T> {
     ///
     /// Each is charged with an attempt now, so that a crash counts. Until the lease ends nobody else gets them. What
     /// is neither acknowledged nor retried by then comes back, one message a row; after the last attempt it is a dead
-    /// letter.
+    /// letter. If the call is dropped before it returns, they are given back and the attempt is not charged.
+    ///
+    /// A message that cannot be read as `T` fails its attempt with that error; the others are returned.
     pub async fn at_least_once(&self, n: usize) -> Result<Vec<Message<T>>> {
         self.lease(n, None).await
     }
@@ -34,22 +37,27 @@ impl<T: Payload> Queue<T> {
     }
 
     async fn lease(&self, n: usize, lease: Option<f64>) -> Result<Vec<Message<T>>> {
-        let mut messages = Vec::new();
-        while messages.len() < n {
-            let wanted = (n - messages.len()).min(PAGE);
-            let (shared, before) = (&self.shared, messages.len());
-            let params: [&(dyn ToSql + Sync); 4] =
-                [&(wanted as i32), &lease, &shared.floor(), &shared.rows_for(wanted)];
-            let leased = match shared.query(&shared.sql.lease, &params).await {
-                Err(_) if before > 0 => break, // what was leased before is the caller's
-                outcome => outcome?,
-            };
-            shared.receive(&leased, &mut messages)?;
-            if messages.len() - before < wanted {
-                break;
+        loop {
+            let Dequeued { messages, unreadable } = self.shared.dequeue(n, Dequeue::Lease(lease)).await?;
+            let nothing_else = messages.is_empty() && !unreadable.is_empty();
+            for (lease, error) in unreadable {
+                warn!(queue = self.shared.name(), id = lease.id, %error, "a message cannot be read");
+                let (queue, pause) = (self.clone(), Duration::from_secs(1));
+                tokio::spawn(async move { queue.retry([&lease], pause, error.to_string()).await });
+            }
+            if !nothing_else {
+                return Ok(messages);
             }
         }
-        Ok(messages)
+    }
+
+    /// Gives messages back unharmed: due again at once, and the attempt is not charged. The leases may not be used
+    /// afterwards.
+    ///
+    /// # Errors
+    /// As [`Queue::ack`].
+    pub async fn release<L: Into<Lease>>(&self, leases: impl IntoIterator<Item = L>) -> Result<()> {
+        self.settle(Ending::Release, leases).await
     }
 
     /// Acknowledges messages: they are done and gone. Takes messages or their [`Lease`]s; concurrent calls share
@@ -109,11 +117,8 @@ impl<T: Payload> Queue<T> {
         let (shared, ranges) = (&self.shared, Ranges::of(&leases, |_, _| true));
         // Neighbours in the same row must not wait for the caller's commit: cut them off, in a transaction of our own.
         shared.query_again(&shared.sql.carve, &[&ranges.ids, &ranges.sizes, &ranges.attempts]).await?;
-        let params: [(&(dyn ToSql + Sync), Type); 3] = [
-            (&ranges.ids, Type::INT8_ARRAY),
-            (&ranges.sizes, Type::INT4_ARRAY),
-            (&ranges.attempts, Type::INT4_ARRAY),
-        ];
+        let params: [(&(dyn ToSql + Sync), Type); 3] =
+            [(&ranges.ids, Type::INT8_ARRAY), (&ranges.sizes, Type::INT4_ARRAY), (&ranges.attempts, Type::INT4_ARRAY)];
         let settled = transaction.query_typed(&shared.sql.ack.text, &params).await;
         let settled = settled.map_err(|error| on_callers(shared.sql.ack.name, error).or_no_queue(shared.name()))?;
         let settled = settled_ranges(&settled);
@@ -121,7 +126,11 @@ impl<T: Payload> Queue<T> {
         lost_or_ok(shared.name(), leases.iter().map(|lease| lease.id).filter(|id| !is_settled(*id)).collect())
     }
 
-    pub(crate) async fn settle<L: Into<Lease>>(&self, ending: Ending, leases: impl IntoIterator<Item = L>) -> Result<()> {
+    pub(crate) async fn settle<L: Into<Lease>>(
+        &self,
+        ending: Ending,
+        leases: impl IntoIterator<Item = L>,
+    ) -> Result<()> {
         let leases = sorted(leases);
         if leases.is_empty() {
             return Ok(());
@@ -162,7 +171,8 @@ async fn settle_all(shared: Arc<Shared>) {
         }
         for settlement in settlements {
             let outcome = shared.end_leases(&settlement).await;
-            if outcome.is_ok() && matches!(settlement.ending, Ending::Retry(..) | Ending::Charge(..)) {
+            if outcome.is_ok() && matches!(settlement.ending, Ending::Release | Ending::Retry(..) | Ending::Charge(..))
+            {
                 shared.db.wake(&shared.channel); // sleepers learn when it is due again
             }
             settlement.answer(shared.name(), outcome);
@@ -177,6 +187,7 @@ impl Shared {
         let (sql, more): (_, &[&(dyn ToSql + Sync)]) = match &settlement.ending {
             Ending::Ack => (&self.sql.ack, &[]),
             Ending::Archive => (&self.sql.archive, &[]),
+            Ending::Release => (&self.sql.release, &[]),
             Ending::Extend(by) => (&self.sql.extend, &[by]),
             Ending::Retry(..) => (&self.sql.retry, &[delays, errors]),
             Ending::Charge(..) => (&self.sql.charge, &[delays, errors]),

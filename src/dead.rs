@@ -35,16 +35,10 @@ impl<T: Payload> Queue<T> {
         let mut letters = Vec::with_capacity(rows.len());
         for row in rows {
             let payload: Received<'_> = row.get(5);
-            shared.column.decode(shared.name(), row.get(0), &payload, |id, payload| {
-                letters.push(DeadLetter {
-                    id,
-                    enqueued_at: row.get(1),
-                    dead_at: row.get(2),
-                    attempt: row.get(3),
-                    error: row.get(4),
-                    payload,
-                });
-            })?;
+            let (enqueued_at, dead_at, attempt) = (row.get(1), row.get(2), row.get(3));
+            for (id, payload) in shared.column.decode_all(shared.name(), row.get(0), &payload)? {
+                letters.push(DeadLetter { id, enqueued_at, dead_at, attempt, error: row.get(4), payload });
+            }
         }
         Ok(letters)
     }

@@ -138,7 +138,13 @@ struct Cut<'a, P, T> {
 impl<'a, P: Borrow<T>, T: Payload> Cut<'a, P, T> {
     fn new(shared: &'a Shared, payloads: &'a [P]) -> Self {
         let max_batch = shared.description.max_batch as usize;
-        Self { column: &shared.column, max_batch, rest: payloads.iter(), carried: None, payload: std::marker::PhantomData }
+        Self {
+            column: &shared.column,
+            max_batch,
+            rest: payloads.iter(),
+            carried: None,
+            payload: std::marker::PhantomData,
+        }
     }
 
     fn is_done(&self) -> bool {

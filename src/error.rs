@@ -26,13 +26,18 @@ pub(crate) enum Kind {
     Unknown { what: &'static str, source: tokio_postgres::Error },
     #[error("there is no queue {0:?}; create it with Db::create_queue or `trunkline queue create {0}`")]
     NoQueue(String),
-    #[error("queue {queue:?} has payloads of type {column}, which {rust} cannot hold; open it with a matching Rust type")]
+    #[error(
+        "queue {queue:?} has payloads of type {column}, which {rust} cannot hold; open it with a matching Rust type"
+    )]
     WrongType { queue: String, column: String, rust: &'static str },
     #[error("{rust} cannot be written as {column}: {cause}")]
     Encode { rust: &'static str, column: String, cause: Box<dyn std::error::Error + Send + Sync> },
     #[error("message {id} of queue {queue:?} cannot be read as {rust}: {cause}")]
     Decode { queue: String, id: i64, rust: &'static str, cause: Box<dyn std::error::Error + Send + Sync> },
-    #[error("a payload of {bytes} bytes is too large: at most {} (64 MiB); store it elsewhere and enqueue its address", crate::payload::MAX_PAYLOAD)]
+    #[error(
+        "a payload of {bytes} bytes is too large: at most {} (64 MiB); store it elsewhere and enqueue its address",
+        crate::payload::MAX_PAYLOAD
+    )]
     TooLarge { bytes: usize },
     #[error("the lease of {} of queue {queue:?} is lost: it ended, and the messages may be someone else's now", listed(.ids))]
     LeaseLost { queue: String, ids: Vec<i64> },
@@ -99,7 +104,9 @@ impl Error {
 
     fn postgres(&self) -> Option<&tokio_postgres::Error> {
         match &*self.0 {
-            Kind::Connect(error) | Kind::Postgres(Described(error)) | Kind::Unknown { source: error, .. } => Some(error),
+            Kind::Connect(error) | Kind::Postgres(Described(error)) | Kind::Unknown { source: error, .. } => {
+                Some(error)
+            }
             _ => None,
         }
     }
@@ -148,7 +155,9 @@ impl Error {
     pub fn is_bad_payload(&self) -> bool {
         match &*self.0 {
             Kind::Encode { .. } | Kind::TooLarge { .. } => true,
-            Kind::Postgres(_) => self.sqlstate().is_some_and(|code| ["22", "23", "54", "P0"].contains(&&code.code()[..2])),
+            Kind::Postgres(_) => {
+                self.sqlstate().is_some_and(|code| ["22", "23", "54", "P0"].contains(&&code.code()[..2]))
+            }
             _ => false,
         }
     }

@@ -9,7 +9,7 @@ use crate::{
     db::on_callers,
     error::Result,
     message::Message,
-    payload::Payload,
+    payload::{Payload, Received},
     queue::{Queue, Shared},
 };
 
@@ -54,7 +54,15 @@ impl Shared {
         if left_alone {
             taken.pop();
         }
-        self.receive(&taken, messages)?;
+        let before = messages.len();
+        for row in &taken {
+            let (attempt, enqueued_at) = (row.get(1), row.get(3));
+            let batch: Received<'_> = row.get(4);
+            for (id, payload) in self.column.decode_all(self.name(), row.get(0), &batch)? {
+                messages.push(Message { id, attempt, enqueued_at, payload });
+            }
+        }
+        self.saw_batches(messages.len() - before, taken.len());
         Ok(left_alone)
     }
 

@@ -10,6 +10,7 @@ mod floor;
 mod coalesce;
 mod settle;
 mod queue;
+mod handover;
 mod enqueue;
 mod exactly_once;
 mod at_most_once;

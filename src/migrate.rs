@@ -77,11 +77,8 @@ async fn found_version(session: &crate::db::Session) -> Result<i32> {
 }
 
 fn mismatch(found: i32) -> Error {
-    let todo = if found > SCHEMA_VERSION {
-        "use a newer trunkline"
-    } else {
-        "run `trunkline migrate` or Db::migrate first"
-    };
+    let todo =
+        if found > SCHEMA_VERSION { "use a newer trunkline" } else { "run `trunkline migrate` or Db::migrate first" };
     Error::new(Kind::Schema { found, wanted: SCHEMA_VERSION, todo })
 }
 

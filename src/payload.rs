@@ -99,7 +99,9 @@ impl Column {
         }
         if self.base == Type::TEXT || self.base == Type::VARCHAR {
             if let Some(at) = out[start + 4..].iter().position(|byte| *byte == 0) {
-                return Err(failed(format!("the text has a NUL character at byte {at}, which Postgres cannot store").into()));
+                return Err(failed(
+                    format!("the text has a NUL character at byte {at}, which Postgres cannot store").into(),
+                ));
             }
         }
         out[start..start + 4].copy_from_slice(&(bytes as i32).to_be_bytes());
@@ -111,13 +113,13 @@ impl Column {
         Elements { element: self.element.oid(), count: count as i32, elements }
     }
 
-    /// Hands each element of a received batch to `each`, decoded straight from the wire buffer.
+    /// Hands each element of a received batch to `each`, decoded straight from the wire buffer, or why it is no `T`.
     pub fn decode<T: Payload>(
         &self,
         queue: &str,
         first_id: i64,
         batch: &Received<'_>,
-        mut each: impl FnMut(i64, T),
+        mut each: impl FnMut(i64, Result<T>),
     ) -> Result<()> {
         let failed = |id, cause| {
             Error::new(Kind::Decode { queue: queue.to_owned(), id, rust: std::any::type_name::<T>(), cause })
@@ -125,9 +127,18 @@ impl Column {
         let array = postgres_protocol_array(batch.0).map_err(|cause| failed(first_id, cause))?;
         for (id, element) in (first_id..).zip(array) {
             let raw = element.map_err(|cause| failed(id, cause))?;
-            each(id, T::from_sql(&self.base, raw).map_err(|cause| failed(id, cause))?);
+            each(id, T::from_sql(&self.base, raw).map_err(|cause| failed(id, cause)));
         }
         Ok(())
+    }
+}
+
+impl Column {
+    /// All elements of a received batch with their ids, or the first error.
+    pub fn decode_all<T: Payload>(&self, queue: &str, first_id: i64, batch: &Received<'_>) -> Result<Vec<(i64, T)>> {
+        let mut all = Vec::new();
+        self.decode(queue, first_id, batch, |id, payload| all.push(payload.map(|payload| (id, payload))))?;
+        all.into_iter().collect()
     }
 }
 
@@ -161,6 +172,7 @@ impl ToSql for Elements<'_> {
 }
 
 /// A batch as it came in.
+#[derive(Debug)]
 pub(crate) struct Received<'a>(&'a [u8]);
 
 impl<'a> FromSql<'a> for Received<'a> {
@@ -173,10 +185,25 @@ impl<'a> FromSql<'a> for Received<'a> {
     }
 }
 
+impl ToSql for Received<'_> {
+    fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+        out.put_slice(self.0);
+        Ok(IsNull::No)
+    }
+
+    fn accepts(ty: &Type) -> bool {
+        matches!(ty.kind(), TypeKind::Array(_))
+    }
+
+    to_sql_checked!();
+}
+
 type Raw<'a> = Result<&'a [u8], Box<dyn std::error::Error + Sync + Send>>;
 
 /// The elements of an array in binary format: a header of 12 bytes, 8 bytes a dimension, then a length and a value each.
-fn postgres_protocol_array(raw: &[u8]) -> Result<impl Iterator<Item = Raw<'_>>, Box<dyn std::error::Error + Sync + Send>> {
+fn postgres_protocol_array(
+    raw: &[u8],
+) -> Result<impl Iterator<Item = Raw<'_>>, Box<dyn std::error::Error + Sync + Send>> {
     let number = |at: usize| -> Result<i32, Box<dyn std::error::Error + Sync + Send>> {
         let bytes = raw.get(at..at + 4).ok_or("the array ends early")?;
         Ok(i32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))

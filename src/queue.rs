@@ -17,8 +17,7 @@ use crate::{
     db::{Db, Lane},
     error::{Error, Kind, Result},
     floor::{Due, Floor, Look},
-    message::Message,
-    payload::{Column, Payload, Received},
+    payload::{Column, Payload},
     settle::Settler,
     sql::{Sql, Statements},
 };
@@ -154,10 +153,15 @@ impl Db {
         let description = self.describe_queue(name).await?;
         let typed = Sql::of_queue("payload_type", include_str!("../sql/payload_type.sql"), name);
         let session = self.session(Lane::Dequeue).await?;
-        let statement =
-            session.client.prepare(&typed.text).await.map_err(|error| Error::of_statement(typed.name, error).or_no_queue(name))?;
+        let statement = session
+            .client
+            .prepare(&typed.text)
+            .await
+            .map_err(|error| Error::of_statement(typed.name, error).or_no_queue(name))?;
         let column = statement.columns().first().and_then(|column| Column::new(column.type_().clone()));
-        let column = column.ok_or_else(|| Error::invalid(format!("the table of queue {name:?} was changed: its payload is no array")))?;
+        let column = column.ok_or_else(|| {
+            Error::invalid(format!("the table of queue {name:?} was changed: its payload is no array"))
+        })?;
         Ok(Shared {
             channel: format!("trunkline.{name}"),
             sql: Statements::of(name),
@@ -267,20 +271,10 @@ impl Shared {
         self.db.query_again(Lane::Dequeue, sql, params).await.map_err(|error| error.or_no_queue(self.name()))
     }
 
-    /// Adds the messages of received batches; each row is `id, attempt, size, enqueued_at, payload`.
-    pub fn receive<T: Payload>(&self, rows: &[Row], messages: &mut Vec<Message<T>>) -> Result<()> {
-        let before = messages.len();
-        messages.reserve(rows.iter().map(|row| row.get::<_, i32>(2).unsigned_abs() as usize).sum());
-        for row in rows {
-            let (attempt, enqueued_at) = (row.get(1), row.get(3));
-            let batch: Received<'_> = row.get(4);
-            self.column.decode(self.name(), row.get(0), &batch, |id, payload| {
-                messages.push(Message { id, attempt, enqueued_at, payload });
-            })?;
+    /// Remembers how many messages a row held, for the next guess.
+    pub fn saw_batches(&self, messages: usize, rows: usize) {
+        if rows > 0 {
+            self.batch_size.store(messages.div_ceil(rows), Ordering::Relaxed);
         }
-        if !rows.is_empty() {
-            self.batch_size.store((messages.len() - before).div_ceil(rows.len()), Ordering::Relaxed);
-        }
-        Ok(())
     }
 }

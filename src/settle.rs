@@ -17,6 +17,8 @@ use crate::{
 pub(crate) enum Ending {
     Ack,
     Archive,
+    /// As if it had never been leased.
+    Release,
     /// Seconds until it is due again, and what went wrong.
     Retry(f64, String),
     /// Seconds from now.

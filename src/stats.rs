@@ -93,10 +93,10 @@ impl<T: Payload> Queue<T> {
             for row in &rows {
                 after = (row.get(2), row.get(0));
                 let payload: Received<'_> = row.get(6);
-                shared.column.decode(shared.name(), row.get(0), &payload, |id, payload| {
-                    let (enqueued_at, due_at, attempt, error) = (row.get(1), row.get(2), row.get(3), row.get(4));
-                    peeked.push(Peeked { id, enqueued_at, due_at, attempt, error, payload });
-                })?;
+                let (enqueued_at, due_at, attempt) = (row.get(1), row.get(2), row.get(3));
+                for (id, payload) in shared.column.decode_all(shared.name(), row.get(0), &payload)? {
+                    peeked.push(Peeked { id, enqueued_at, due_at, attempt, error: row.get(4), payload });
+                }
             }
             if rows.len() < page as usize {
                 break;

@@ -140,7 +140,12 @@ fn random() -> u64 {
 }
 
 /// Listens until the last handle of the listener is gone.
-async fn listen(target: Target, channels: std::sync::Weak<Channels>, mut changes: mpsc::UnboundedReceiver<()>, mark: String) {
+async fn listen(
+    target: Target,
+    channels: std::sync::Weak<Channels>,
+    mut changes: mpsc::UnboundedReceiver<()>,
+    mark: String,
+) {
     let mut pause = PAUSE;
     while channels.strong_count() > 0 {
         match connect(&target).await {
@@ -228,7 +233,9 @@ async fn follow(
         let statements: Vec<String> = fresh
             .iter()
             .map(|name| format!("listen {}", quote(name)))
-            .chain(listened.iter().filter(|name| !wanted.contains(name)).map(|name| format!("unlisten {}", quote(name))))
+            .chain(
+                listened.iter().filter(|name| !wanted.contains(name)).map(|name| format!("unlisten {}", quote(name))),
+            )
             .collect();
         if !statements.is_empty() && client.batch_execute(&statements.join("; ")).await.is_err() {
             break;

@@ -18,8 +18,8 @@ use tokio::sync::Mutex;
 use tokio_postgres::{Row, types::ToSql};
 use tracing::debug;
 
-pub(crate) use self::{listen::Subscription, session::Session, session::on_callers};
 use self::{listen::Listener, tls::Target};
+pub(crate) use self::{listen::Subscription, session::Session, session::on_callers};
 use crate::{error::Result, sql::Sql};
 
 /// Connections for enqueueing, and as many for dequeueing and settling.

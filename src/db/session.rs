@@ -52,8 +52,13 @@ pub(crate) async fn connect_patiently(target: &Target) -> Result<(Client, Connec
 /// Not a wrong password or a missing database, but something that passes.
 fn may_pass(error: &Error) -> bool {
     error.sqlstate().is_none_or(|code| {
-        [SqlState::CANNOT_CONNECT_NOW, SqlState::TOO_MANY_CONNECTIONS, SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN]
-            .contains(code)
+        [
+            SqlState::CANNOT_CONNECT_NOW,
+            SqlState::TOO_MANY_CONNECTIONS,
+            SqlState::ADMIN_SHUTDOWN,
+            SqlState::CRASH_SHUTDOWN,
+        ]
+        .contains(code)
     })
 }
 

@@ -30,8 +30,9 @@ impl Target {
     pub fn parse(url: &str) -> Result<Self> {
         let (url, mode) = take_option(url, "sslmode");
         let (url, root) = take_option(&url, "sslrootcert");
-        let mut config: Config =
-            url.parse().map_err(|e: tokio_postgres::Error| Error::invalid(format!("the connection string is not valid: {}", full(&e))))?;
+        let mut config: Config = url.parse().map_err(|e: tokio_postgres::Error| {
+            Error::invalid(format!("the connection string is not valid: {}", full(&e)))
+        })?;
         let verify = match mode.as_deref() {
             None | Some("prefer" | "allow") => false,
             Some("disable") => {

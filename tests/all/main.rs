@@ -2,3 +2,5 @@
 
 mod fixture;
 mod first;
+mod contract;
+mod crowd;

@@ -1,0 +1,65 @@
+//! `trunkline demo`: a million messages on a PostgreSQL of its own.
+
+mod load;
+mod report;
+mod server;
+mod stamp;
+mod tally;
+
+use trunkline::{Db, Settings};
+use trunkline_embedded::Cluster;
+
+use self::{load::Load, report::Report, server::Server};
+use crate::{
+    error::{Error, Result},
+    print, progress,
+};
+
+/// The arguments of `trunkline demo`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Messages to send
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000_000))]
+    messages: u64,
+    /// Concurrent callers; each sends its next message when the last one is safe on disk
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    callers: u64,
+    /// Size of a message
+    #[arg(long, value_name = "BYTES", default_value_t = 100, value_parser = clap::value_parser!(u64).range(stamp::LEAST as u64..=trunkline::MAX_PAYLOAD as u64))]
+    payload: u64,
+    /// One line of JSON instead of the report
+    #[arg(long)]
+    json: bool,
+}
+
+pub async fn run(args: Args) -> Result<()> {
+    // Starting a server and measuring a disk wait without yielding.
+    let cluster = crate::blocking(|| Ok(Cluster::temporary().progress(progress::download()).start()?)).await?;
+    let url = cluster.url("postgres");
+    let outcome = on(&cluster, &url, &args).await;
+    crate::blocking(move || {
+        drop(cluster);
+        Ok(())
+    })
+    .await?;
+    outcome
+}
+
+async fn on(cluster: &Cluster, url: &str, args: &Args) -> Result<()> {
+    let db = Db::connect(url).await?;
+    db.migrate().await?;
+    db.create_queue("demo", &Settings::new("bytea")).await?;
+    let data = cluster.data_dir();
+    let fsyncs_per_s = crate::blocking(move || server::fsyncs_per_s(&data)).await?;
+    let server = Server::ask(url).await?;
+
+    let load = Load::new(db.queue("demo").await?, args.messages, args.payload as usize);
+    let took = load.run(args.callers).await?;
+
+    let report = Report::new(args, &load, &took, server, fsyncs_per_s);
+    print::text(if args.json { report.json() } else { report.text() })?;
+    match report.lost {
+        0 => Ok(()),
+        lost => Err(Error::new(format!("{lost} of {} messages were lost", args.messages))),
+    }
+}

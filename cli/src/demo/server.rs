@@ -1,0 +1,53 @@
+//! What the figures were measured on: the server, its durability, and its disk.
+
+use std::{
+    fs::{self, File},
+    io::{self, Seek, Write},
+    path::Path,
+    time::Instant,
+};
+
+use tokio_postgres::NoTls;
+
+use crate::error::{Error, Result};
+
+/// What the server says about itself.
+pub struct Server {
+    pub version: String,
+    pub fsync: String,
+    pub synchronous_commit: String,
+}
+
+impl Server {
+    pub async fn ask(url: &str) -> Result<Self> {
+        let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
+        tokio::spawn(connection);
+        let all =
+            "select current_setting('server_version'), current_setting('fsync'), current_setting('synchronous_commit')";
+        let row = client.query_one(all, &[]).await?;
+        Ok(Self { version: row.get(0), fsync: row.get(1), synchronous_commit: row.get(2) })
+    }
+}
+
+/// Writes of 8 KB that reach the disk in a second, one after another, as a write-ahead log does them.
+pub fn fsyncs_per_s(folder: &Path) -> Result<f64> {
+    const WRITES: u32 = 100;
+    let path = folder.join("trunkline-demo-fsync");
+    let measure = || -> io::Result<f64> {
+        let mut file = File::create(&path)?;
+        let page = [7; 8192];
+        file.write_all(&page)?;
+        file.sync_all()?;
+        let began = Instant::now();
+        for _ in 0..WRITES {
+            file.rewind()?;
+            file.write_all(&page)?;
+            file.sync_data()?;
+        }
+        Ok(f64::from(WRITES) / began.elapsed().as_secs_f64())
+    };
+    let measured =
+        measure().map_err(|cause| Error::new(format!("cannot measure the disk in {}: {cause}", folder.display())));
+    let _ = fs::remove_file(&path); // the folder is thrown away all the same
+    measured
+}

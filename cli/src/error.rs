@@ -1,0 +1,83 @@
+//! What a verb fails with: one line that says what happened, and one that says what to do.
+
+use std::{fmt, io};
+
+/// The result of every verb.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Prints as a sentence and, on a line of its own, a hint where there is one.
+#[derive(Debug)]
+pub enum Error {
+    /// Something went wrong; exit code 1.
+    Failed(String, Option<String>),
+    /// The arguments make no sense together; exit code 2.
+    Usage(String),
+    /// Whoever reads our output has gone away, which is theirs to do: no error for the user.
+    OutputClosed,
+}
+
+impl Error {
+    pub fn new(text: impl Into<String>) -> Self {
+        Self::Failed(text.into(), None)
+    }
+
+    pub fn usage(text: impl Into<String>) -> Self {
+        Self::Usage(text.into())
+    }
+
+    pub fn hint(self, hint: impl Into<String>) -> Self {
+        match self {
+            Self::Failed(text, _) => Self::Failed(text, Some(hint.into())),
+            other => other,
+        }
+    }
+
+    /// Something that was to be written to standard output and was not.
+    pub fn output(cause: &io::Error) -> Self {
+        if cause.kind() == io::ErrorKind::BrokenPipe {
+            return Self::OutputClosed;
+        }
+        Self::new(format!("cannot write to standard output: {cause}"))
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed(text, None) => write!(out, "{text}"),
+            Self::Failed(text, Some(hint)) => write!(out, "{text}\nhint: {hint}"),
+            Self::Usage(text) => write!(out, "{text}\nhint: `trunkline help` and `trunkline help VERB` show how"),
+            Self::OutputClosed => write!(out, "standard output was closed"),
+        }
+    }
+}
+
+impl From<trunkline::Error> for Error {
+    fn from(error: trunkline::Error) -> Self {
+        let text = error.to_string();
+        let hint = match () {
+            () if error.is_closed() => Some("is the server running, and is the address right?"),
+            () if error.is_no_queue() => Some("`trunkline queue list` shows what there is"),
+            () => match error.sqlstate().map(tokio_postgres::error::SqlState::code) {
+                Some("42501") => Some("the role needs the right to use the schema `trunkline`"),
+                _ => None,
+            },
+        };
+        Self::Failed(text, hint.map(str::to_owned))
+    }
+}
+
+impl From<trunkline_embedded::Error> for Error {
+    fn from(error: trunkline_embedded::Error) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
+impl From<tokio_postgres::Error> for Error {
+    fn from(error: tokio_postgres::Error) -> Self {
+        match error.as_db_error() {
+            Some(db) => Self::Failed(db.message().to_owned(), db.hint().map(str::to_owned)),
+            None => Self::new(error.to_string()),
+        }
+    }
+}

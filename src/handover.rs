@@ -1,0 +1,137 @@
+//! Between the statement and the caller: a dequeue runs in a task of its own, and what it brought is given back if the
+//! caller went away meanwhile. So a dropped future neither loses messages nor holds them until their lease ends.
+
+use std::sync::Arc;
+
+use tokio::{runtime::Handle, sync::oneshot};
+use tokio_postgres::{Row, types::ToSql};
+use tracing::debug;
+
+use crate::{
+    error::{Error, Result},
+    floor::Time,
+    message::{Lease, Message, Ranges},
+    payload::{Payload, Received},
+    queue::Shared,
+};
+
+/// How messages leave the queue.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Dequeue {
+    Take,
+    /// For that many seconds, or the queue's lease time.
+    Lease(Option<f64>),
+}
+
+/// Rows that were dequeued and belong to nobody yet.
+struct Batches {
+    rows: Vec<Row>,
+    how: Dequeue,
+    shared: Arc<Shared>,
+}
+
+impl Drop for Batches {
+    fn drop(&mut self) {
+        let (rows, shared, how) = (std::mem::take(&mut self.rows), self.shared.clone(), self.how);
+        if !rows.is_empty()
+            && let Ok(runtime) = Handle::try_current()
+        {
+            runtime.spawn(async move {
+                if let Err(error) = shared.give_back(&rows, how).await {
+                    debug!(queue = shared.name(), %error, "dequeued messages could not be given back");
+                }
+            });
+        }
+    }
+}
+
+/// Messages that one statement takes or leases at most; larger wishes take several.
+const PAGE: usize = 1 << 15;
+
+impl Shared {
+    /// Dequeues up to `n` messages, each statement in a transaction of its own.
+    pub async fn dequeue<T: Payload>(self: &Arc<Self>, n: usize, how: Dequeue) -> Result<Dequeued<T>> {
+        let mut pages = Vec::new();
+        let mut got = 0;
+        while got < n {
+            let wanted = (n - got).min(PAGE);
+            let page = match self.dequeue_page(wanted as i32, how).await {
+                Err(_) if got > 0 => break, // what was dequeued before is the caller's
+                outcome => outcome?,
+            };
+            let size = page.rows.iter().map(|row| row.get::<_, i32>(2).unsigned_abs() as usize).sum::<usize>();
+            self.saw_batches(size, page.rows.len());
+            pages.push(page);
+            got += size;
+            if size < wanted {
+                break;
+            }
+        }
+        self.open(pages, got)
+    }
+
+    async fn dequeue_page(self: &Arc<Self>, n: i32, how: Dequeue) -> Result<Batches> {
+        let (shared, (answer, answered)) = (self.clone(), oneshot::channel());
+        tokio::spawn(async move {
+            let (floor, rows) = (shared.floor(), shared.rows_for(n as usize));
+            let outcome = match how {
+                Dequeue::Take => shared.query(&shared.sql.take, &[&n, &floor, &rows, &true]).await,
+                Dequeue::Lease(time) => shared.query(&shared.sql.lease, &[&n, &time, &floor, &rows]).await,
+            };
+            let _ = answer.send(outcome.map(|rows| Batches { rows, how, shared })); // dropped there, given back
+        });
+        answered.await.unwrap_or_else(|_| Err(Error::invalid("the runtime shut down during a dequeue")))
+    }
+
+    /// Decodes. From here to the caller nothing waits, so nothing can be dropped in between.
+    fn open<T: Payload>(&self, pages: Vec<Batches>, count: usize) -> Result<Dequeued<T>> {
+        let mut dequeued = Dequeued { messages: Vec::with_capacity(count), unreadable: Vec::new() };
+        for row in pages.iter().flat_map(|page| &page.rows) {
+            let (attempt, enqueued_at) = (row.get(1), row.get(3));
+            let batch: Received<'_> = row.get(4);
+            self.column.decode(self.name(), row.get(0), &batch, |id, payload| match payload {
+                Ok(payload) => dequeued.messages.push(Message { id, attempt, enqueued_at, payload }),
+                Err(error) => dequeued.unreadable.push((Lease { id, attempt }, error)),
+            })?;
+        }
+        let leased = pages.iter().all(|page| page.how != Dequeue::Take);
+        if !leased && let Some((_, error)) = dequeued.unreadable.first() {
+            return Err(error.clone()); // and what was taken goes back
+        }
+        for mut page in pages {
+            page.rows.clear(); // it is the caller's now
+        }
+        Ok(dequeued)
+    }
+
+    async fn give_back(&self, rows: &[Row], how: Dequeue) -> Result<()> {
+        match how {
+            Dequeue::Take => {
+                for row in rows {
+                    let (id, attempt, size): (i64, i32, i32) = (row.get(0), row.get(1), row.get(2));
+                    let (enqueued_at, payload): (Time, Received<'_>) = (row.get(3), row.get(4));
+                    let row: [&(dyn ToSql + Sync); 5] = [&id, &enqueued_at, &attempt, &size, &payload];
+                    self.query(&self.sql.put_back, &row).await?;
+                }
+            }
+            Dequeue::Lease(_) => {
+                let mut ranges = Ranges::default();
+                for row in rows {
+                    ranges.ids.push(row.get(0));
+                    ranges.attempts.push(row.get(1));
+                    ranges.sizes.push(row.get(2));
+                }
+                self.query(&self.sql.release, &[&ranges.ids, &ranges.sizes, &ranges.attempts]).await?;
+            }
+        }
+        self.db.wake(&self.channel);
+        Ok(())
+    }
+}
+
+/// What a dequeue brought.
+pub(crate) struct Dequeued<T> {
+    pub messages: Vec<Message<T>>,
+    /// Leased messages that are no `T`s. Taken ones are an error instead, and stay where they were.
+    pub unreadable: Vec<(Lease, Error)>,
+}

@@ -1,0 +1,246 @@
+//! One contract over every combination of wait, guarantee, number and way in.
+
+use std::{
+    convert::Infallible,
+    time::{Duration, SystemTime},
+};
+
+use futures_util::future::join_all;
+use tokio::{task::JoinSet, time::timeout};
+use tokio_postgres::Client;
+use trunkline::{Consumer, Db, Message, Payload, Queue, Settings, Wait};
+
+use crate::fixture::{connect, database, eventually};
+
+/// A queue on a fresh database, and a plain connection beside the library.
+pub struct Place<T> {
+    pub url: String,
+    pub db: Db,
+    pub queue: Queue<T>,
+    pub sql: Client,
+}
+
+pub async fn place<T: Payload>(settings: Settings) -> Place<T> {
+    let url = database().await;
+    let db = Db::connect(&url).await.expect("a fresh database takes connections");
+    db.create_queue("q", &settings).await.expect("a queue is created");
+    let queue = db.queue("q").await.expect("the queue opens");
+    Place { sql: connect(&url).await, url, db, queue }
+}
+
+/// Whatever happens has to happen by then.
+pub const SOON: Duration = Duration::from_secs(15);
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Guarantee {
+    AtMostOnce,
+    AtLeastOnce,
+    ExactlyOnceIn,
+    ExactlyOnce,
+}
+
+pub const GUARANTEES: [Guarantee; 4] =
+    [Guarantee::AtMostOnce, Guarantee::AtLeastOnce, Guarantee::ExactlyOnceIn, Guarantee::ExactlyOnce];
+pub const WAITS: [Wait; 3] = [Wait::Poll(Duration::from_millis(10)), Wait::Notify, Wait::Adaptive];
+
+/// Waits for messages and is done with them, as the guarantee has it.
+pub async fn next(consumer: &mut Consumer<i64>, guarantee: Guarantee, n: usize, sql: &mut Client) -> Vec<Message<i64>> {
+    match guarantee {
+        Guarantee::AtMostOnce => consumer.at_most_once(n).await.expect("taken"),
+        Guarantee::AtLeastOnce => {
+            let messages = consumer.at_least_once(n).await.expect("leased");
+            consumer.queue().ack(&messages).await.expect("acknowledged");
+            messages
+        }
+        Guarantee::ExactlyOnceIn => {
+            let transaction = sql.transaction().await.expect("begun");
+            let messages = consumer.exactly_once_in(&transaction, n).await.expect("taken");
+            transaction.commit().await.expect("committed");
+            messages
+        }
+        Guarantee::ExactlyOnce => consumer
+            .exactly_once(n, |_, messages| Box::pin(async move { Ok::<_, Infallible>(messages) }))
+            .await
+            .expect("worked"),
+    }
+}
+
+/// Enqueues, and gives ids in the order of the payloads.
+async fn enqueue(queue: &Queue<i64>, coalesced: bool, payloads: &[i64], sql: &mut Client) -> Vec<i64> {
+    if coalesced {
+        return join_all(payloads.iter().map(|payload| async { queue.enqueue(payload).await.expect("enqueued") }))
+            .await;
+    }
+    let (many, inside) = payloads.split_at(payloads.len() / 2);
+    let mut ids = queue.enqueue_many(many).await.expect("enqueued");
+    let transaction = sql.transaction().await.expect("begun");
+    ids.extend(queue.enqueue_many_in(&transaction, inside, Duration::ZERO).await.expect("enqueued"));
+    transaction.commit().await.expect("committed");
+    ids
+}
+
+fn pairs(messages: &[Message<i64>]) -> Vec<(i64, i64)> {
+    messages.iter().map(|message| (message.id, message.payload)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_way_to_consume_keeps_the_contract() {
+    let url = database().await;
+    let db = Db::connect(&url).await.expect("connected");
+    let mut combinations = Vec::new();
+    for wait in WAITS {
+        for guarantee in GUARANTEES {
+            for n in [1, 7] {
+                for coalesced in [false, true] {
+                    combinations.push((wait, guarantee, n, coalesced));
+                }
+            }
+        }
+    }
+    let mut running = JoinSet::new();
+    for (nr, combination) in combinations.into_iter().enumerate() {
+        if running.len() == 8 {
+            running.join_next().await.expect("eight are running").expect("the contract is kept");
+        }
+        let (db, sql, other) = (db.clone(), connect(&url).await, connect(&url).await);
+        running.spawn(async move {
+            let name = format!("q{nr}");
+            db.create_queue(&name, &Settings::new("int8").max_batch(8)).await.expect("created");
+            let kept = keep_contract(db.queue(&name).await.expect("opened"), combination, sql, other);
+            timeout(4 * SOON, kept).await.unwrap_or_else(|_| panic!("{combination:?} hangs"));
+        });
+    }
+    while let Some(kept) = running.join_next().await {
+        kept.expect("the contract is kept");
+    }
+}
+
+async fn keep_contract(
+    queue: Queue<i64>,
+    combination: (Wait, Guarantee, usize, bool),
+    mut sql: Client,
+    mut other: Client,
+) {
+    let (wait, guarantee, n, coalesced) = combination;
+    let mut consumer = queue.consumer(wait);
+
+    // Nothing gives nothing, and neither does an empty list.
+    let none: [i64; 0] = [];
+    assert_eq!(queue.enqueue_many(&none).await.expect("no-op"), none);
+    assert_eq!(enqueue(&queue, coalesced, &none, &mut other).await, none);
+    assert_eq!(queue.at_most_once(n).await.expect("asked"), []);
+    assert_eq!(queue.at_least_once(n).await.expect("asked"), []);
+    let waiting = timeout(Duration::from_millis(30), next(&mut consumer, guarantee, n, &mut sql)).await;
+    assert!(waiting.is_err(), "{combination:?}: got {waiting:?} from an empty queue");
+    assert_eq!(queue.stats().await.expect("counted").rows, 0);
+
+    // First in, first out; n exactly; splitting keeps ids and order.
+    let payloads: Vec<i64> = (0..20).collect();
+    let ids = enqueue(&queue, coalesced, &payloads, &mut other).await;
+    let lines: Vec<(i64, i64)> =
+        queue.peek(100).await.expect("peeked").iter().map(|message| (message.id, message.payload)).collect();
+    let mut by_payload = lines.clone();
+    by_payload.sort_unstable_by_key(|(_, payload)| *payload);
+    assert_eq!(by_payload, ids.iter().copied().zip(payloads.iter().copied()).collect::<Vec<_>>(), "{combination:?}");
+    if !coalesced {
+        assert_eq!(lines, by_payload, "{combination:?}: what one caller enqueued one after another stays in order");
+    }
+    for line in lines.chunks(n) {
+        let messages = next(&mut consumer, guarantee, n, &mut sql).await;
+        assert_eq!(pairs(&messages), line, "{combination:?}");
+    }
+
+    // Enqueued while the wait begins, and long after.
+    let (messages, ids) =
+        tokio::join!(next(&mut consumer, guarantee, n, &mut sql), enqueue(&queue, coalesced, &[20], &mut other));
+    assert_eq!(pairs(&messages), [(ids[0], 20)], "{combination:?}");
+    {
+        let mut waiter = std::pin::pin!(next(&mut consumer, guarantee, n, &mut sql));
+        assert!(timeout(Duration::from_millis(120), &mut waiter).await.is_err(), "{combination:?}: nothing is there");
+        let ids = enqueue(&queue, coalesced, &[21], &mut other).await;
+        let messages = timeout(SOON, waiter).await.unwrap_or_else(|_| panic!("{combination:?}: not woken"));
+        assert_eq!(pairs(&messages), [(ids[0], 21)], "{combination:?}");
+    }
+
+    // A delayed message is not early, and wakes who waits already.
+    let delay = Duration::from_millis(150);
+    let (messages, id) = tokio::join!(
+        async { timeout(SOON, next(&mut consumer, guarantee, n, &mut sql)).await.expect("woken when it is due") },
+        async {
+            match coalesced {
+                true => queue.enqueue_after(22, delay).await.expect("enqueued"),
+                false => queue.enqueue_many_after(&[22], delay).await.expect("enqueued")[0],
+            }
+        }
+    );
+    let now: SystemTime = sql.query_one("select clock_timestamp()", &[]).await.expect("a clock").get(0);
+    assert_eq!(pairs(&messages), [(id, 22)], "{combination:?}");
+    let age = now.duration_since(messages[0].enqueued_at).expect("enqueued before");
+    // enqueued_at is drawn a moment before due_at, so the age cannot be less than the delay.
+    assert!(age >= delay, "{combination:?}: handed out after {age:?}");
+    assert_eq!(queue.stats().await.expect("counted").rows, 0, "{combination:?}");
+}
+
+/// Until no connection of the library has said anything for longer than the poll of a consumer that cannot hear.
+pub async fn until_asleep(sql: &Client) {
+    let quiet = "select count(*) filter (where query like 'listen%') > 0
+                    and clock_timestamp() - max(state_change) > '300 ms' and bool_and(state <> 'active')
+                 from pg_stat_activity where datname = current_database() and application_name = 'trunkline'";
+    eventually("the consumer listens and is silent", || async {
+        sql.query_one(quiet, &[]).await.expect("activity is visible").get(0)
+    })
+    .await;
+}
+
+/// The consumer is asleep for half a minute, so what comes at once came by notification.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sleeping_consumer_is_woken_from_anywhere() {
+    for wait in [Wait::Notify, Wait::Adaptive] {
+        let Place { url, db: _db, queue, sql } = place::<i64>(Settings::new("int8")).await;
+        let elsewhere = Db::connect(&url).await.expect("connected").queue::<i64>("q").await.expect("opened");
+        let mut plain = connect(&url).await;
+        for source in ["plain SQL", "another process, direct", "another process, coalesced", "a commit"] {
+            let mut consumer = queue.consumer(wait);
+            let waiter = tokio::spawn(async move { timeout(SOON, consumer.at_most_once(3)).await });
+            until_asleep(&sql).await;
+            match source {
+                "plain SQL" => {
+                    drop(plain.execute("select trunkline.enqueue('q', 7::bigint)", &[]).await.expect("enqueued"))
+                }
+                "another process, direct" => drop(elsewhere.enqueue_many(&[7]).await.expect("enqueued")),
+                "another process, coalesced" => drop(elsewhere.enqueue(7).await.expect("enqueued")),
+                _ => {
+                    let transaction = plain.transaction().await.expect("begun");
+                    queue.enqueue_in(&transaction, 8).await.expect("enqueued");
+                    transaction.rollback().await.expect("rolled back");
+                    let transaction = plain.transaction().await.expect("begun");
+                    queue.enqueue_in(&transaction, 7).await.expect("enqueued");
+                    assert_eq!(queue.at_most_once(1).await.expect("asked"), [], "not committed yet");
+                    assert_eq!(queue.stats().await.expect("counted").rows, 0, "not committed yet");
+                    assert!(!waiter.is_finished(), "not committed yet");
+                    transaction.commit().await.expect("committed");
+                }
+            }
+            let messages =
+                waiter.await.expect("no panic").unwrap_or_else(|_| panic!("{wait:?}: {source} did not wake"));
+            let payloads: Vec<i64> = messages.expect("taken").iter().map(|message| message.payload).collect();
+            assert_eq!(payloads, [7], "{wait:?}: {source}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rollback_leaves_everything_as_it_was() {
+    let Place { queue, mut sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
+    let ids = queue.enqueue_many(&(0..10).collect::<Vec<_>>()).await.expect("enqueued");
+    let transaction = sql.transaction().await.expect("begun");
+    let taken = queue.exactly_once(&transaction, 3).await.expect("taken");
+    assert_eq!(pairs(&taken), [(ids[0], 0), (ids[1], 1), (ids[2], 2)]);
+    let rest = queue.at_most_once(1).await.expect("taken");
+    assert_eq!(pairs(&rest), [(ids[3], 3)], "the rest of the batch is there for everybody");
+    transaction.rollback().await.expect("rolled back");
+    let messages = queue.at_least_once(10).await.expect("leased");
+    let left: Vec<(i64, i64)> = ids.iter().copied().zip(0..).filter(|(_, payload)| *payload != 3).collect();
+    assert_eq!(pairs(&messages), left);
+    assert!(messages.iter().all(|message| message.attempt == 1), "a rollback charges nothing");
+}
