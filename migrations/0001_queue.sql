@@ -416,15 +416,17 @@ begin
         end $f$ $t$,
 
     -- What a consumer needs to move its floor and to know how long it may sleep. now() is earlier than the snapshot, at
-    -- any isolation level: whoever draws an earlier due_at has an id below xmax then (see trunkline.clock).
+    -- any isolation level: whoever draws an earlier due_at has an id below "next" then (see trunkline.clock). The next
+    -- id to be given out is what age() counts from; a snapshot's xmax is only one past the last that has ended.
     $t$ create or replace function trunkline.{look}(floor timestamptz)
-        returns table (oldest timestamptz, candidate timestamptz, due_in float8, xmin bigint, xmax bigint)
+        returns table (oldest timestamptz, candidate timestamptz, due_in float8, running bigint, next bigint)
         language plpgsql {planner} as $f$
         begin
             return query
                 select o.due_at, least(o.due_at, now()),
                        extract(epoch from o.due_at - clock_timestamp())::float8,
-                       pg_snapshot_xmin(s)::text::bigint, pg_snapshot_xmax(s)::text::bigint
+                       pg_snapshot_xmin(s)::text::bigint,
+                       pg_snapshot_xmin(s)::text::bigint + age(pg_snapshot_xmin(s)::xid)
                 from pg_current_snapshot() s
                 left join lateral (
                     select q.due_at from trunkline.{table} q where q.due_at >= floor order by q.due_at, q.id limit 1) o on true;

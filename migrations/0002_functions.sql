@@ -30,10 +30,10 @@ begin
     end if;
     execute format('select * from trunkline.%I($1)', 'look_' || queue) into seen using reached;
     if known is null then
-        known := array['-infinity', seen.candidate::text, seen.xmax::text, clock_timestamp()::text];
-    elsif seen.xmin >= known[3]::bigint then
+        known := array['-infinity', seen.candidate::text, seen.next::text, clock_timestamp()::text];
+    elsif seen.running >= known[3]::bigint then
         reached := greatest(reached, least(known[2]::timestamptz, seen.oldest));
-        known := array[reached::text, seen.candidate::text, seen.xmax::text, known[4]];
+        known := array[reached::text, seen.candidate::text, seen.next::text, known[4]];
     end if;
     perform set_config(setting, array_to_string(known[1:4] || clock_timestamp()::text, ','), false);
     return reached;

@@ -10,7 +10,7 @@ use tokio_postgres::{
 
 use crate::{
     coalesce::{BATCH_BYTES, Batch, Joined, Outcome},
-    db::{Lane, on_callers},
+    db::{Lane, Session, on_callers},
     error::Result,
     payload::{Column, Payload},
     queue::{Queue, Shared},
@@ -74,20 +74,18 @@ impl<T: Payload> Queue<T> {
             if !first.is_empty() {
                 // The usual case: one statement is the transaction. On a connection of others, in one round trip.
                 let session = self.shared.db.session(Lane::Enqueue).await?;
-                self.shared.insert(&session, &first, delay, &mut ids).await?;
+                self.shared.insert(&session, &first, delay, Woken::WithIt, &mut ids).await?;
             }
         } else {
             let session = self.shared.db.own_session().await?;
             session.batch("enqueue", "begin").await?;
             let mut rows = first;
             while !rows.is_empty() {
-                self.shared.insert(&session, &rows, delay, &mut ids).await?; // dropping the session rolls back
+                self.shared.insert(&session, &rows, delay, Woken::Later, &mut ids).await?; // dropping the session rolls back
                 rows = cut.next_rows()?;
             }
             session.batch("enqueue", "commit").await?;
             self.shared.db.give_back(session);
-        }
-        if !ids.is_empty() {
             self.shared.db.wake(&self.shared.channel);
         }
         Ok(ids)
@@ -120,6 +118,13 @@ impl<T: Payload> Queue<T> {
         let rows = rows.map_err(|error| on_callers(sql.name, error).or_no_queue(self.shared.name()))?;
         Ok(rows.iter().map(|row| row.get(0)).collect())
     }
+}
+
+/// When an insert wakes consumers: as it commits, or later, because its transaction goes on.
+#[derive(Clone, Copy)]
+enum Woken {
+    WithIt,
+    Later,
 }
 
 /// Rows for an insert: how many messages, and their elements.
@@ -186,63 +191,60 @@ async fn write(shared: Arc<Shared>) {
         if batches.is_empty() {
             return;
         }
-        if shared.write(&batches).await {
-            shared.db.wake(&shared.channel);
-        }
+        shared.write(&batches).await;
     }
 }
 
 impl Shared {
     /// Inserts rows by one statement and adds the ids of all their messages.
-    async fn insert(&self, session: &crate::db::Session, rows: &Rows, delay: f64, ids: &mut Vec<i64>) -> Result<()> {
+    async fn insert(&self, session: &Session, rows: &Rows, delay: f64, woken: Woken, ids: &mut Vec<i64>) -> Result<()> {
         let rows: Vec<Row<'_>> = rows.iter().map(|(count, elements)| Row { delay, count: *count, elements }).collect();
-        for (first, row) in self.insert_rows(session, &rows).await?.into_iter().zip(&rows) {
+        for (first, row) in self.insert_rows(session, &rows, woken).await?.into_iter().zip(&rows) {
             ids.extend(first..first + row.count as i64);
         }
         Ok(())
     }
 
-    async fn insert_rows(&self, session: &crate::db::Session, rows: &[Row<'_>]) -> Result<Vec<i64>> {
+    async fn insert_rows(&self, session: &Session, rows: &[Row<'_>], woken: Woken) -> Result<Vec<i64>> {
         let sizes: Vec<i32> = rows.iter().map(|row| row.count as i32).collect();
         let arrays: Vec<_> = rows.iter().map(|row| self.column.array(row.count, row.elements)).collect();
         let mut params: Vec<&(dyn ToSql + Sync)> = Vec::with_capacity(3 * rows.len());
         for (at, row) in rows.iter().enumerate() {
             params.extend([&row.delay as &(dyn ToSql + Sync), &sizes[at], &arrays[at]]);
         }
-        let inserted = session.query(&self.sql.enqueue[rows.len() - 1], &params).await;
+        let sql = &self.sql.enqueue[rows.len() - 1];
+        let inserted = match woken {
+            Woken::WithIt => self.db.query_and_wake(session, sql, &params, &self.channel).await,
+            Woken::Later => session.query(sql, &params).await,
+        };
         let inserted = inserted.map_err(|error| error.or_no_queue(self.name()))?;
         Ok(inserted.iter().map(|row| row.get(0)).collect())
     }
 
-    /// Writes batches in one transaction and tells their callers. Says whether anything was stored.
-    async fn write(&self, batches: &[Batch]) -> bool {
+    /// Writes batches in one transaction and tells their callers.
+    async fn write(&self, batches: &[Batch]) {
         let rows: Vec<Row<'_>> = batches.iter().map(Row::of).collect();
         match self.try_write(&rows).await {
             Ok(ids) => {
                 for (batch, id) in batches.iter().zip(ids) {
                     let _ = batch.outcome.set(Outcome::Stored(id)); // set once: here or below
                 }
-                true
             }
             Err(error) => {
-                let mut stored = false;
                 for batch in batches {
                     let outcome = if !error.is_bad_payload() {
                         Outcome::Failed(error.clone())
                     } else {
-                        let each = self.write_apart(Row::of(batch)).await;
-                        stored |= each.iter().any(Result::is_ok);
-                        Outcome::Each(each)
+                        Outcome::Each(self.write_apart(Row::of(batch)).await)
                     };
                     let _ = batch.outcome.set(outcome);
                 }
-                stored
             }
         }
     }
 
     async fn try_write(&self, rows: &[Row<'_>]) -> Result<Vec<i64>> {
-        self.insert_rows(&*self.db.session(Lane::Enqueue).await?, rows).await
+        self.insert_rows(&*self.db.session(Lane::Enqueue).await?, rows, Woken::WithIt).await
     }
 
     /// Finds the payloads that the server refuses, by halves, and stores the others.

@@ -47,10 +47,10 @@ pub(crate) struct Look {
     pub oldest: Option<Time>,
     /// `oldest`, or the clock before the snapshot where that is earlier.
     pub candidate: Time,
-    /// Every transaction below has ended.
-    pub xmin: i64,
-    /// No transaction at or above had begun.
-    pub xmax: i64,
+    /// The oldest transaction that is still running: every one below has ended.
+    pub running: i64,
+    /// The next transaction id to be given out, or an earlier one, but later than the clock of the candidate.
+    pub next: i64,
 }
 
 /// While messages flow, a look is made this often …
@@ -120,14 +120,14 @@ impl Floor {
             self.pending = None;
         }
         match self.pending {
-            Some((candidate, xmax)) if look.xmin >= xmax => {
+            Some((candidate, next)) if look.running >= next => {
                 // All writers of that time have ended, and this snapshot shows what they left.
                 let reached = look.oldest.map_or(candidate, |oldest| candidate.min(oldest));
                 self.floor = self.floor.max(reached);
-                self.pending = Some((look.candidate, look.xmax));
+                self.pending = Some((look.candidate, look.next));
             }
             Some(_) => {}
-            None => self.pending = Some((look.candidate, look.xmax)),
+            None => self.pending = Some((look.candidate, look.next)),
         }
     }
 }
@@ -136,9 +136,9 @@ impl Floor {
 mod tests {
     use super::*;
 
-    fn saw(floor: &mut Floor, oldest: Option<i64>, clock: i64, xmin: i64, xmax: i64) -> i64 {
+    fn saw(floor: &mut Floor, oldest: Option<i64>, clock: i64, running: i64, next: i64) -> i64 {
         let candidate = Time(oldest.map_or(clock, |oldest| oldest.min(clock)));
-        let look = Look { oldest: oldest.map(Time), candidate, xmin, xmax };
+        let look = Look { oldest: oldest.map(Time), candidate, running, next };
         floor.saw(Due::Near, look, Instant::now(), Duration::ZERO);
         floor.floor().0
     }
@@ -172,7 +172,7 @@ mod tests {
         saw(&mut floor, None, 100, 9, 9);
         saw(&mut floor, None, 200, 9, 9);
         assert_eq!(floor.floor(), Time(100));
-        let look = Look { oldest: Some(Time(40)), candidate: Time(40), xmin: 9, xmax: 9 };
+        let look = Look { oldest: Some(Time(40)), candidate: Time(40), running: 9, next: 9 };
         floor.saw(Due::Far, look, Instant::now(), Duration::ZERO);
         assert_eq!(floor.floor(), Time(40));
     }
@@ -182,7 +182,7 @@ mod tests {
         let now = Instant::now();
         let mut floor = Floor::new(now);
         assert_eq!(floor.claim(now), Some(Due::Near));
-        let look = Look { oldest: None, candidate: Time(1), xmin: 1, xmax: 1 };
+        let look = Look { oldest: None, candidate: Time(1), running: 1, next: 1 };
         floor.saw(Due::Near, look, now, Duration::from_millis(30));
         assert_eq!(floor.claim(now + Duration::from_millis(2_999)), None);
         assert_eq!(floor.claim(now + Duration::from_secs(3)), Some(Due::Near));

@@ -253,7 +253,7 @@ impl Shared {
         let began = Instant::now();
         let rows = self.query_again(&self.sql.look, &[&start]).await?;
         let row = &rows[0]; // the statement always returns one
-        let look = Look { oldest: row.get(0), candidate: row.get(1), xmin: row.get(3), xmax: row.get(4) };
+        let look = Look { oldest: row.get(0), candidate: row.get(1), running: row.get(3), next: row.get(4) };
         self.floor_state().saw(due, look, Instant::now(), began.elapsed());
         Ok(row.get(2))
     }

@@ -45,6 +45,7 @@ struct Inner {
     idle: SyncMutex<Vec<Session>>,
     listener: Listener,
     notify: SyncMutex<Notifications>,
+    notify_sql: Sql,
 }
 
 #[derive(Default)]
@@ -83,6 +84,7 @@ impl Db {
             turn: AtomicUsize::new(0),
             idle: SyncMutex::default(),
             notify: SyncMutex::default(),
+            notify_sql: Sql::new("notify", include_str!("../../sql/notify.sql")),
         }));
         Ok(db)
     }
@@ -144,30 +146,67 @@ impl Db {
     /// the commit, from outside the transaction, and shared by all who ask while one is on its way.
     pub(crate) fn wake(&self, channel: &str) {
         self.0.listener.ring(channel);
-        let mut notify = self.0.notify.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut notify = self.notifications();
         if !notify.channels.contains(channel) {
             notify.channels.insert(channel.to_owned());
         }
         if !std::mem::replace(&mut notify.sending, true) {
-            tokio::spawn(self.clone().notify());
+            tokio::spawn(self.clone().notify(Duration::ZERO));
         }
     }
 
-    async fn notify(self) {
-        let sql = Sql::new("notify", include_str!("../../sql/notify.sql"));
+    /// Runs a statement whose commit wakes consumers. Where no notification is under way, it follows in the same flush,
+    /// a transaction of its own behind the statement's: one round trip less until a sleeper wakes.
+    pub(crate) async fn query_and_wake(
+        &self,
+        session: &Session,
+        sql: &Sql,
+        params: &[&(dyn ToSql + Sync)],
+        channel: &str,
+    ) -> Result<Vec<Row>> {
+        // Prepared before either is sent: the notification must not overtake.
+        session.ready(sql).await?;
+        session.ready(&self.0.notify_sql).await?;
+        if std::mem::replace(&mut self.notifications().sending, true) {
+            let rows = session.query(sql, params).await?;
+            self.wake(channel);
+            return Ok(rows);
+        }
+        let channels = [channel];
+        let notification: [&(dyn ToSql + Sync); 2] = [&&channels[..], &self.0.listener.mark];
+        let (rows, notified) =
+            futures_util::join!(session.query(sql, params), session.query(&self.0.notify_sql, &notification));
+        if let Err(error) = notified {
+            debug!(%error, "a notification was not sent");
+        }
+        self.0.listener.ring(channel);
+        tokio::spawn(self.clone().notify(NOTIFY_GAP));
+        rows
+    }
+
+    fn notifications(&self) -> std::sync::MutexGuard<'_, Notifications> {
+        self.0.notify.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends what is asked for, until nothing is.
+    async fn notify(self, mut pause: Duration) {
         loop {
+            if !pause.is_zero() {
+                tokio::time::sleep(pause).await;
+            }
+            pause = NOTIFY_GAP;
             let channels: Vec<String> = {
-                let mut notify = self.0.notify.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut notify = self.notifications();
                 notify.sending = !notify.channels.is_empty();
                 if !notify.sending {
                     return;
                 }
                 std::mem::take(&mut notify.channels).into_iter().collect()
             };
-            if let Err(error) = self.query_again(Lane::Enqueue, &sql, &[&channels, &self.0.listener.mark]).await {
+            let sent = self.query_again(Lane::Enqueue, &self.0.notify_sql, &[&channels, &self.0.listener.mark]).await;
+            if let Err(error) = sent {
                 debug!(%error, "a notification was not sent; consumers of other processes find the messages by polling");
             }
-            tokio::time::sleep(NOTIFY_GAP).await;
         }
     }
 }

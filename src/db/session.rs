@@ -98,6 +98,11 @@ impl Session {
         Ok(statement)
     }
 
+    /// Prepares a statement for the next use.
+    pub async fn ready(&self, sql: &Sql) -> Result<()> {
+        self.prepare(sql).await.map(drop).map_err(|error| Error::of_statement(sql.name, error))
+    }
+
     /// Runs one statement, committed when this returns `Ok` outside a transaction.
     pub async fn query(&self, sql: &Sql, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
         let began = Instant::now();

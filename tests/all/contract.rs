@@ -68,7 +68,7 @@ pub async fn next(consumer: &mut Consumer<i64>, guarantee: Guarantee, n: usize, 
 /// Enqueues, and gives ids in the order of the payloads.
 async fn enqueue(queue: &Queue<i64>, coalesced: bool, payloads: &[i64], sql: &mut Client) -> Vec<i64> {
     if coalesced {
-        return join_all(payloads.iter().map(|payload| async { queue.enqueue(payload).await.expect("enqueued") }))
+        return join_all(payloads.iter().map(|payload| async move { queue.enqueue(payload).await.expect("enqueued") }))
             .await;
     }
     let (many, inside) = payloads.split_at(payloads.len() / 2);
@@ -130,8 +130,6 @@ async fn keep_contract(
     assert_eq!(enqueue(&queue, coalesced, &none, &mut other).await, none);
     assert_eq!(queue.at_most_once(n).await.expect("asked"), []);
     assert_eq!(queue.at_least_once(n).await.expect("asked"), []);
-    let waiting = timeout(Duration::from_millis(30), next(&mut consumer, guarantee, n, &mut sql)).await;
-    assert!(waiting.is_err(), "{combination:?}: got {waiting:?} from an empty queue");
     assert_eq!(queue.stats().await.expect("counted").rows, 0);
 
     // First in, first out; n exactly; splitting keeps ids and order.
