@@ -93,6 +93,7 @@ begin
             enqueued_at timestamptz not null default clock_timestamp(),
             due_at      timestamptz not null default trunkline.clock(),
             attempt     int not null default 0,
+            released    int not null default 0,
             size        int not null,
             error       text,
             payload     %3$s[] not null
@@ -301,7 +302,7 @@ begin
         begin
             with gone as (delete from trunkline.{table} q where q.id = row_id returning *)
             insert into trunkline.{dead} (id, enqueued_at, attempt, error, payload)
-            select g.id + m.k, g.enqueued_at, g.attempt, reason, m.payload
+            select g.id + m.k, g.enqueued_at, g.attempt - g.released, reason, m.payload
             from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload) m;
         end $f$ $t$,
 
@@ -321,7 +322,7 @@ begin
             loop
                 with due as materialized (
                     select q.id, q.due_at, q.size,
-                           q.attempt >= {max_attempts} as spent,
+                           q.attempt - q.released >= {max_attempts} as spent,
                            q.attempt > 0 and q.error is null and q.size > 1 as ran_out
                     from trunkline.{table} q
                     where q.due_at >= floor and q.due_at <= until
@@ -439,13 +440,13 @@ begin
         delete from trunkline.{table} q using $t$ || held || $t$ returning q.*
         ), kept as (
             insert into trunkline.{archive} (id, enqueued_at, attempt, payload)
-            select h.id + m.k, h.enqueued_at, h.attempt, m.payload
+            select h.id + m.k, h.enqueued_at, h.attempt - h.released, m.payload
             from held h, lateral (select generate_series(0, h.size - 1) as k, unnest(h.payload) as payload) m $t$),
 
-    -- As if it had never been leased: the attempt is taken back.
+    -- As if it had never been leased. The attempt is not charged, and yet its number is not used again: whoever holds
+    -- the old lease still finds it lost.
     replace(replace(replace(settle, '{verb}', '{release}'), '{arguments}', ''), '{statement}', $t$
-        update trunkline.{table} q
-        set due_at = trunkline.clock(), attempt = q.attempt - 1, error = case when q.attempt > 1 then '' end
+        update trunkline.{table} q set due_at = trunkline.clock(), released = q.released + 1, error = ''
         from $t$ || held || $t$ returning q.id, q.size $t$),
 
     replace(replace(replace(settle, '{verb}', '{extend}'), '{arguments}', ', lease interval'), '{statement}', $t$
@@ -466,7 +467,8 @@ begin
         begin
             return query
             with failed as materialized (
-                select q.id, q.size, q.attempt + (not leased)::int as attempt, d.delay, d.error
+                select q.id, q.size, q.attempt + (not leased)::int as attempt,
+                       q.attempt + (not leased)::int - q.released >= {max_attempts} as spent, d.delay, d.error
                 from unnest(ids, sizes, attempts, delays, errors) d(id, size, attempt, delay, error)
                 join trunkline.{table} q
                   on q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size and q.attempt = d.attempt
@@ -476,13 +478,13 @@ begin
             ), again as (
                 update trunkline.{table} q
                 set due_at = trunkline.clock() + f.delay, attempt = f.attempt, error = coalesce(f.error, '')
-                from failed f where q.id = f.id and f.attempt < {max_attempts}
+                from failed f where q.id = f.id and not f.spent
             ), gone as (
                 delete from trunkline.{table} q using failed f
-                where q.id = f.id and f.attempt >= {max_attempts} returning q.*, f.attempt as attempts, f.error as reason
+                where q.id = f.id and f.spent returning q.*, f.attempt - q.released as charged, f.error as reason
             ), dead as (
                 insert into trunkline.{dead} (id, enqueued_at, attempt, error, payload)
-                select g.id + m.k, g.enqueued_at, g.attempts, coalesce(g.reason, ''), m.payload
+                select g.id + m.k, g.enqueued_at, g.charged, coalesce(g.reason, ''), m.payload
                 from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload) m
             )
             select f.id, f.size from failed f;

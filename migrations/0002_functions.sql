@@ -146,7 +146,7 @@ begin
     perform trunkline.settle('extend', queue, array[id], array[attempt], ', $3', lease);
 end $$;
 
--- Due again at once, and the attempt is not charged. The lease may not be used afterwards.
+-- Due again at once, and the attempt is not charged; the lease is lost with it.
 create function trunkline.release(queue text, id bigint, attempt int) returns void
     language plpgsql as $$
 begin

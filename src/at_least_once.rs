@@ -51,8 +51,7 @@ impl<T: Payload> Queue<T> {
         }
     }
 
-    /// Gives messages back unharmed: due again at once, and the attempt is not charged. The leases may not be used
-    /// afterwards.
+    /// Gives messages back unharmed: due again at once, and the attempt is not charged. The leases end with it.
     ///
     /// # Errors
     /// As [`Queue::ack`].

@@ -67,13 +67,13 @@ impl<T: Payload> Consumer<T> {
     /// Waits, then takes up to `n` messages: [`Queue::at_most_once`]. With `n` = 0 returns at once.
     pub async fn at_most_once(&mut self, n: usize) -> Result<Vec<Message<T>>> {
         let queue = self.queue.clone();
-        self.until_some(n, || queue.at_most_once(n)).await
+        self.until_some(n, true, || queue.at_most_once(n)).await
     }
 
     /// Waits, then leases up to `n` messages: [`Queue::at_least_once`]. With `n` = 0 returns at once.
     pub async fn at_least_once(&mut self, n: usize) -> Result<Vec<Message<T>>> {
         let queue = self.queue.clone();
-        self.until_some(n, || queue.at_least_once(n)).await
+        self.until_some(n, true, || queue.at_least_once(n)).await
     }
 
     /// Waits, then takes up to `n` messages inside the caller's transaction: [`Queue::exactly_once`].
@@ -82,7 +82,7 @@ impl<T: Payload> Consumer<T> {
     /// written yet.
     pub async fn exactly_once_in(&mut self, transaction: &Transaction<'_>, n: usize) -> Result<Vec<Message<T>>> {
         let queue = self.queue.clone();
-        self.until_some(n, || queue.exactly_once(transaction, n)).await
+        self.until_some(n, false, || queue.exactly_once(transaction, n)).await
     }
 
     /// Waits, takes up to `n` messages in a new transaction, runs `work` in it, and commits both together.
@@ -101,8 +101,10 @@ impl<T: Payload> Consumer<T> {
     ) -> Result<R> {
         let mut n_now = n.max(1);
         let mut alone = 0;
+        let mut held = 0;
         loop {
             self.ready().await?;
+            let rings = self.rings();
             let mut session = self.queue.shared.db.own_session().await?;
             let outcome = self.attempt(&mut session, n_now, &mut work).await;
             match outcome {
@@ -110,7 +112,12 @@ impl<T: Payload> Consumer<T> {
                     self.queue.shared.db.give_back(session);
                     return Ok(result);
                 }
-                Ok(Attempt::Nothing) => self.queue.shared.db.give_back(session),
+                Ok(Attempt::Nothing) => {
+                    self.queue.shared.db.give_back(session);
+                    held += 1;
+                    self.sleep(Pace::held(held), rings).await; // it is in someone else's hands
+                    continue;
+                }
                 Ok(Attempt::Failed(leases, reason)) => {
                     self.queue.shared.db.give_back(session);
                     if leases.len() > 1 {
@@ -123,6 +130,7 @@ impl<T: Payload> Consumer<T> {
                 }
                 Err(error) => return Err(error),
             }
+            held = 0;
             if n_now == 1 && alone > 0 {
                 alone -= 1;
                 n_now = if alone == 0 { n.max(1) } else { 1 };
@@ -177,10 +185,11 @@ impl<T: Payload> Consumer<T> {
         }
     }
 
-    /// Waits until a message is due, and leaves it where it is. Another consumer may be faster.
+    /// Waits until a message is due, and leaves it where it is. It may be in another consumer's hands, or taken by one
+    /// that is faster.
     pub async fn ready(&mut self) -> Result<()> {
         let queue = self.queue.clone();
-        self.until_some(1, || async {
+        self.until_some(1, true, || async {
             let due_in = queue.shared.look(Due::Near).await?;
             Ok(due_in.filter(|due_in| *due_in <= 0.0).into_iter().collect::<Vec<_>>())
         })
@@ -191,10 +200,11 @@ impl<T: Payload> Consumer<T> {
     async fn until_some<R, F: Future<Output = Result<Vec<R>>>>(
         &mut self,
         n: usize,
+        reconnects: bool,
         mut dequeue: impl FnMut() -> F,
     ) -> Result<Vec<R>> {
         loop {
-            let rings = self.ear.as_mut().map(|ear| ear.heard.borrow_and_update().rings);
+            let rings = self.rings();
             match dequeue().await {
                 Ok(found) if !found.is_empty() || n == 0 => {
                     if self.pace.found(Instant::now()) {
@@ -204,7 +214,7 @@ impl<T: Payload> Consumer<T> {
                 }
                 Ok(_) => self.idle(rings).await?,
                 // Leasing or taking again is within the contract; the door waits for the database.
-                Err(error) if error.is_outcome_unknown() => {
+                Err(error) if reconnects && error.is_outcome_unknown() => {
                     warn!(queue = self.queue.shared.name(), %error, "the connection broke; dequeueing again");
                 }
                 Err(error) => return Err(error),
@@ -224,15 +234,28 @@ impl<T: Payload> Consumer<T> {
                     self.safety = now + SAFETY_POLL;
                 }
                 let due_in = self.queue.shared.look(due).await?;
-                let Some(ear) = &mut self.ear else { return Ok(()) };
-                let heard = *ear.heard.borrow();
-                if Some(heard.rings) == rings {
-                    let longest = self.pace.looked(due_in, heard.hearing);
-                    let _ = tokio::time::timeout(longest, ear.heard.changed()).await; // the time is up, or rung
-                }
+                let hearing = self.ear.as_ref().is_some_and(|ear| ear.heard.borrow().hearing);
+                let longest = self.pace.looked(due_in, hearing);
+                self.sleep(longest, rings).await;
             }
         }
         Ok(())
+    }
+
+    /// What was heard until now.
+    fn rings(&mut self) -> Option<u64> {
+        self.ear.as_mut().map(|ear| ear.heard.borrow_and_update().rings)
+    }
+
+    /// Until the time is up, or something is heard that was not among `rings`.
+    async fn sleep(&mut self, longest: Duration, rings: Option<u64>) {
+        match &mut self.ear {
+            Some(ear) if Some(ear.heard.borrow().rings) == rings => {
+                let _ = tokio::time::timeout(longest, ear.heard.changed()).await; // either will do
+            }
+            Some(_) => {}
+            None => tokio::time::sleep(longest).await,
+        }
     }
 }
 

@@ -8,7 +8,8 @@ use std::time::SystemTime;
 pub struct Message<T> {
     /// Unique in its queue and never changed, whatever happens to the batch around it.
     pub id: i64,
-    /// Deliveries so far, this one included: 1 for the first lease. 0 if it was taken and never leased before.
+    /// Deliveries so far, this one included: 1 for the first lease. 0 if it was taken and never leased before. A lease
+    /// that was released counts here, but not towards the queue's maximum.
     pub attempt: i32,
     /// When it was enqueued, by the server's clock.
     pub enqueued_at: SystemTime,

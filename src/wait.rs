@@ -79,15 +79,19 @@ impl Pace {
         }
     }
 
+    /// The pause after something due was in someone else's hands so many times in a row.
+    pub fn held(times: u32) -> Duration {
+        LOCKED.0.saturating_mul(1 << times.clamp(1, 16) >> 1).min(LOCKED.1)
+    }
+
     /// How long to sleep, unless rung, after a look: `due_in` seconds until the oldest visible message is due.
     pub fn looked(&mut self, due_in: Option<f64>, hearing: bool) -> Duration {
         self.busy_since = None;
         let longest = if hearing { SAFETY_POLL } else { DEAF_POLL };
         match due_in {
             Some(due_in) if due_in <= 0.0 => {
-                let pause = LOCKED.0.saturating_mul(1 << self.locked.min(16)).min(LOCKED.1);
                 self.locked += 1;
-                pause
+                Self::held(self.locked)
             }
             // A quarter of a millisecond more: awake when it is due, not just before.
             Some(due_in) => {

@@ -2,6 +2,8 @@
 
 use std::{fmt, io};
 
+use crate::text::Text;
+
 /// The result of every verb.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -54,7 +56,8 @@ impl fmt::Display for Error {
 
 impl From<trunkline::Error> for Error {
     fn from(error: trunkline::Error) -> Self {
-        let text = error.to_string();
+        // The library names the Rust type, which means nothing to the user of a program.
+        let text = error.to_string().replace(std::any::type_name::<Text>(), "the text");
         let hint = match () {
             () if error.is_closed() => Some("is the server running, and is the address right?"),
             () if error.is_no_queue() => Some("`trunkline queue list` shows what there is"),

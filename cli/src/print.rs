@@ -1,6 +1,9 @@
 //! Standard output, where a reader that has gone away is no panic.
 
-use std::io::{self, Write};
+use std::{
+    fmt,
+    io::{self, Write},
+};
 
 use crate::error::{Error, Result};
 
@@ -13,6 +16,45 @@ pub fn text(text: impl AsRef<[u8]>) -> Result<()> {
 /// Writes a line.
 pub fn line(line: impl AsRef<str>) -> Result<()> {
     text(format!("{}\n", line.as_ref()))
+}
+
+/// Writes lines, at once.
+pub fn lines(lines: impl Iterator<Item = impl fmt::Display>) -> Result<()> {
+    text(lines.map(|line| format!("{line}\n")).collect::<String>())
+}
+
+/// Columns below their headers. A header that begins with `>` is a column of numbers.
+pub struct Table(Vec<String>, Vec<Vec<String>>);
+
+impl Table {
+    pub fn new<'a>(headers: impl IntoIterator<Item = &'a str>) -> Self {
+        Self(headers.into_iter().map(str::to_owned).collect(), Vec::new())
+    }
+
+    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.1.push(cells.into_iter().collect());
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let headers: Vec<String> = self.0.iter().map(|header| header.trim_start_matches('>').to_owned()).collect();
+        let width = |at: usize| {
+            let cells = self.1.iter().chain([&headers]).filter_map(|row| row.get(at));
+            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..headers.len()).map(width).collect();
+        for row in [&headers].into_iter().chain(&self.1) {
+            let mut line = String::new();
+            for ((cell, width), header) in row.iter().zip(&widths).zip(&self.0) {
+                let padding = " ".repeat(width - cell.chars().count());
+                let (before, after) = if header.starts_with('>') { (&*padding, "") } else { ("", &*padding) };
+                line += &format!("{before}{cell}{after}  ");
+            }
+            writeln!(out, "{}", line.trim_end())?;
+        }
+        Ok(())
+    }
 }
 
 /// A number with its thousands set apart.
@@ -30,7 +72,14 @@ pub fn thousands(number: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::thousands;
+    use super::{Table, thousands};
+
+    #[test]
+    fn columns_stand_below_their_headers() {
+        let mut table = Table::new(["name", ">due"]);
+        table.row(["a".to_owned(), "1,000".to_owned()]);
+        assert_eq!(table.to_string(), "name    due\na     1,000\n");
+    }
 
     #[test]
     fn thousands_are_set_apart() {

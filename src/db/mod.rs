@@ -25,7 +25,7 @@ use crate::{error::Result, sql::Sql};
 /// Connections for enqueueing, and as many for dequeueing and settling.
 const LANES: usize = 2;
 /// Transactions that the library opens for closures keep this many connections for the next.
-const IDLE: usize = 2;
+const IDLE: usize = 4;
 /// Notifications to other processes are at least this far apart, except for the first.
 const NOTIFY_GAP: Duration = Duration::from_millis(2);
 

@@ -203,7 +203,7 @@ async fn a_sleeping_consumer_is_woken_from_anywhere() {
             until_asleep(&sql).await;
             match source {
                 "plain SQL" => {
-                    drop(plain.execute("select trunkline.enqueue('q', 7::bigint)", &[]).await.expect("enqueued"))
+                    plain.batch_execute("select trunkline.enqueue('q', 7::bigint)").await.expect("enqueued");
                 }
                 "another process, direct" => drop(elsewhere.enqueue_many(&[7]).await.expect("enqueued")),
                 "another process, coalesced" => drop(elsewhere.enqueue(7).await.expect("enqueued")),

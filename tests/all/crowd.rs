@@ -90,30 +90,15 @@ async fn crowd(guarantee: Guarantee) {
             .collect::<Vec<_>>()
         });
     }
-    if std::env::var("DBG").is_ok() {
-        let (t, u) = (tally.clone(), url.clone());
-        tokio::spawn(async move {
-            let sql = connect(&u).await;
-            let b = std::time::Instant::now();
-            loop {
-                tokio::time::sleep(Duration::from_millis(500)).await;
-                eprintln!("{:?} got {}", b.elapsed(), t.messages.lock().unwrap().len());
-                if b.elapsed().as_secs() % 8 == 4 {
-                    for r in sql.query("select pid::text, state, coalesce(wait_event,''), left(query,80), (clock_timestamp()-state_change)::text from pg_stat_activity where datname = current_database() order by state_change", &[]).await.unwrap() { eprintln!("{:?}", (0..5).map(|i| r.get::<_, Option<String>>(i).unwrap_or_default()).collect::<Vec<_>>()); }
-                    for r in sql.query("select count(*)::text, sum(size)::text, min(due_at)::text, clock_timestamp()::text from trunkline.queue_q", &[]).await.unwrap() { eprintln!("{:?}", (0..4).map(|i| r.get::<_, Option<String>>(i).unwrap_or_default()).collect::<Vec<_>>()); }
-                }
-            }
-        });
-    }
     let mut sent: Vec<(i64, i64)> = producers.join_all().await.concat();
-    if timeout(Duration::from_secs(60), async {
+    if timeout(Duration::from_secs(20), async {
         while tasks.join_next().await.transpose().expect("no panic").is_some() {}
     })
     .await
     .is_err()
     {
         let got = tally.messages.lock().expect("no panic").len();
-        panic!("{guarantee:?}: after a minute {got} of {all}; left: {:?}", queue.stats().await);
+        panic!("{guarantee:?}: after 20 s {got} of {all}; left: {:?}", queue.stats().await);
     }
     let mut got = tally.messages.lock().expect("no panic").clone();
     got.sort_unstable();
@@ -125,9 +110,7 @@ async fn crowd(guarantee: Guarantee) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_crowd_loses_and_doubles_nothing() {
     for guarantee in GUARANTEES {
-        let began = std::time::Instant::now();
         crowd(guarantee).await;
-        println!("{guarantee:?}: {:?}", began.elapsed());
     }
 }
 

@@ -1,6 +1,9 @@
 //! The promises of Trunkline, each shown on a real PostgreSQL.
 
 mod fixture;
-mod first;
 mod contract;
 mod crowd;
+mod examples;
+mod late;
+mod leases;
+mod dead;

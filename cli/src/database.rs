@@ -1,0 +1,118 @@
+//! Which database the verbs work on.
+
+use trunkline::{Db, Payload, Queue};
+use trunkline_embedded::Cluster;
+
+use crate::{
+    error::{Error, Result},
+    progress,
+    text::{Text, Unread},
+};
+
+/// Where the database is.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Database {
+    /// A connection string: `postgres://user@host/database` or `host=… dbname=…`
+    ///
+    /// Without it and without the environment variable, a private PostgreSQL is used: kept in the user's data folder,
+    /// started when first needed, and left running (see `trunkline postgres`).
+    #[arg(long, global = true, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
+    pub database_url: Option<String>,
+}
+
+impl Database {
+    /// Connects, and says to which database.
+    pub async fn connect(&self) -> Result<Db> {
+        // A variable that is set to nothing is not set.
+        if let Some(url) = self.database_url.as_deref().filter(|url| !url.trim().is_empty()) {
+            eprintln!("database: {}", without_secrets(url));
+            return Ok(Db::connect(url).await?);
+        }
+        let (url, folder) = crate::blocking(kept).await?;
+        eprintln!("database: the private PostgreSQL in {folder}");
+        let db = Db::connect(&url).await?;
+        db.migrate().await?;
+        Ok(db)
+    }
+
+    /// Opens a queue whose payloads are read or written.
+    pub async fn queue(&self, name: &str) -> Result<Queue<Text>> {
+        open(&self.connect().await?, name).await
+    }
+
+    /// Opens a queue of any type.
+    pub async fn queue_unread(&self, name: &str) -> Result<Queue<Unread>> {
+        open(&self.connect().await?, name).await
+    }
+}
+
+async fn open<T: Payload>(db: &Db, name: &str) -> Result<Queue<T>> {
+    match db.queue(name).await {
+        Err(error) if error.is_wrong_type() => {
+            let payload = db.describe_queue(name).await?.payload;
+            Err(Error::new(format!("the payloads of queue {name:?} are of type {payload}, which this program cannot show as text"))
+                .hint(format!(
+                    "the SQL functions can: select trunkline.enqueue('{name}', '…'::text), select * from trunkline.take('{name}', 10), \
+                     select * from trunkline.messages('{name}')"
+                )))
+        }
+        opened => Ok(opened?),
+    }
+}
+
+/// Starts the private PostgreSQL where it does not run. Its address and its folder.
+pub fn kept() -> Result<(String, String)> {
+    let folder = Cluster::usual_place()?;
+    let cluster = Cluster::at(&folder).stay(true).progress(progress::download()).start()?;
+    Ok((cluster.url("postgres"), folder.display().to_string()))
+}
+
+/// A connection string's user, host and database; nothing else of it is shown.
+fn without_secrets(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return words_without_secrets(url) };
+    let rest = rest.split(['?', '#']).next().unwrap_or_default();
+    match rest.rsplit_once('@') {
+        Some((user, place)) => format!("{scheme}://{}@{place}", user.split([':', '@']).next().unwrap_or_default()),
+        None => format!("{scheme}://{rest}"),
+    }
+}
+
+fn words_without_secrets(words: &str) -> String {
+    let mut shown = Vec::new();
+    let mut rest = words.trim_start();
+    while let Some((key, after)) = rest.split_once('=') {
+        let after = after.trim_start();
+        let quote = if after.starts_with('\'') { Some('\'') } else { None };
+        let mut escaped = false;
+        let end = after.char_indices().skip(usize::from(quote.is_some())).find(|(_, c)| {
+            let ends = !escaped && quote.map_or(c.is_whitespace(), |quote| *c == quote);
+            escaped = *c == '\\' && !escaped;
+            ends
+        });
+        let end = end.map_or(after.len(), |(at, c)| if quote.is_some() { at + c.len_utf8() } else { at });
+        if ["host", "hostaddr", "port", "dbname", "user"].contains(&key.trim()) {
+            shown.push(format!("{}={}", key.trim(), &after[..end]));
+        }
+        rest = after[end..].trim_start();
+    }
+    shown.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_secrets;
+
+    #[test]
+    fn no_password_is_shown() {
+        let cases = [
+            ("postgres://me:secret@host:5433/app?sslmode=require&password=secret", "postgres://me@host:5433/app"),
+            ("postgres://me:sec@ret@host/app", "postgres://me@host/app"),
+            ("postgresql://host/app", "postgresql://host/app"),
+            ("host=/run user=me password='a b\\' host=secret' dbname=app", "host=/run user=me dbname=app"),
+            ("password = secret host = 'my host'", "host='my host'"),
+        ];
+        for (url, shown) in cases {
+            assert_eq!(without_secrets(url), shown);
+        }
+    }
+}

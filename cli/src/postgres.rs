@@ -1,0 +1,48 @@
+//! `trunkline postgres status|stop|url`: the private PostgreSQL.
+
+use trunkline_embedded::{Cluster, Stop};
+
+use crate::{
+    database,
+    error::{Error, Result},
+    print,
+};
+
+/// What is done to the private PostgreSQL.
+#[derive(Debug, Clone, Copy, clap::Subcommand)]
+pub enum Verb {
+    /// Whether it runs, and where; exit code 1 if it does not
+    Status,
+    /// Stop it; its data stays, and it starts again when it is needed
+    Stop,
+    /// Its connection string, for psql and programs; starts it if it does not run
+    Url,
+}
+
+pub async fn run(verb: Verb) -> Result<()> {
+    crate::blocking(move || match verb {
+        Verb::Status => status(),
+        Verb::Stop => stop(),
+        Verb::Url => print::line(database::kept()?.0),
+    })
+    .await
+}
+
+fn status() -> Result<()> {
+    let folder = Cluster::usual_place()?;
+    match Cluster::status(&folder) {
+        Some(running) => print::line(format!("running as process {} in {}", running.pid(), folder.display())),
+        None => Err(Error::new(format!("no private PostgreSQL is running in {}", folder.display()))
+            .hint("it starts when it is first needed, or with `trunkline postgres url`")),
+    }
+}
+
+fn stop() -> Result<()> {
+    match Cluster::attach(Cluster::usual_place()?)? {
+        Some(cluster) => {
+            cluster.stop(Stop::Fast)?;
+            print::line("stopped")
+        }
+        None => print::line("it was not running"),
+    }
+}

@@ -1,0 +1,34 @@
+//! `trunkline purge` and `trunkline prune`: what is thrown away.
+
+use std::time::Duration;
+
+use crate::{database::Database, error::Result, print, time};
+
+/// The arguments of `trunkline purge`.
+#[derive(Debug, clap::Args)]
+pub struct Purge {
+    /// The queue
+    queue: String,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+}
+
+/// The arguments of `trunkline prune`.
+#[derive(Debug, clap::Args)]
+pub struct Prune {
+    /// The queue
+    queue: String,
+    /// The age from which on messages go
+    #[arg(long, value_name = "SECONDS", value_parser = time::seconds)]
+    older_than: Duration,
+}
+
+pub async fn purge(args: Purge, database: &Database) -> Result<()> {
+    crate::confirm(format!("delete all messages of queue {:?}", args.queue), args.yes).await?;
+    print::line(database.queue_unread(&args.queue).await?.purge().await?.to_string())
+}
+
+pub async fn prune(args: Prune, database: &Database) -> Result<()> {
+    print::line(database.queue_unread(&args.queue).await?.prune(args.older_than).await?.to_string())
+}

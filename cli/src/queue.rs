@@ -1,0 +1,104 @@
+//! `trunkline queue create|list|describe|drop`
+
+use std::time::Duration;
+
+use serde_json::json;
+use trunkline::{Description, Settings};
+
+use crate::{
+    database::Database,
+    error::Result,
+    print::{self, Table},
+    time,
+};
+
+/// What is done to queues.
+#[derive(Debug, clap::Subcommand)]
+pub enum Verb {
+    /// Create a queue; nothing happens if it exists with the same settings
+    Create(Create),
+    /// All queues, by name
+    List {
+        /// A line of JSON for each queue
+        #[arg(long)]
+        json: bool,
+    },
+    /// The settings of one queue
+    Describe {
+        /// The queue
+        name: String,
+        /// One line of JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Drop a queue with all that is in it, dead letters and archive included
+    Drop {
+        /// The queue
+        name: String,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+/// The arguments of `trunkline queue create`.
+#[derive(Debug, clap::Args)]
+pub struct Create {
+    /// The name of the queue
+    name: String,
+    /// The type of its payloads: any type that Postgres knows
+    #[arg(long = "type", value_name = "TYPE", default_value = "bytea")]
+    payload: String,
+    /// Deliveries before a message is a dead letter
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    max_attempts: u32,
+    /// How long a lease lasts
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = time::seconds)]
+    lease: Duration,
+    /// Messages in one row at most, 1 to 1024; 1 for slow jobs, which then spread over all workers
+    #[arg(long, value_name = "N", default_value_t = 1024)]
+    max_batch: u32,
+}
+
+pub async fn run(verb: Verb, database: &Database) -> Result<()> {
+    match verb {
+        Verb::Create(create) => {
+            let settings = Settings::new(create.payload).max_attempts(create.max_attempts);
+            let settings = settings.lease(create.lease).max_batch(create.max_batch);
+            Ok(database.connect().await?.create_queue(&create.name, &settings).await?)
+        }
+        Verb::List { json } => show(&database.connect().await?.list_queues().await?, json),
+        Verb::Describe { name, json } => show(&[database.connect().await?.describe_queue(&name).await?], json),
+        Verb::Drop { name, yes } => {
+            crate::confirm(format!("drop queue {name:?} with all that is in it"), yes).await?;
+            Ok(database.connect().await?.drop_queue(&name).await?)
+        }
+    }
+}
+
+fn show(queues: &[Description], as_json: bool) -> Result<()> {
+    if as_json {
+        return print::lines(queues.iter().map(|queue| {
+            json!({
+                "name": queue.name,
+                "type": queue.payload,
+                "max_attempts": queue.max_attempts,
+                "lease_s": queue.lease.as_secs_f64(),
+                "max_batch": queue.max_batch,
+                "created_at": time::rfc3339(queue.created_at),
+            })
+        }));
+    }
+    let mut table = Table::new(["name", "type", ">max attempts", ">lease", ">max batch", "created at"]);
+    for queue in queues {
+        table.row([
+            queue.name.clone(),
+            queue.payload.clone(),
+            queue.max_attempts.to_string(),
+            time::age(queue.lease),
+            queue.max_batch.to_string(),
+            time::rfc3339(queue.created_at),
+        ]);
+    }
+    print::text(table.to_string())
+}

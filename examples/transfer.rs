@@ -1,0 +1,54 @@
+//! Exactly once: the message is taken in the transaction that writes its effect, so both happen or neither.
+
+use serde::{Deserialize, Serialize};
+use trunkline::{Db, Json, Settings, Wait};
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Transfer {
+    from: i32,
+    to: i32,
+    amount: i64,
+}
+
+/// Moves 10 from account 1 to account 2, fifty times; returns both balances.
+pub async fn run(url: &str) -> Result<Vec<i64>, Box<dyn std::error::Error + Send + Sync>> {
+    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await?;
+    tokio::spawn(connection);
+    client.batch_execute("create table account (id int primary key, balance bigint check (balance >= 0))").await?;
+    client.batch_execute("insert into account values (1, 500), (2, 0)").await?;
+
+    let db = Db::connect(url).await?;
+    db.migrate().await?;
+    db.create_queue("transfers", &Settings::new("jsonb")).await?;
+    let transfers = db.queue::<Json<Transfer>>("transfers").await?;
+    let fifty: Vec<_> = (0..50).map(|_| Json(Transfer { from: 1, to: 2, amount: 10 })).collect();
+    transfers.enqueue_many(&fifty).await?;
+
+    let mut consumer = transfers.consumer(Wait::default());
+    while transfers.stats().await?.messages > 0 {
+        consumer
+            .exactly_once(8, |transaction, messages| {
+                Box::pin(async move {
+                    for message in messages {
+                        let Transfer { from, to, amount } = message.payload.0;
+                        let update = "update account set balance = balance + $2 where id = $1";
+                        transaction.execute(update, &[&from, &-amount]).await?;
+                        transaction.execute(update, &[&to, &amount]).await?;
+                    }
+                    Ok::<_, tokio_postgres::Error>(())
+                })
+            })
+            .await?;
+    }
+    let rows = client.query("select balance from account order by id", &[]).await?;
+    Ok(rows.iter().map(|row| row.get(0)).collect())
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    let cluster = trunkline_embedded::Cluster::temporary().start()?;
+    let balances = run(&cluster.url("postgres")).await?;
+    assert_eq!(balances, [0, 500]);
+    println!("balances: {balances:?}");
+    Ok(())
+}

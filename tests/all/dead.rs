@@ -1,0 +1,202 @@
+//! Dead letters, and the closure whose work fails.
+
+use std::time::Duration;
+
+use tokio::time::timeout;
+use tokio_postgres::Client;
+use trunkline::{Message, Queue, Settings, Wait};
+
+use crate::{
+    contract::{Place, SOON, place, until_asleep},
+    late::{enqueued, run_out},
+};
+
+/// Leases all and lets all fail, as often as it takes.
+async fn kill(queue: &Queue<i64>, attempts: usize) {
+    for attempt in 1..=attempts {
+        let messages = queue.at_least_once(1000).await.expect("leased");
+        queue.retry(&messages, Duration::ZERO, format!("failure {attempt}")).await.expect("held");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_is_a_dead_letter_after_its_last_retry() {
+    let Place { queue, db: _db, .. } = place(Settings::new("int8").max_attempts(3)).await;
+    let ids = enqueued(&queue, 5).await;
+    let enqueued_at = queue.peek(1).await.expect("peeked")[0].enqueued_at;
+    kill(&queue, 2).await;
+    assert_eq!(queue.stats().await.expect("counted").dead, 0);
+    kill(&queue, 1).await;
+    let letters = queue.dead_letters(0, 10).await.expect("read");
+    assert_eq!(letters.iter().map(|letter| (letter.id, letter.payload)).collect::<Vec<_>>(), ids.into_iter().zip(0..).collect::<Vec<_>>());
+    for letter in &letters {
+        assert_eq!((letter.attempt, letter.error.as_str(), letter.enqueued_at), (3, "failure 3", enqueued_at));
+        assert!(letter.dead_at > enqueued_at);
+    }
+    let stats = queue.stats().await.expect("counted");
+    assert_eq!((stats.dead, stats.messages), (5, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_is_a_dead_letter_after_its_last_lease_ran_out() {
+    for attempts in [1, 3] {
+        let Place { queue, sql, db: _db, .. } = place(Settings::new("int8").max_attempts(attempts)).await;
+        let ids = enqueued(&queue, 4).await;
+        for attempt in 1..=attempts {
+            let messages = queue.at_least_once(10).await.expect("leased");
+            assert_eq!(messages.len(), 4);
+            assert!(messages.iter().all(|message| message.attempt.unsigned_abs() == attempt));
+            run_out(&sql).await;
+        }
+        let alive = enqueued(&queue, 1).await;
+        let messages = queue.at_least_once(10).await.expect("leased");
+        assert_eq!(messages.iter().map(|message| message.id).collect::<Vec<_>>(), alive, "behind the dead, one that lives");
+        let letters = queue.dead_letters(0, 10).await.expect("read");
+        assert_eq!(letters.iter().map(|letter| (letter.id, letter.payload)).collect::<Vec<_>>(), ids.into_iter().zip(0..).collect::<Vec<_>>());
+        assert!(letters.iter().all(|letter| letter.attempt.unsigned_abs() == attempts && letter.error.contains("ran out")));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dead_letters_are_read_page_by_page_replayed_and_discarded() {
+    let Place { queue, sql, db: _db, .. } = place(Settings::new("int8").max_attempts(1)).await;
+    let ids = enqueued(&queue, 25).await;
+    kill(&queue, 1).await;
+    let (mut after, mut pages) = (0, Vec::new());
+    loop {
+        let page = queue.dead_letters(after, 10).await.expect("read");
+        let Some(last) = page.last() else { break };
+        after = last.id;
+        pages.push(page.iter().map(|letter| letter.id).collect::<Vec<_>>());
+    }
+    assert_eq!(pages, ids.chunks(10).map(<[i64]>::to_vec).collect::<Vec<_>>());
+
+    // Some: the same ids, attempts forgiven, and whoever sleeps wakes.
+    let mut consumer = queue.consumer(Wait::Notify);
+    let waiter = tokio::spawn(async move { timeout(SOON, consumer.at_least_once(10)).await.expect("woken").expect("leased") });
+    until_asleep(&sql).await;
+    assert_eq!(queue.replay(&[ids[3], ids[5], 77]).await.expect("replayed"), 2, "77 is no dead letter");
+    let back = waiter.await.expect("no panic");
+    assert_eq!(back.iter().map(|message| (message.id, message.attempt)).collect::<Vec<_>>(), [(ids[3], 1), (ids[5], 1)]);
+    queue.retry(&back[..1], Duration::ZERO, "again").await.expect("held");
+    queue.ack(&back[1..]).await.expect("held");
+    assert_eq!(queue.dead_letters(0, 100).await.expect("read").len(), 24, "one died once more");
+
+    assert_eq!(queue.discard(&[ids[0], ids[5], ids[24]]).await.expect("discarded"), 2, "one is alive no more");
+    assert_eq!(queue.replay_all().await.expect("replayed"), 22);
+    let messages = queue.at_least_once(100).await.expect("leased");
+    let expected: Vec<i64> = (1..24).filter(|payload| *payload != 5).collect();
+    assert_eq!(messages.iter().map(|message| message.payload).collect::<Vec<_>>(), expected);
+    queue.retry(&messages, Duration::ZERO, "for good").await.expect("held");
+    assert_eq!(queue.discard_all().await.expect("discarded"), 22);
+    let stats = queue.stats().await.expect("counted");
+    assert_eq!((stats.dead, stats.messages), (0, 0));
+}
+
+async fn effects(sql: &Client) -> Vec<i64> {
+    let rows = sql.query("select payload from effects order by 1", &[]).await.expect("read");
+    rows.iter().map(|row| row.get(0)).collect()
+}
+
+type Outcome = Result<(), String>;
+
+/// How work ends for one payload; `sql` is run in its transaction, unless it is empty.
+async fn consume(queue: &Queue<i64>, n: usize, bad: i64, sql: &'static str) {
+    let mut consumer = queue.consumer(Wait::Adaptive).retry_after(Duration::ZERO);
+    let work = consumer.exactly_once(n, |transaction, messages| {
+        Box::pin(async move {
+            for Message { payload, .. } in &messages {
+                transaction.execute("insert into effects values ($1)", &[payload]).await.map_err(|error| error.to_string())?;
+                if *payload == bad && sql.is_empty() {
+                    return Outcome::Err(format!("{bad} is bad"));
+                } else if *payload == bad {
+                    let _ = transaction.batch_execute(sql).await; // carries on as if nothing had happened
+                }
+            }
+            Ok(())
+        })
+    });
+    timeout(SOON, work).await.expect("in time").expect("the database is well");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn work_that_fails_charges_only_the_message_that_fails() {
+    // An error; a failed statement that the work ignores; a constraint that fails at the commit.
+    for (sql, reason) in [
+        ("", "4 is bad"),
+        ("select 1/0", "a statement of the work failed"),
+        ("insert into parts values (99)", "foreign key"),
+    ] {
+        let Place { queue, sql: plain, db: _db, .. } = place(Settings::new("int8").max_attempts(3)).await;
+        let tables = "create table effects (payload int8); create table whole (id int8 primary key);
+                      create table parts (id int8 references whole deferrable initially deferred)";
+        plain.batch_execute(tables).await.expect("created");
+        let ids = enqueued(&queue, 8).await;
+        while queue.stats().await.expect("counted").dead == 0 || queue.stats().await.expect("counted").messages > 0 {
+            if queue.peek(100).await.expect("peeked").iter().all(|message| message.payload == 4) {
+                enqueued(&queue, 1).await; // something good to return with
+            }
+            consume(&queue, 8, 4, sql).await;
+            for message in queue.peek(100).await.expect("peeked") {
+                assert!(message.payload == 4 || message.attempt == 0, "{reason}: only the bad one is charged: {message:?}");
+            }
+        }
+        let letters = queue.dead_letters(0, 10).await.expect("read");
+        assert_eq!(letters.len(), 1, "{reason}");
+        assert_eq!((letters[0].id, letters[0].payload, letters[0].attempt), (ids[4], 4, 3), "{reason}");
+        assert!(letters[0].error.contains(reason), "{:?}", letters[0].error);
+        let done = effects(&plain).await;
+        assert!(!done.contains(&4), "{reason}: what failed has no effect");
+        let good: Vec<i64> = done.into_iter().filter(|payload| *payload != 0).collect();
+        assert_eq!(good, [1, 2, 3, 5, 6, 7], "{reason}: each of the others exactly once");
+        let parts: i64 = plain.query_one("select count(*) from parts", &[]).await.expect("read").get(0);
+        assert_eq!(parts, 0, "{reason}");
+    }
+}
+
+/// Between the rollback and the charge somebody else takes the message. The charge must not wait for that, and less
+/// still hold up the other statements of the process, which the other's work may need.
+#[tokio::test(flavor = "multi_thread")]
+async fn charging_a_failure_does_not_wait_for_who_has_the_message_now() {
+    let Place { queue, url, mut sql, db: _db } = place::<i64>(Settings::new("int8")).await;
+    enqueued(&queue, 1).await;
+    let watch = crate::fixture::connect(&url).await;
+    let (began, working) = tokio::sync::oneshot::channel();
+    let (fail, failing) = tokio::sync::oneshot::channel::<()>();
+    let (mut began, mut failing) = (Some(began), Some(failing));
+    let mut consumer = queue.consumer(Wait::Adaptive);
+    let worker = tokio::spawn(async move {
+        let work = consumer.exactly_once(1, |_, _| {
+            let (began, failing) = (began.take(), failing.take());
+            Box::pin(async move {
+                began.map(|began| began.send(()));
+                if let Some(failing) = failing {
+                    let _ = failing.await;
+                    return Outcome::Err("fails once".to_owned());
+                }
+                Ok(())
+            })
+        });
+        work.await
+    });
+    working.await.expect("the work began");
+    let other = sql.transaction().await.expect("begun");
+    let waits = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
+    {
+        let mut lock = std::pin::pin!(other.query("select id from trunkline.queue_q for update", &[]));
+        let waiting = || async { watch.query_one(waits, &[]).await.expect("read").get::<_, i64>(0) == 1 };
+        tokio::select! {
+            _ = &mut lock => panic!("the work holds the row"),
+            () = crate::fixture::eventually("the other waits", waiting) => {}
+        }
+        fail.send(()).expect("the work waits");
+        assert_eq!(lock.await.expect("locked after the rollback").len(), 1);
+    }
+    // Every connection of the library answers while the other holds the message.
+    for _ in 0..200 {
+        timeout(SOON, queue.stats()).await.expect("a statement of the library waits for a stranger's lock").expect("counted");
+        tokio::task::yield_now().await;
+    }
+    other.rollback().await.expect("rolled back");
+    timeout(SOON, worker).await.expect("in time").expect("no panic").expect("the second attempt is good");
+}

@@ -1,0 +1,241 @@
+//! What a lease is worth, and what splitting costs.
+
+use std::time::{Duration, SystemTime};
+
+use tokio::time::timeout;
+use trunkline::{Message, Queue, Settings, Wait};
+
+use crate::{
+    contract::{Place, SOON, place},
+    fixture::{connect, eventually},
+    late::{enqueued, run_out},
+};
+
+fn payloads(messages: &[Message<i64>]) -> Vec<i64> {
+    messages.iter().map(|message| message.payload).collect()
+}
+
+async fn leased(queue: &Queue<i64>, n: usize) -> Vec<Message<i64>> {
+    queue.at_least_once(n).await.expect("leased")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leased_message_comes_back_when_the_lease_runs_out_and_the_attempt_is_charged() {
+    let Place { queue, sql, db: _db, .. } = place(Settings::new("int8").max_attempts(100)).await;
+    enqueued(&queue, 1).await;
+    for attempt in 1..5 {
+        assert_eq!(queue.peek(1).await.expect("peeked")[0].attempt, attempt - 1);
+        assert_eq!(leased(&queue, 1).await[0].attempt, attempt);
+        assert_eq!(queue.peek(1).await.expect("peeked")[0].attempt, attempt, "charged when the lease begins");
+        assert_eq!(leased(&queue, 1).await, [], "nobody else gets it");
+        run_out(&sql).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_ends_by_the_clock() {
+    let Place { queue, db: _db, .. } = place(Settings::new("int8").lease(Duration::from_millis(60))).await;
+    enqueued(&queue, 1).await;
+    let first = leased(&queue, 1).await;
+    let second =
+        timeout(SOON, queue.consumer(Wait::Notify).at_least_once(1)).await.expect("it comes back").expect("leased");
+    assert_eq!((second[0].id, second[0].attempt), (first[0].id, 2));
+    let first = queue.at_least_once_for(1, Duration::from_secs(3600)).await.expect("asked");
+    assert_eq!(first, [], "leased for its 60 ms");
+    let third =
+        timeout(SOON, queue.consumer(Wait::Adaptive).at_least_once(1)).await.expect("it comes back").expect("leased");
+    assert_eq!(third[0].attempt, 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_can_be_of_its_own_length_and_be_extended() {
+    let Place { queue, sql, db: _db, .. } = place(Settings::new("int8").lease(Duration::from_secs(30))).await;
+    enqueued(&queue, 6).await;
+    let left =
+        "select extract(epoch from due_at - clock_timestamp())::float8 from trunkline.messages_q where payload = $1";
+    let sql = &sql;
+    let seconds = |payload: i64| async move { sql.query_one(left, &[&payload]).await.expect("there").get::<_, f64>(0) };
+    leased(&queue, 1).await;
+    assert!((25.0..=30.0).contains(&seconds(0).await));
+    let longer = queue.at_least_once_for(4, Duration::from_secs(600)).await.expect("leased");
+    assert!((590.0..=600.0).contains(&seconds(2).await));
+    queue.extend(&longer[1..2], Duration::from_secs(7200)).await.expect("held");
+    assert!((7190.0..=7200.0).contains(&seconds(2).await), "the one that was extended");
+    assert!((590.0..=600.0).contains(&seconds(1).await) && (590.0..=600.0).contains(&seconds(3).await), "and no other");
+    for out_of_bounds in [Duration::ZERO, Duration::from_secs(366 * 86_400)] {
+        queue.extend(&longer[..1], out_of_bounds).await.expect_err("out of bounds");
+        queue.at_least_once_for(1, out_of_bounds).await.expect_err("out of bounds");
+    }
+    queue.ack(&longer).await.expect("all of them are held still");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_whose_lease_ran_out_comes_back_one_message_a_row() {
+    let Place { queue, sql, db: _db, .. } = place(Settings::new("int8")).await;
+    enqueued(&queue, 50).await;
+    let ids = enqueued(&queue, 10).await;
+    let messages = leased(&queue, 60).await;
+    queue.ack(&messages[..50]).await.expect("held");
+    run_out(&sql).await;
+    enqueued(&queue, 8).await; // leased by nobody, so it stays a batch
+    let one = leased(&queue, 1).await;
+    let rows = sql.query("select id, size, attempt from trunkline.queue_q order by id", &[]).await.expect("read");
+    let rows: Vec<(i64, i32, i32)> = rows.iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect();
+    let (singles, batch) = rows.split_at(10);
+    assert_eq!(one[0].attempt, 2);
+    assert_eq!(
+        singles.iter().map(|row| (row.0, row.1)).collect::<Vec<_>>(),
+        ids.iter().map(|id| (*id, 1)).collect::<Vec<_>>()
+    );
+    assert_eq!(singles.iter().filter(|row| row.2 == 1).count(), 9, "only what is leased again is charged again");
+    assert_eq!(batch.iter().map(|row| (row.1, row.2)).collect::<Vec<_>>(), [(8, 0)]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_message_of_a_hundred_retries_alone() {
+    let Place { queue, sql, db: _db, .. } = place(Settings::new("int8")).await;
+    enqueued(&queue, 100).await;
+    let messages = leased(&queue, 100).await;
+    let (ack, retry) = tokio::join!(
+        queue.ack(messages.iter().filter(|message| message.payload != 42)),
+        queue.retry(&messages[42..43], Duration::from_secs(60), "not today")
+    );
+    ack.expect("held");
+    retry.expect("held");
+    let left = queue.peek(100).await.expect("peeked");
+    assert_eq!((left.len(), left[0].payload, left[0].error.as_deref()), (1, 42, Some("not today")));
+    assert_eq!(leased(&queue, 10).await, [], "not before its time");
+    let due_in: f64 = sql
+        .query_one("select extract(epoch from due_at - clock_timestamp())::float8 from trunkline.queue_q", &[])
+        .await
+        .expect("there")
+        .get(0);
+    assert!((50.0..=60.0).contains(&due_in), "{due_in}");
+    let stats = queue.stats().await.expect("counted");
+    assert_eq!((stats.to_retry, stats.leased, stats.due, stats.waiting()), (1, 0, 0, 1));
+    run_out(&sql).await;
+    let again = leased(&queue, 10).await;
+    assert_eq!((payloads(&again), again[0].attempt, again[0].id), (vec![42], 2, messages[42].id));
+    assert_eq!(queue.peek(1).await.expect("peeked")[0].error, None, "a new attempt has begun");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_retry_wakes_its_waiter_when_it_is_due() {
+    let Place { queue, db: _db, .. } = place(Settings::new("int8")).await;
+    enqueued(&queue, 3).await;
+    let messages = leased(&queue, 3).await;
+    let mut consumer = queue.consumer(Wait::Notify);
+    let waiter =
+        tokio::spawn(async move { timeout(SOON, consumer.at_most_once(3)).await.expect("woken").expect("taken") });
+    queue.retry(&messages[1..2], Duration::from_millis(100), "soon").await.expect("held");
+    assert_eq!(payloads(&waiter.await.expect("no panic")), [1]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_archived_message_is_kept_until_it_is_pruned() {
+    let Place { queue, sql, db: _db, .. } = place(Settings::new("int8")).await;
+    let ids = enqueued(&queue, 10).await;
+    let first = leased(&queue, 10).await;
+    queue.retry(&first, Duration::ZERO, "again").await.expect("held");
+    let messages = leased(&queue, 10).await;
+    let (before, after): (SystemTime, SystemTime) =
+        (messages[0].enqueued_at, SystemTime::now() + Duration::from_secs(5));
+    queue.archive(&messages[2..5]).await.expect("held");
+    queue.ack(&messages[5..]).await.expect("held");
+    let archived = queue.archived(0, 2).await.expect("read");
+    assert_eq!(
+        archived.iter().map(|kept| (kept.id, kept.payload, kept.attempt)).collect::<Vec<_>>(),
+        [(ids[2], 2, 2), (ids[3], 3, 2)]
+    );
+    assert!(archived.iter().all(|kept| kept.enqueued_at == before && (before..after).contains(&kept.archived_at)));
+    assert_eq!(queue.archived(ids[3], 10).await.expect("read").len(), 1, "the next page");
+    sql.execute(
+        "update trunkline.archive_q set archived_at = archived_at - interval '1 hour' where id <> $1",
+        &[&ids[3]],
+    )
+    .await
+    .expect("aged");
+    assert_eq!(queue.prune(Duration::from_secs(1800)).await.expect("pruned"), 2);
+    assert_eq!(queue.archived(0, 10).await.expect("read")[0].id, ids[3]);
+
+    assert_eq!(queue.stats().await.expect("counted").leased, 2);
+    enqueued(&queue, 5).await;
+    assert_eq!(queue.purge().await.expect("purged"), 7, "leased and due");
+    let stats = queue.stats().await.expect("counted");
+    assert_eq!((stats.messages, stats.archived), (0, 1));
+    assert!(queue.ack(&messages[..1]).await.expect_err("purged").is_lease_lost());
+}
+
+/// Dropped at any moment: before the statement, while it runs, or with its answer on the way.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_consumer_that_is_dropped_while_it_waits_loses_nothing() {
+    for leases in [false, true] {
+        let Place { queue, db: _db, .. } = place::<i64>(Settings::new("int8").max_attempts(1)).await;
+        let producer = {
+            let queue = queue.clone();
+            tokio::spawn(async move {
+                for payload in 0..400 {
+                    queue.enqueue(payload).await.expect("enqueued");
+                }
+            })
+        };
+        let (mut got, mut impatience) = (Vec::new(), 0);
+        let all = async {
+            while got.len() < 400 {
+                impatience = (impatience * 7 + 3) % 11; // some are dropped at once, some after their answer
+                let mut consumer = queue.consumer(if impatience % 2 == 0 { Wait::Notify } else { Wait::Adaptive });
+                let patience = Duration::from_micros(impatience * 150);
+                let messages = match leases {
+                    false => timeout(patience, consumer.at_most_once(3)).await,
+                    true => timeout(patience, consumer.at_least_once(3)).await,
+                };
+                let Ok(messages) = messages else { continue };
+                let messages = messages.expect("dequeued");
+                if leases {
+                    queue.ack(&messages).await.expect("held");
+                }
+                got.extend(payloads(&messages));
+            }
+        };
+        let complete = timeout(SOON, all).await.is_ok();
+        producer.await.expect("no panic");
+        got.sort_unstable();
+        assert!(complete, "leases: {leases}: got {} of 400; {:?}", got.len(), queue.stats().await);
+        assert_eq!(got, (0..400).collect::<Vec<_>>());
+        assert_eq!(queue.stats().await.expect("counted").dead, 0, "a call that was dropped is no attempt");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn splitting_costs_linear_time_over_the_life_of_a_batch() {
+    for leases in [false, true] {
+        let Place { queue, db, sql, url } = place::<i64>(Settings::new("int8")).await;
+        enqueued(&queue, 1000).await;
+        for payload in 0..1000 {
+            let message = match leases {
+                false => queue.at_most_once(1).await.expect("taken"),
+                true => leased(&queue, 1).await,
+            };
+            assert_eq!(payloads(&message), [payload]);
+            if leases {
+                queue.ack(&message).await.expect("held");
+            }
+        }
+        drop((queue, db, sql)); // a backend that ends has told its statistics
+        let sql = connect(&url).await;
+        let written = "select n_tup_ins + n_tup_upd + n_tup_del from pg_stat_user_tables where relname = 'queue_q'";
+        let mut writes = 0;
+        eventually("the statistics arrive", || async {
+            let gone: i64 = sql
+                .query_one("select n_live_tup + n_tup_del from pg_stat_user_tables where relname = 'queue_q'", &[])
+                .await
+                .expect("there")
+                .get(0);
+            gone >= 1000
+        })
+        .await;
+        writes += sql.query_one(written, &[]).await.expect("there").get::<_, i64>(0);
+        // Each message is deleted, and leased before; besides, each row is cut twice into 32.
+        assert!((1000..4000).contains(&writes), "{writes} row writes for 1,000 messages");
+    }
+}
