@@ -253,3 +253,39 @@ begin
                (select count(*) from trunkline.%I), count(q.id), max(t) - min(q.due_at) filter (where q.due_at <= t)
         from (select clock_timestamp() as t) clock left join trunkline.%I q on true $q$, 'dead_' || queue, 'queue_' || queue);
 end $$;
+
+-- Consumers that wait, at most once, for a message inside a notification. Unlogged: after a crash nobody waits.
+-- alive is an advisory lock that the consumer's listening session holds as long as it lives.
+create unlogged table trunkline.waiting (
+    consumer text primary key,
+    queue    text not null,
+    alive    bigint not null
+);
+create index waiting_queue on trunkline.waiting (queue);
+
+-- Hands a message (as it is sent over the wire) to one consumer that waits, without storing it. Returns its id, or null
+-- where nobody waits or a notification cannot hold it: then it has to be enqueued.
+create function trunkline.hand_over(queue text, element bytea) returns bigint
+    language plpgsql set enable_seqscan = off as $$
+declare
+    text_of text := translate(encode(element, 'base64'), E'\n', '');
+    waiting record;
+    id bigint;
+begin
+    perform trunkline.check_queue(queue);
+    if length(text_of) > 7900 then
+        return null;
+    end if;
+    loop
+        delete from trunkline.waiting w
+        where w.consumer = (select o.consumer from trunkline.waiting o where o.queue = hand_over.queue limit 1 for update skip locked)
+        returning w.consumer, w.alive into waiting;
+        if not found then
+            return null;
+        end if;
+        continue when pg_try_advisory_xact_lock(waiting.alive); -- it died
+        id := nextval(format('trunkline.%I', 'id_' || queue));
+        perform pg_notify(waiting.consumer, format('%s %s %s', id, (extract(epoch from clock_timestamp()) * 1000000)::bigint, text_of));
+        return id;
+    end loop;
+end $$;

@@ -11,8 +11,8 @@ use tracing::warn;
 
 use crate::{
     db::on_callers,
+    dequeue::{Dequeue, Dequeued},
     error::{Error, Result},
-    handover::{Dequeue, Dequeued},
     message::{Lease, Message, Ranges},
     payload::Payload,
     queue::{Queue, Shared},

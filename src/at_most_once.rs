@@ -1,6 +1,6 @@
 //! At most once: the same take, in a transaction of its own.
 
-use crate::{error::Result, handover::Dequeue, message::Message, payload::Payload, queue::Queue};
+use crate::{dequeue::Dequeue, error::Result, message::Message, payload::Payload, queue::Queue};
 
 impl<T: Payload> Queue<T> {
     /// Takes up to `n` messages, oldest first; none where none is due. They are gone when this returns: if the

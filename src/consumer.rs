@@ -13,6 +13,7 @@ use crate::{
     db::{Session, Subscription},
     error::{Error, Result},
     floor::Due,
+    hand_over::Place,
     message::{Lease, Message},
     payload::Payload,
     queue::Queue,
@@ -31,6 +32,16 @@ pub struct Consumer<T> {
     ear: Option<Subscription>,
     safety: Instant,
     retry_after: Duration,
+    /// Where messages are handed over, once [`Consumer::handed_over`] was called.
+    place: Option<Place>,
+}
+
+impl<T> Drop for Consumer<T> {
+    fn drop(&mut self) {
+        if let Some(place) = self.place.take() {
+            place.abandon();
+        }
+    }
 }
 
 /// What [`Consumer::exactly_once`] runs: the work, in a transaction in which the messages are already taken.
@@ -46,6 +57,7 @@ impl<T: Payload> Queue<T> {
             ear: None,
             safety: Instant::now() + SAFETY_POLL,
             retry_after: Duration::from_secs(1),
+            place: None,
         }
     }
 }
@@ -68,6 +80,38 @@ impl<T: Payload> Consumer<T> {
     pub async fn at_most_once(&mut self, n: usize) -> Result<Vec<Message<T>>> {
         let queue = self.queue.clone();
         self.until_some(n, true, || queue.at_most_once(n)).await
+    }
+
+    /// Waits for one message, at most once, and while it waits takes what [`Queue::hand_over`] hands it inside a
+    /// notification. Use this where messages are few and should be fast: before and after each wait this consumer
+    /// enters and leaves a list of those that wait.
+    pub async fn handed_over(&mut self) -> Result<Message<T>> {
+        let Self { queue, pace, ear, place, .. } = self;
+        let place = place.get_or_insert_with(|| Place::new(&queue.shared));
+        loop {
+            let rings = heard(ear);
+            // Also what an earlier call, dropped while it waited, left behind.
+            if let Some(message) = place.leave().await? {
+                return Ok(message);
+            }
+            if let Some(message) = queue.at_most_once(1).await?.pop() {
+                return Ok(message);
+            }
+            if ear.is_none() {
+                *ear = Some(queue.shared.db.subscribe(&queue.shared.channel));
+                continue;
+            }
+            place.enter().await?;
+            let due_in = queue.shared.look(Due::Near).await?;
+            let longest = pace.looked(due_in, hears(ear));
+            tokio::select! {
+                message = place.letter() => match message? {
+                    Some(message) => return Ok(message),
+                    None => continue,
+                },
+                () = sleep(ear, longest, rings) => {}
+            }
+        }
     }
 
     /// Waits, then leases up to `n` messages: [`Queue::at_least_once`]. With `n` = 0 returns at once.
@@ -104,7 +148,7 @@ impl<T: Payload> Consumer<T> {
         let mut held = 0;
         loop {
             self.ready().await?;
-            let rings = self.rings();
+            let rings = heard(&mut self.ear);
             let mut session = self.queue.shared.db.own_session().await?;
             let outcome = self.attempt(&mut session, n_now, &mut work).await;
             match outcome {
@@ -115,7 +159,7 @@ impl<T: Payload> Consumer<T> {
                 Ok(Attempt::Nothing) => {
                     self.queue.shared.db.give_back(session);
                     held += 1;
-                    self.sleep(Pace::held(held), rings).await; // it is in someone else's hands
+                    sleep(&mut self.ear, Pace::held(held), rings).await; // it is in someone else's hands
                     continue;
                 }
                 Ok(Attempt::Failed(leases, reason)) => {
@@ -204,7 +248,7 @@ impl<T: Payload> Consumer<T> {
         mut dequeue: impl FnMut() -> F,
     ) -> Result<Vec<R>> {
         loop {
-            let rings = self.rings();
+            let rings = heard(&mut self.ear);
             match dequeue().await {
                 Ok(found) if !found.is_empty() || n == 0 => {
                     if self.pace.found(Instant::now()) {
@@ -234,28 +278,32 @@ impl<T: Payload> Consumer<T> {
                     self.safety = now + SAFETY_POLL;
                 }
                 let due_in = self.queue.shared.look(due).await?;
-                let hearing = self.ear.as_ref().is_some_and(|ear| ear.heard.borrow().hearing);
-                let longest = self.pace.looked(due_in, hearing);
-                self.sleep(longest, rings).await;
+                let longest = self.pace.looked(due_in, hears(&self.ear));
+                sleep(&mut self.ear, longest, rings).await;
             }
         }
         Ok(())
     }
+}
 
-    /// What was heard until now.
-    fn rings(&mut self) -> Option<u64> {
-        self.ear.as_mut().map(|ear| ear.heard.borrow_and_update().rings)
-    }
+/// What was heard until now.
+fn heard(ear: &mut Option<Subscription>) -> Option<u64> {
+    ear.as_mut().map(|ear| ear.heard.borrow_and_update().rings)
+}
 
-    /// Until the time is up, or something is heard that was not among `rings`.
-    async fn sleep(&mut self, longest: Duration, rings: Option<u64>) {
-        match &mut self.ear {
-            Some(ear) if Some(ear.heard.borrow().rings) == rings => {
-                let _ = tokio::time::timeout(longest, ear.heard.changed()).await; // either will do
-            }
-            Some(_) => {}
-            None => tokio::time::sleep(longest).await,
+/// Whether notifications arrive at present.
+fn hears(ear: &Option<Subscription>) -> bool {
+    ear.as_ref().is_some_and(|ear| ear.heard.borrow().hearing)
+}
+
+/// Until the time is up, or something is heard that was not among `rings`.
+async fn sleep(ear: &mut Option<Subscription>, longest: Duration, rings: Option<u64>) {
+    match ear {
+        Some(ear) if Some(ear.heard.borrow().rings) == rings => {
+            let _ = tokio::time::timeout(longest, ear.heard.changed()).await; // either will do
         }
+        Some(_) => {}
+        None => tokio::time::sleep(longest).await,
     }
 }
 

@@ -10,7 +10,7 @@ mod floor;
 mod coalesce;
 mod settle;
 mod queue;
-mod handover;
+mod dequeue;
 mod enqueue;
 mod exactly_once;
 mod at_most_once;
@@ -19,6 +19,7 @@ mod dead;
 mod archive;
 mod stats;
 mod wait;
+mod hand_over;
 mod consumer;
 
 pub use bytes::Bytes;

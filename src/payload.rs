@@ -127,7 +127,7 @@ impl Column {
         let array = postgres_protocol_array(batch.0).map_err(|cause| failed(first_id, cause))?;
         for (id, element) in (first_id..).zip(array) {
             let raw = element.map_err(|cause| failed(id, cause))?;
-            each(id, T::from_sql(&self.base, raw).map_err(|cause| failed(id, cause)));
+            each(id, self.decode_one(queue, id, raw));
         }
         Ok(())
     }
@@ -139,6 +139,15 @@ impl Column {
         let mut all = Vec::new();
         self.decode(queue, first_id, batch, |id, payload| all.push(payload.map(|payload| (id, payload))))?;
         all.into_iter().collect()
+    }
+}
+
+impl Column {
+    /// An element without its length.
+    pub fn decode_one<T: Payload>(&self, queue: &str, id: i64, raw: &[u8]) -> Result<T> {
+        T::from_sql(&self.base, raw).map_err(|cause| {
+            Error::new(Kind::Decode { queue: queue.to_owned(), id, rust: std::any::type_name::<T>(), cause })
+        })
     }
 }
 

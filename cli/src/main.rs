@@ -1,60 +1,152 @@
-//! The program `trunkline`.
+//! The program `trunkline`: its arguments, then one line a verb.
 
 mod error;
 mod print;
 mod progress;
+mod time;
+mod text;
+mod stop;
+mod outlet;
+mod lines;
+mod database;
 mod demo;
+mod migrate;
+mod queue;
+mod enqueue;
+mod dequeue;
+mod peek;
+mod stats;
+mod dead;
+mod archive;
+mod purge;
+mod postgres;
 
-use std::process::ExitCode;
+use std::{
+    io::{self, IsTerminal, Write},
+    process::ExitCode,
+};
 
 use clap::Parser;
 
-use crate::error::{Error, Result};
+use crate::{
+    database::Database,
+    error::{Error, Result},
+};
 
+/// A durable message queue in PostgreSQL: a row is a batch of messages.
 #[derive(Debug, clap::Parser)]
-#[command(name = "trunkline", version)]
+#[command(
+    name = "trunkline",
+    version,
+    propagate_version = true,
+    after_help = "\
+Examples:
+  trunkline demo                                     see it run; needs no database
+  trunkline queue create emails --type jsonb
+  trunkline enqueue emails '{\"to\": \"a@example.org\"}'
+  trunkline dequeue emails --follow
+  trunkline stats
+
+Payloads are bytes for queues of bytea, and Postgres' text form for text, json, jsonb, whole and floating point numbers,
+bool, uuid and enums. Queues of other types are for programs and for SQL (select * from trunkline.take('emails', 10)).
+
+Exit codes: 0 done, 1 failed, 2 wrong usage. Errors are on standard error: `error: …`, and `hint: …` where there is one."
+)]
 struct Program {
     #[command(subcommand)]
     verb: Verb,
+    #[command(flatten)]
+    database: Database,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
     /// Send a million messages through a private, temporary PostgreSQL, and measure
     Demo(demo::Args),
+    /// Create the schema `trunkline`, or bring it to this program's version
+    Migrate,
+    /// Create, list, describe and drop queues
+    #[command(subcommand)]
+    Queue(queue::Verb),
+    /// Enqueue messages
+    Enqueue(enqueue::Args),
+    /// Dequeue messages, a payload a line
+    Dequeue(dequeue::Args),
+    /// Show the next messages without touching them
+    Peek(peek::Args),
+    /// Show what queues hold, in numbers
+    Stats(stats::Args),
+    /// List, replay and discard dead letters
+    #[command(subcommand)]
+    Dead(dead::Verb),
+    /// Show a page of what was archived
+    Archive(archive::Args),
+    /// Delete all messages of a queue, but for dead letters and the archive; prints how many
+    Purge(purge::Purge),
+    /// Delete what was archived some time ago; prints how many messages
+    Prune(purge::Prune),
+    /// The private PostgreSQL that is used where no database is named
+    #[command(subcommand)]
+    Postgres(postgres::Verb),
 }
 
-async fn run(program: Program) -> Result<()> {
-    match program.verb {
+async fn run(Program { verb, database }: Program) -> Result<()> {
+    match verb {
         Verb::Demo(args) => demo::run(args).await,
+        Verb::Migrate => migrate::run(&database).await,
+        Verb::Queue(verb) => queue::run(verb, &database).await,
+        Verb::Enqueue(args) => enqueue::run(args, &database).await,
+        Verb::Dequeue(args) => dequeue::run(args, &database).await,
+        Verb::Peek(args) => peek::run(args, &database).await,
+        Verb::Stats(args) => stats::run(args, &database).await,
+        Verb::Dead(verb) => dead::run(verb, &database).await,
+        Verb::Archive(args) => archive::run(args, &database).await,
+        Verb::Purge(args) => purge::purge(args, &database).await,
+        Verb::Prune(args) => purge::prune(args, &database).await,
+        Verb::Postgres(verb) => postgres::run(verb).await,
     }
 }
 
 fn main() -> ExitCode {
-    let program = Program::parse();
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(cause) => {
-            eprintln!("error: cannot start the runtime: {cause}");
-            return ExitCode::FAILURE;
-        }
-    };
-    // Spawned: what runs on this thread itself is slower by half.
-    let ended = runtime.block_on(async { tokio::spawn(run(program)).await });
-    match ended.unwrap_or_else(|cause| Err(Error::new(format!("a bug: {cause}")))) {
+    match on_runtime(Program::parse()) {
         Ok(()) | Err(Error::OutputClosed) => ExitCode::SUCCESS,
-        Err(error @ Error::Usage(_)) => {
-            eprintln!("error: {error}");
-            ExitCode::from(2)
-        }
         Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
+            let _ = writeln!(io::stderr(), "error: {error}"); // a closed standard error is no panic either
+            if matches!(error, Error::Usage(_)) { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
 }
 
+/// Spawned, since what runs on the thread that waits for the runtime costs twice as much.
+fn on_runtime(program: Program) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|cause| Error::new(format!("cannot start threads: {cause}")))?;
+    let ended = runtime.block_on(async { tokio::spawn(run(program)).await });
+    runtime.shutdown_background();
+    ended.unwrap_or_else(|cause| Err(Error::new(format!("this is a bug: {cause}"))))
+}
+
 /// Work that waits without yielding, on a thread for that.
-pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|cause| Err(Error::new(format!("a bug: {cause}"))))
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|cause| Err(Error::new(format!("this is a bug: {cause}"))))
+}
+
+/// Asks on a terminal whether to do something that cannot be undone; elsewhere `--yes` must say so.
+async fn confirm(what: String, yes: bool) -> Result<()> {
+    if yes {
+        return Ok(());
+    }
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return Err(Error::usage(format!("refusing to {what} without --yes")));
+    }
+    blocking(move || {
+        eprint!("{what}? [y/N] ");
+        let mut answer = String::new();
+        io::stdin().read_line(&mut answer).map_err(|cause| Error::new(format!("cannot read the answer: {cause}")))?;
+        match answer.trim() {
+            "y" | "Y" | "yes" => Ok(()),
+            _ => Err(Error::new("nothing was done")),
+        }
+    })
+    .await
 }

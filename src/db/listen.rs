@@ -28,6 +28,7 @@ const PROOF: Duration = Duration::from_secs(5);
 /// Pause before another try, when the database cannot be reached or does not deliver.
 const PAUSE: Duration = Duration::from_millis(100);
 const DEAF_PAUSE: Duration = Duration::from_secs(30);
+const ALIVE: &str = include_str!("../../sql/alive.sql");
 
 /// What a waiting consumer sees of its channel.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -36,10 +37,14 @@ pub(crate) struct Heard {
     pub rings: u64,
     /// Whether notifications reach us at present.
     pub hearing: bool,
+    /// The advisory lock that the listening session holds while it lives.
+    pub alive: Option<i64>,
 }
 
 struct Channel {
     heard: watch::Sender<Heard>,
+    /// Where the texts of notifications go, if somebody wants them.
+    letters: Option<mpsc::UnboundedSender<String>>,
     subscribers: usize,
 }
 
@@ -51,23 +56,32 @@ impl Channels {
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn ring(&self, channel: &str) {
+    fn ring(&self, channel: &str, letter: Option<&str>) {
         self.with(|all| {
             if let Some(channel) = all.get(channel) {
+                if let (Some(letters), Some(letter)) = (&channel.letters, letter) {
+                    let _ = letters.send(letter.to_owned()); // its reader is about to unsubscribe
+                }
                 channel.heard.send_modify(|heard| heard.rings += 1);
             }
         });
     }
 
     fn deaf(&self) {
-        self.with(|all| all.values().for_each(|channel| channel.heard.send_modify(|heard| heard.hearing = false)));
+        self.with(|all| {
+            all.values().for_each(|channel| {
+                channel.heard.send_modify(|heard| *heard = Heard { rings: heard.rings, ..Heard::default() })
+            })
+        });
     }
 
     /// From now on every notification arrives; one may have been missed before.
-    fn hearing(&self, names: &[String]) {
+    fn hearing(&self, names: &[String], alive: i64) {
         self.with(|all| {
             for channel in names.iter().filter_map(|name| all.get(name)) {
-                channel.heard.send_modify(|heard| *heard = Heard { rings: heard.rings + 1, hearing: true });
+                channel.heard.send_modify(|heard| {
+                    *heard = Heard { rings: heard.rings + 1, hearing: true, alive: Some(alive) };
+                });
             }
         });
     }
@@ -112,15 +126,18 @@ impl Listener {
     }
 
     /// Listens to a channel; the connection is made at the first call.
-    pub fn subscribe(&self, name: &str) -> Subscription {
+    pub fn subscribe(&self, name: &str, letters: Option<mpsc::UnboundedSender<String>>) -> Subscription {
         let started = self.start.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some((target, changes)) = started {
             tokio::spawn(listen(target, Arc::downgrade(&self.channels), changes, self.mark.clone()));
         }
         let heard = self.channels.with(|all| {
-            let channel = all
-                .entry(name.to_owned())
-                .or_insert_with(|| Channel { heard: watch::Sender::new(Heard::default()), subscribers: 0 });
+            let channel = all.entry(name.to_owned()).or_insert_with(|| Channel {
+                heard: watch::Sender::default(),
+                letters: None,
+                subscribers: 0,
+            });
+            channel.letters = letters.or(channel.letters.take());
             channel.subscribers += 1;
             channel.heard.subscribe()
         });
@@ -130,7 +147,7 @@ impl Listener {
 
     /// Wakes the consumers of this process, without a detour through the server.
     pub fn ring(&self, name: &str) {
-        self.channels.ring(name);
+        self.channels.ring(name, None);
     }
 }
 
@@ -183,7 +200,7 @@ async fn listen_on(
                     }
                     Ok(AsyncMessage::Notification(heard)) if heard.payload() != mark => {
                         if let Some(channels) = channels.upgrade() {
-                            channels.ring(heard.channel());
+                            channels.ring(heard.channel(), Some(heard.payload()));
                         }
                     }
                     Ok(_) => {}
@@ -195,9 +212,10 @@ async fn listen_on(
             }
         })
     };
-    let proven = prove(client, &mut proof, mark).await;
+    let alive = random().cast_signed();
+    let proven = prove(client, &mut proof, mark).await && client.execute(ALIVE, &[&alive]).await.is_ok();
     if proven {
-        follow(client, channels, changes, ears).await;
+        follow(client, alive, channels, changes, ears).await;
     } else {
         warn!("no notification reaches this process (is a transaction pooler in between?); its consumers poll");
         ears.abort();
@@ -221,6 +239,7 @@ async fn prove(client: &Client, proof: &mut mpsc::UnboundedReceiver<()>, mark: &
 /// Keeps the server's list of channels equal to ours, until the connection ends.
 async fn follow(
     client: &Client,
+    alive: i64,
     channels: &std::sync::Weak<Channels>,
     changes: &mut mpsc::UnboundedReceiver<()>,
     mut ears: tokio::task::JoinHandle<()>,
@@ -241,13 +260,13 @@ async fn follow(
             break;
         }
         listened = wanted;
-        all.hearing(&fresh);
-        // Someone may have come anew to a channel that is listened to already: tell them that it is.
-        all.with(|all| {
-            for channel in all.values() {
-                channel.heard.send_if_modified(|heard| !std::mem::replace(&mut heard.hearing, true));
-            }
+        all.hearing(&fresh, alive);
+        // A channel that was given up and taken up again since we looked is listened to, but does not know it.
+        let unaware: Vec<String> = all.with(|all| {
+            let deaf = all.iter().filter(|(_, channel)| !channel.heard.borrow().hearing).map(|(name, _)| name);
+            deaf.filter(|name| listened.contains(name)).cloned().collect()
         });
+        all.hearing(&unaware, alive);
         drop(all);
         tokio::select! {
             change = changes.recv() => {

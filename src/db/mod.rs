@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, mpsc};
 use tokio_postgres::{Row, types::ToSql};
 use tracing::debug;
 
@@ -139,7 +139,13 @@ impl Db {
 
     /// Listens to a channel until the subscription is dropped.
     pub(crate) fn subscribe(&self, channel: &str) -> Subscription {
-        self.0.listener.subscribe(channel)
+        self.0.listener.subscribe(channel, None)
+    }
+
+    /// As [`Db::subscribe`], with the texts of the notifications.
+    pub(crate) fn subscribe_letters(&self, channel: &str) -> (Subscription, mpsc::UnboundedReceiver<String>) {
+        let (letters, receiver) = mpsc::unbounded_channel();
+        (self.0.listener.subscribe(channel, Some(letters)), receiver)
     }
 
     /// Wakes the consumers that listen: those of this process at once, the others by a notification that is sent after

@@ -26,11 +26,15 @@ async fn a_message_is_a_dead_letter_after_its_last_retry() {
     let enqueued_at = queue.peek(1).await.expect("peeked")[0].enqueued_at;
     kill(&queue, 2).await;
     assert_eq!(queue.stats().await.expect("counted").dead, 0);
-    kill(&queue, 1).await;
+    let messages = queue.at_least_once(1000).await.expect("leased");
+    queue.retry(&messages, Duration::ZERO, "the last failure").await.expect("held");
     let letters = queue.dead_letters(0, 10).await.expect("read");
-    assert_eq!(letters.iter().map(|letter| (letter.id, letter.payload)).collect::<Vec<_>>(), ids.into_iter().zip(0..).collect::<Vec<_>>());
+    assert_eq!(
+        letters.iter().map(|letter| (letter.id, letter.payload)).collect::<Vec<_>>(),
+        ids.into_iter().zip(0..).collect::<Vec<_>>()
+    );
     for letter in &letters {
-        assert_eq!((letter.attempt, letter.error.as_str(), letter.enqueued_at), (3, "failure 3", enqueued_at));
+        assert_eq!((letter.attempt, letter.error.as_str(), letter.enqueued_at), (3, "the last failure", enqueued_at));
         assert!(letter.dead_at > enqueued_at);
     }
     let stats = queue.stats().await.expect("counted");
@@ -50,10 +54,19 @@ async fn a_message_is_a_dead_letter_after_its_last_lease_ran_out() {
         }
         let alive = enqueued(&queue, 1).await;
         let messages = queue.at_least_once(10).await.expect("leased");
-        assert_eq!(messages.iter().map(|message| message.id).collect::<Vec<_>>(), alive, "behind the dead, one that lives");
+        assert_eq!(
+            messages.iter().map(|message| message.id).collect::<Vec<_>>(),
+            alive,
+            "behind the dead, one that lives"
+        );
         let letters = queue.dead_letters(0, 10).await.expect("read");
-        assert_eq!(letters.iter().map(|letter| (letter.id, letter.payload)).collect::<Vec<_>>(), ids.into_iter().zip(0..).collect::<Vec<_>>());
-        assert!(letters.iter().all(|letter| letter.attempt.unsigned_abs() == attempts && letter.error.contains("ran out")));
+        assert_eq!(
+            letters.iter().map(|letter| (letter.id, letter.payload)).collect::<Vec<_>>(),
+            ids.into_iter().zip(0..).collect::<Vec<_>>()
+        );
+        assert!(
+            letters.iter().all(|letter| letter.attempt.unsigned_abs() == attempts && letter.error.contains("ran out"))
+        );
     }
 }
 
@@ -73,11 +86,15 @@ async fn dead_letters_are_read_page_by_page_replayed_and_discarded() {
 
     // Some: the same ids, attempts forgiven, and whoever sleeps wakes.
     let mut consumer = queue.consumer(Wait::Notify);
-    let waiter = tokio::spawn(async move { timeout(SOON, consumer.at_least_once(10)).await.expect("woken").expect("leased") });
+    let waiter =
+        tokio::spawn(async move { timeout(SOON, consumer.at_least_once(10)).await.expect("woken").expect("leased") });
     until_asleep(&sql).await;
     assert_eq!(queue.replay(&[ids[3], ids[5], 77]).await.expect("replayed"), 2, "77 is no dead letter");
     let back = waiter.await.expect("no panic");
-    assert_eq!(back.iter().map(|message| (message.id, message.attempt)).collect::<Vec<_>>(), [(ids[3], 1), (ids[5], 1)]);
+    assert_eq!(
+        back.iter().map(|message| (message.id, message.attempt)).collect::<Vec<_>>(),
+        [(ids[3], 1), (ids[5], 1)]
+    );
     queue.retry(&back[..1], Duration::ZERO, "again").await.expect("held");
     queue.ack(&back[1..]).await.expect("held");
     assert_eq!(queue.dead_letters(0, 100).await.expect("read").len(), 24, "one died once more");
@@ -106,7 +123,10 @@ async fn consume(queue: &Queue<i64>, n: usize, bad: i64, sql: &'static str) {
     let work = consumer.exactly_once(n, |transaction, messages| {
         Box::pin(async move {
             for Message { payload, .. } in &messages {
-                transaction.execute("insert into effects values ($1)", &[payload]).await.map_err(|error| error.to_string())?;
+                transaction
+                    .execute("insert into effects values ($1)", &[payload])
+                    .await
+                    .map_err(|error| error.to_string())?;
                 if *payload == bad && sql.is_empty() {
                     return Outcome::Err(format!("{bad} is bad"));
                 } else if *payload == bad {
@@ -138,7 +158,10 @@ async fn work_that_fails_charges_only_the_message_that_fails() {
             }
             consume(&queue, 8, 4, sql).await;
             for message in queue.peek(100).await.expect("peeked") {
-                assert!(message.payload == 4 || message.attempt == 0, "{reason}: only the bad one is charged: {message:?}");
+                assert!(
+                    message.payload == 4 || message.attempt == 0,
+                    "{reason}: only the bad one is charged: {message:?}"
+                );
             }
         }
         let letters = queue.dead_letters(0, 10).await.expect("read");
@@ -194,7 +217,10 @@ async fn charging_a_failure_does_not_wait_for_who_has_the_message_now() {
     }
     // Every connection of the library answers while the other holds the message.
     for _ in 0..200 {
-        timeout(SOON, queue.stats()).await.expect("a statement of the library waits for a stranger's lock").expect("counted");
+        timeout(SOON, queue.stats())
+            .await
+            .expect("a statement of the library waits for a stranger's lock")
+            .expect("counted");
         tokio::task::yield_now().await;
     }
     other.rollback().await.expect("rolled back");

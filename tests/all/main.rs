@@ -7,3 +7,6 @@ mod examples;
 mod late;
 mod leases;
 mod dead;
+mod floor;
+mod plans;
+mod hand_over;

@@ -1,0 +1,192 @@
+//! Standard output as the end of a delivery: what counts is what its reader has taken.
+
+use std::{
+    fs::File,
+    io::{self, Write},
+    os::{
+        fd::AsFd,
+        unix::fs::FileTypeExt,
+    },
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tokio::sync::watch;
+
+use crate::error::{Error, Result};
+
+/// A pipe takes this many bytes whole or not at all, so a piece that blocks has not been written in part.
+const PIECE: usize = 4096;
+/// A pipe's usual size.
+pub const PIPE: u64 = 64 << 10;
+/// How long a reader that takes nothing is waited for at the end.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Lines on their way out.
+#[derive(Default)]
+pub struct Chunk {
+    bytes: Vec<u8>,
+    /// Where pieces end.
+    ends: Vec<usize>,
+}
+
+impl Chunk {
+    /// Adds a line. Returns how many bytes there are now.
+    pub fn line(&mut self, payload: &[u8]) -> u64 {
+        let start = self.ends.last().copied().unwrap_or(0);
+        let before = self.bytes.len();
+        self.bytes.extend_from_slice(payload);
+        self.bytes.push(b'\n');
+        if before > start && self.bytes.len() - start > PIECE {
+            self.ends.push(before);
+        }
+        self.bytes.len() as u64
+    }
+}
+
+/// How far writing has come.
+#[derive(Debug, Clone, Default)]
+struct Progress {
+    written: u64,
+    failed: Option<(io::ErrorKind, String)>,
+    ended: bool,
+}
+
+/// Writes on a thread of its own: a reader that is slow holds up nothing else.
+pub struct Outlet {
+    chunks: mpsc::Sender<Chunk>,
+    sent: u64,
+    progress: watch::Receiver<Progress>,
+    stop: Arc<AtomicBool>,
+    out: Arc<File>,
+    is_pipe: bool,
+}
+
+impl Outlet {
+    pub fn stdout() -> Result<Self> {
+        let out = io::stdout().as_fd().try_clone_to_owned().map_err(|cause| Error::output(&cause))?;
+        let out = Arc::new(File::from(out));
+        let is_pipe = out.metadata().is_ok_and(|found| found.file_type().is_fifo());
+        let (chunks, to_write) = mpsc::channel();
+        let (at, progress) = watch::channel(Progress::default());
+        let stop = Arc::new(AtomicBool::new(false));
+        let (file, stopped) = (out.clone(), stop.clone());
+        thread::spawn(move || write(&file, &to_write, &stopped, &at));
+        Ok(Self { chunks, sent: 0, progress, stop, out, is_pipe })
+    }
+
+    /// Bytes that were sent to be written so far.
+    pub fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    pub fn send(&mut self, chunk: Chunk) {
+        self.sent += chunk.bytes.len() as u64;
+        let _ = self.chunks.send(chunk); // the thread has failed, which `written` tells
+    }
+
+    /// Returns when all that was sent is written, or cannot be.
+    pub async fn written(&mut self) -> Result<()> {
+        let sent = self.sent;
+        let at = self.progress.wait_for(|at| at.written >= sent || at.ended).await;
+        match at.map(|at| at.failed.clone()) {
+            Ok(None) => Ok(()),
+            Ok(Some((kind, text))) => Err(Error::output(&io::Error::new(kind, text))),
+            Err(_) => Err(Error::new("a bug: the thread that writes has ended")),
+        }
+    }
+
+    /// Bytes that were written and that nobody has to write again: all but what lies in the pipe.
+    pub fn taken(&self) -> u64 {
+        let written = self.progress.borrow().written;
+        if !self.is_pipe {
+            return written;
+        }
+        // Where a system cannot tell, the pipe may be full.
+        written.saturating_sub(rustix::io::ioctl_fionread(&*self.out).unwrap_or(PIPE))
+    }
+
+    /// How many bytes can be written without waiting.
+    pub fn room(&self) -> u64 {
+        if self.is_pipe { PIPE.saturating_sub(self.progress.borrow().written - self.taken()) } else { u64::MAX }
+    }
+
+    /// Whether the reader has gone away.
+    pub fn is_closed(&self) -> bool {
+        let mut asked = [PollFd::new(&*self.out, PollFlags::empty())];
+        let found = poll(&mut asked, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+        found.is_ok() && asked[0].revents().intersects(PollFlags::ERR | PollFlags::NVAL)
+    }
+
+    /// Writes nothing more, and gives the reader a moment to take what was written. Returns the bytes that count as
+    /// delivered: those taken or, where the reader is there and just does not read on, those written.
+    pub async fn end(&mut self) -> u64 {
+        self.stop.store(true, Ordering::Release);
+        // Wakes the thread if it waits for a chunk. If it is stuck in a write, that is not waited for.
+        let _ = self.chunks.send(Chunk::default());
+        let ended = self.progress.wait_for(|at| at.ended);
+        let _ = tokio::time::timeout(Duration::from_millis(50), ended).await;
+        self.drained().await
+    }
+
+    /// Waits until the reader has taken everything, has gone away, or has taken nothing for a while.
+    pub async fn drained(&self) -> u64 {
+        let (mut seen, mut since, mut pause) = (self.taken(), Instant::now(), Duration::from_micros(200));
+        loop {
+            let (written, closed, taken) = (self.progress.borrow().written, self.is_closed(), self.taken());
+            if closed || taken == written {
+                return taken;
+            }
+            if taken != seen {
+                (seen, since, pause) = (taken, Instant::now(), Duration::from_micros(200));
+            } else if since.elapsed() > PATIENCE {
+                return written;
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_millis(20));
+        }
+    }
+}
+
+fn write(mut out: &File, chunks: &mpsc::Receiver<Chunk>, stop: &AtomicBool, at: &watch::Sender<Progress>) {
+    let mut failed = None;
+    'chunks: for mut chunk in chunks {
+        chunk.ends.push(chunk.bytes.len());
+        let mut start = 0;
+        for end in chunk.ends {
+            if stop.load(Ordering::Acquire) {
+                break 'chunks;
+            }
+            if let Err(cause) = out.write_all(&chunk.bytes[start..end]) {
+                failed = Some((cause.kind(), cause.to_string()));
+                break 'chunks;
+            }
+            at.send_modify(|at| at.written += (end - start) as u64);
+            start = end;
+        }
+    }
+    at.send_modify(|at| {
+        at.ended = true;
+        at.failed = failed;
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_whole_lines() {
+        let mut chunk = Chunk::default();
+        for line in [3000, 1000, 200, 9000, 1] {
+            chunk.line(&vec![b'x'; line]);
+        }
+        assert_eq!(chunk.ends, [4002, 4203, 13_204]);
+    }
+}

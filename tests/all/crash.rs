@@ -1,0 +1,219 @@
+//! Connections break, tasks vanish and servers stop, at every statement of the cycle.
+
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use tokio::time::timeout;
+use tokio_postgres::Client;
+use trunkline::{Db, Error, Queue, Settings, Wait};
+use trunkline_embedded::Cluster;
+
+use crate::{
+    contract::{Place, SOON, place},
+    fixture::{connect, eventually},
+    late::enqueued,
+};
+
+/// Kills the backend that trips it, once, inside the statement. A sequence counts past rollbacks.
+const FUSE: &str = "
+    create sequence public.fuse minvalue 0 start 0;
+    create function public.trip() returns trigger language plpgsql as $$
+    begin
+        if nextval('public.fuse') = 1 then
+            perform pg_terminate_backend(pg_backend_pid());
+        end if;
+        return coalesce(new, old);
+    end $$;
+    create table public.effects (payload int8);";
+
+/// Where it is built in: on a statement of the queue's table, or at the commit.
+async fn build_in(sql: &Client, table: &str, event: &str) {
+    let trigger = match event {
+        "commit" => format!(
+            "create constraint trigger fuse after insert on {table} deferrable initially deferred
+             for each row execute function public.trip()"
+        ),
+        _ => format!("create trigger fuse before {event} on {table} for each row execute function public.trip()"),
+    };
+    sql.batch_execute(&format!("{trigger}; select setval('public.fuse', 0)")).await.expect("armed");
+}
+
+/// Nothing is said about what happened, and it did not happen: the next try does it, with the fuse blown.
+fn broke<T: std::fmt::Debug>(what: &str, outcome: Result<T, Error>) {
+    let error = outcome.expect_err(what);
+    assert!(error.is_outcome_unknown() && error.is_closed(), "{what}: {error}");
+}
+
+async fn fused(table: &str, event: &str) -> Place<i64> {
+    let place = place(Settings::new("int8")).await;
+    place.sql.batch_execute(FUSE).await.expect("created");
+    enqueued(&place.queue, 10).await;
+    build_in(&place.sql, table, event).await;
+    place
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_enqueue_that_broke_says_that_its_outcome_is_unknown() {
+    let Place { queue, mut sql, db: _db, .. } = fused("trunkline.queue_q", "insert").await;
+    let rearm = "select setval('public.fuse', 0)";
+    broke("enqueue", queue.enqueue(1).await);
+    sql.batch_execute(rearm).await.expect("armed");
+    broke("enqueue_many", queue.enqueue_many(&[1, 2]).await);
+    sql.batch_execute(rearm).await.expect("armed");
+    broke("enqueue_many in several statements", queue.enqueue_many(&vec![1; 20_000]).await);
+    sql.batch_execute(rearm).await.expect("armed");
+    let transaction = sql.transaction().await.expect("begun");
+    broke("enqueue_in", queue.enqueue_in(&transaction, 1).await);
+    assert_eq!(queue.stats().await.expect("counted").messages, 10, "none of these came to pass");
+    queue.enqueue(1).await.expect("on a new connection");
+    assert_eq!(queue.stats().await.expect("counted").messages, 11);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dequeue_that_broke_leaves_everything_where_it_was() {
+    for (event, leases) in [("update", true), ("delete", false)] {
+        // Once asked directly, once by a consumer, which asks again by itself.
+        let Place { queue, sql, db: _db, .. } = fused("trunkline.queue_q", event).await;
+        match leases {
+            true => broke("lease", queue.at_least_once(10).await),
+            false => broke("take", queue.at_most_once(10).await),
+        }
+        assert!(queue.peek(20).await.expect("peeked").iter().all(|message| message.attempt == 0));
+        sql.batch_execute("select setval('public.fuse', 0)").await.expect("armed");
+        let mut consumer = queue.consumer(Wait::Adaptive);
+        let messages = match leases {
+            true => timeout(SOON, consumer.at_least_once(10)).await,
+            false => timeout(SOON, consumer.at_most_once(10)).await,
+        };
+        let messages = messages.expect("in time").expect("dequeued");
+        assert_eq!(messages.len(), 10);
+        assert!(messages.iter().all(|message| message.attempt == i32::from(leases)));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_end_of_a_lease_that_broke_leaves_the_lease() {
+    for (end, event) in [("ack", "delete"), ("archive", "delete"), ("retry", "update"), ("extend", "update"), ("ack one", "insert")] {
+        let Place { queue, sql, db: _db, .. } = place(Settings::new("int8")).await;
+        sql.batch_execute(FUSE).await.expect("created");
+        enqueued(&queue, 10).await;
+        let mut messages = queue.at_least_once(10).await.expect("leased");
+        build_in(&sql, "trunkline.queue_q", event).await;
+        if end == "ack one" {
+            messages.drain(1..9); // splits the row
+        }
+        let settle = || async {
+            match end {
+                "archive" => queue.archive(&messages).await,
+                "retry" => queue.retry(&messages, Duration::from_secs(9), "broken").await,
+                "extend" => queue.extend(&messages, Duration::from_secs(99)).await,
+                _ => queue.ack(&messages).await,
+            }
+        };
+        broke(end, settle().await);
+        let stats = queue.stats().await.expect("counted");
+        assert_eq!((stats.leased, stats.archived), (10, 0), "{end}");
+        settle().await.unwrap_or_else(|error| panic!("{end}: the lease is held still: {error}"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_that_broke_has_no_effect_and_the_messages_are_back() {
+    for (table, event) in [("public.effects", "insert"), ("public.effects", "commit"), ("trunkline.queue_q", "delete")] {
+        let Place { queue, sql, db: _db, .. } = fused(table, event).await;
+        let mut consumer = queue.consumer(Wait::Notify);
+        let mut work = async || {
+            let work = consumer.exactly_once(10, |transaction, messages| {
+                async move {
+                    for message in &messages {
+                        transaction.execute("insert into public.effects values ($1)", &[&message.payload]).await?;
+                    }
+                    Ok::<_, tokio_postgres::Error>(messages.len())
+                }
+                .boxed()
+            });
+            timeout(SOON, work).await.expect("in time")
+        };
+        broke(event, work().await);
+        let effects = "select count(*), count(distinct payload) from public.effects";
+        assert_eq!(sql.query_one(effects, &[]).await.expect("read").get::<_, i64>(0), 0, "{event}");
+        let messages = queue.peek(20).await.expect("peeked");
+        assert!(messages.len() == 10 && messages.iter().all(|message| message.attempt == 0), "{event}: no charge");
+        assert_eq!(work().await.expect("the second time"), 10, "{event}");
+        let row = sql.query_one(effects, &[]).await.expect("read");
+        assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (10, 10), "{event}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_waiting_consumer_in_a_transaction_learns_that_its_connection_broke() {
+    let Place { url, queue, sql, db: _db } = place::<i64>(Settings::new("int8")).await;
+    for wait in crate::contract::WAITS {
+        let mut own = connect(&url).await;
+        let pid: i32 = own.query_one("select pg_backend_pid()", &[]).await.expect("asked").get(0);
+        let (queue, took) = (queue.clone(), "select query like '%take_q%' from pg_stat_activity where pid = $1");
+        let waiter = tokio::spawn(async move {
+            let transaction = own.transaction().await.expect("begun");
+            queue.consumer(wait).exactly_once_in(&transaction, 1).await.map(|messages| messages.len())
+        });
+        eventually("it waits", || async { sql.query_one(took, &[&pid]).await.expect("there").get(0) }).await;
+        sql.execute("select pg_terminate_backend($1)", &[&pid]).await.expect("terminated");
+        if wait == Wait::Notify || wait == Wait::Adaptive {
+            sql.batch_execute("select pg_notify('trunkline.q', '')").await.expect("woken"); // or half a minute later
+        }
+        let abort = waiter.abort_handle();
+        let outcome = timeout(SOON, waiter).await;
+        abort.abort();
+        broke("exactly_once_in", outcome.unwrap_or_else(|_| panic!("{wait:?}: loops on a dead connection")).expect("no panic"));
+    }
+}
+
+/// A commit that waits for a standby is on disk here already. If its backend ends now, it happened, and nobody heard.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_broke_after_its_commit_happened_and_happened_once() {
+    let cluster = tokio::task::spawn_blocking(|| {
+        let settings = Cluster::temporary().setting("synchronous_standby_names", "nobody");
+        settings.setting("synchronous_commit", "local").start().expect("a private PostgreSQL starts")
+    });
+    let cluster = cluster.await.expect("no panic");
+    let url = cluster.url("postgres");
+    let sql = connect(&url).await;
+    let db = Db::connect(&url).await.expect("connected");
+    db.migrate().await.expect("migrated");
+    db.create_queue("q", &Settings::new("int8")).await.expect("created");
+    sql.batch_execute("create table public.effects (payload int8)").await.expect("created");
+    let queue: Queue<i64> = db.queue("q").await.expect("opened");
+    enqueued(&queue, 3).await;
+    let leased = queue.at_least_once(1).await.expect("leased");
+    let waiting = "select count(pg_terminate_backend(pid)) from pg_stat_activity where wait_event = 'SyncRep'";
+    let cut_off = || eventually("the commit waits", || async { sql.query_one(waiting, &[]).await.expect("asked").get::<_, i64>(0) > 0 });
+    // From now on every commit waits, once the old connections are gone.
+    sql.batch_execute("alter database postgres set synchronous_commit = on").await.expect("altered");
+    let before = queue;
+    let queue: Queue<i64> = Db::connect(&url).await.expect("connected").queue("q").await.expect("opened");
+
+    let (outcome, ()) = tokio::join!(queue.enqueue_many(&[7]), cut_off());
+    broke("enqueue", outcome);
+    let payloads = || async { queue.peek(9).await.expect("peeked").iter().map(|message| message.payload).collect::<Vec<_>>() };
+    assert!(payloads().await.contains(&7), "it happened");
+
+    let (outcome, ()) = tokio::join!(queue.ack(&leased), cut_off());
+    broke("ack", outcome);
+    assert!(before.ack(&leased).await.expect_err("it happened").is_lease_lost());
+
+    let mut consumer = queue.consumer(Wait::Adaptive);
+    let work = consumer.exactly_once(9, |transaction, messages| {
+        async move {
+            for message in &messages {
+                transaction.execute("insert into public.effects values ($1)", &[&message.payload]).await?;
+            }
+            Ok::<_, tokio_postgres::Error>(())
+        }
+        .boxed()
+    });
+    let (outcome, ()) = tokio::join!(work, cut_off());
+    broke("exactly once", outcome);
+    assert_eq!(payloads().await, Vec::<i64>::new(), "it happened, and is not done again");
+    let effects = sql.query("select payload from public.effects order by 1", &[]).await.expect("read");
+    assert_eq!(effects.iter().map(|row| row.get::<_, i64>(0)).collect::<Vec<_>>(), [1, 2, 7]);
+}

@@ -1,0 +1,270 @@
+//! The floor: whoever commits late is found, and an old snapshot slows nobody down.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use serde::Deserialize;
+use tokio::{sync::mpsc, task::JoinHandle};
+use tokio_postgres::Client;
+use trunkline::{Db, Json, Message, Queue, Settings, Wait};
+
+use crate::{
+    contract::{Place, place},
+    fixture::{connect, database, eventually},
+};
+
+/// Messages of traffic are negative, so that the ones that matter are seen.
+const TRAFFIC: i64 = -1;
+
+/// Traffic that ends with the test, and what a consumer makes of it.
+struct Flow {
+    received: mpsc::UnboundedReceiver<(i64, SystemTime)>,
+    tasks: [JoinHandle<()>; 2],
+}
+
+impl Drop for Flow {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+impl Flow {
+    fn start(queue: &Queue<i64>, wait: Wait) -> Self {
+        let (sender, received) = mpsc::unbounded_channel();
+        let (producer, mut consumer) = (queue.clone(), queue.consumer(wait));
+        let produce = tokio::spawn(async move {
+            loop {
+                producer.enqueue(TRAFFIC).await.expect("enqueued");
+            }
+        });
+        let consume = tokio::spawn(async move {
+            loop {
+                let messages = consumer.at_least_once(10).await.expect("leased");
+                consumer.queue().ack(&messages).await.expect("acknowledged");
+                for Message { payload, enqueued_at, .. } in messages {
+                    let _ = sender.send((payload, enqueued_at)); // the test is over
+                }
+            }
+        });
+        Self { received, tasks: [produce, consume] }
+    }
+
+    /// Lets traffic flow that long by the server's clock: enough for several looks. Nothing else may arrive.
+    async fn pass(&mut self, time: Duration) {
+        let (_, began) = self.received.recv().await.expect("traffic flows");
+        loop {
+            let (payload, at) = self.received.recv().await.expect("traffic flows");
+            assert_eq!(payload, TRAFFIC, "nothing that is not committed");
+            if at.duration_since(began).is_ok_and(|passed| passed > time) {
+                return;
+            }
+        }
+    }
+
+    /// Waits for payloads beside the traffic.
+    async fn arrive(&mut self, what: &str, within: Duration, mut wanted: Vec<i64>) {
+        let deadline = tokio::time::Instant::now() + within;
+        while !wanted.is_empty() {
+            let next = tokio::time::timeout_at(deadline, self.received.recv()).await;
+            let (payload, _) = next.unwrap_or_else(|_| panic!("{what}: {wanted:?} are lost")).expect("traffic flows");
+            wanted.retain(|wanted| *wanted != payload);
+        }
+    }
+}
+
+const TWO_SECONDS: Duration = Duration::from_secs(2);
+/// What a look is made every; several of them pass while a late transaction is open.
+const SEVERAL_LOOKS: Duration = Duration::from_millis(700);
+
+/// Name, what begins early, and what ends it late. Each leaves message 7, and nothing else, behind.
+const LATE: [(&str, &str, &str); 7] = [
+    ("late commit", "begin; select trunkline.enqueue('q', 7::bigint)", "commit"),
+    (
+        "savepoint rolled back before",
+        "begin; savepoint s; select trunkline.enqueue('q', 8::bigint); rollback to s;
+         select trunkline.enqueue('q', 7::bigint)",
+        "commit",
+    ),
+    (
+        "savepoint rolled back after",
+        "begin; select trunkline.enqueue('q', 7::bigint); savepoint s; select trunkline.enqueue('q', 8::bigint)",
+        "rollback to s; commit",
+    ),
+    (
+        "prepared transaction",
+        // From the table, because Postgres prepares no transaction that has notified.
+        "begin; insert into trunkline.queue_q (size, payload) values (1, '{7}'); prepare transaction 'PREPARED'",
+        "commit prepared 'PREPARED'",
+    ),
+    (
+        "replayed dead letter",
+        "insert into trunkline.dead_q (id, enqueued_at, attempt, error, payload) values (1, now(), 1, '', 7);
+         begin; select trunkline.replay('q')",
+        "commit",
+    ),
+    (
+        "delayed message brought forward",
+        "insert into trunkline.queue_q (due_at, size, payload) values ('infinity', 1, '{7}');
+         begin; update trunkline.queue_q set due_at = trunkline.clock() where due_at = 'infinity'",
+        "commit",
+    ),
+    (
+        "row taken and rolled back",
+        "begin; insert into trunkline.queue_q (size, payload) values (1, '{7}'); savepoint s;
+         select trunkline.take('q', 1)",
+        "rollback to s; commit",
+    ),
+];
+
+async fn late(nr: usize, wait: Wait, url: String) {
+    let (what, begin, end) = LATE[nr];
+    let prepared = format!("late {url} {nr}");
+    let sql = connect(&url).await;
+    let db = Db::connect(&url).await.expect("connected");
+    db.create_queue("q", &Settings::new("int8")).await.expect("created");
+    let queue = db.queue::<i64>("q").await.expect("opened");
+    sql.batch_execute(&begin.replace("PREPARED", &prepared)).await.expect(what);
+    let mut flow = Flow::start(&queue, wait);
+    flow.pass(SEVERAL_LOOKS).await;
+    sql.batch_execute(&end.replace("PREPARED", &prepared)).await.expect(what);
+    flow.arrive(what, TWO_SECONDS, vec![7]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_of_the_transaction_that_began_first_and_commits_last_arrive() {
+    for nr in 0..LATE.len() {
+        late(nr, [Wait::Adaptive, Wait::Notify][nr % 2], database().await).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn they_arrive_where_the_databases_default_is_repeatable_read() {
+    let url = database().await;
+    let name = "select format('alter database %I set default_transaction_isolation to ''repeatable read''', current_database())";
+    let sql = connect(&url).await;
+    let alter: String = sql.query_one(name, &[]).await.expect("named").get(0);
+    sql.batch_execute(&alter).await.expect("altered");
+    late(0, Wait::Notify, url).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_somebody_holds_locked_and_lets_go_of_arrives() {
+    let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
+    queue.enqueue(7).await.expect("enqueued");
+    for (take, payload) in [("select from trunkline.queue_q for update", 7), ("delete from trunkline.queue_q", 9)] {
+        sql.batch_execute(&format!("begin; {take}")).await.expect("locked");
+        let mut flow = Flow::start(&queue, Wait::Adaptive);
+        flow.pass(SEVERAL_LOOKS).await;
+        sql.batch_execute("rollback").await.expect("rolled back");
+        flow.arrive(take, TWO_SECONDS, vec![payload]).await;
+        drop(flow);
+        queue.purge().await.expect("purged"); // what was still under way
+        queue.enqueue(9).await.expect("enqueued");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_below_the_floor_is_found_by_the_look_from_the_far_left() {
+    let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
+    let mut flow = Flow::start(&queue, Wait::Adaptive);
+    flow.pass(SEVERAL_LOOKS).await;
+    let stepped_back = "insert into trunkline.queue_q (due_at, size, payload)
+                        values (now() - interval '1 hour', 2, '{7,8}')";
+    sql.batch_execute(stepped_back).await.expect("inserted");
+    flow.arrive("a clock that stepped back", Duration::from_secs(20), vec![7, 8]).await;
+}
+
+/// What `explain (format json)` says, as far as it is asked for.
+#[derive(Debug, Deserialize)]
+struct Explained {
+    #[serde(rename = "Plan")]
+    plan: Pages,
+}
+
+#[derive(Debug, Deserialize)]
+struct Pages {
+    #[serde(rename = "Actual Rows")]
+    rows: f64,
+    #[serde(rename = "Shared Hit Blocks")]
+    hit: i64,
+    #[serde(rename = "Shared Read Blocks")]
+    read: i64,
+}
+
+/// Pages that one call of the statement touches, everything inside the function counted.
+async fn cost(sql: &Client, floor: &str) -> i64 {
+    let explain = format!("explain (analyze, buffers, format json) select * from trunkline.take_q(1, {floor})");
+    let Json(explained) = sql.query_one(&explain, &[]).await.expect("explained").get::<_, Json<[Explained; 1]>>(0);
+    let [Explained { plan: Pages { rows, hit, read } }] = explained;
+    assert!((rows - 1.0).abs() < 0.1, "one message is taken, not {rows}");
+    hit + read
+}
+
+/// The least of several calls: the first ones plan, and load the catalog.
+async fn least_cost(sql: &Client, floor: &str) -> i64 {
+    let mut least = i64::MAX;
+    for _ in 0..5 {
+        least = least.min(cost(sql, floor).await);
+    }
+    least
+}
+
+/// Pages of the index that one dequeue of the library touches. Its backends report when they end, so they are ended.
+async fn library_cost(queue: &Queue<i64>, sql: &Client) -> f64 {
+    const CALLS: i32 = 200;
+    let pages = || async {
+        let ended = "select count(pg_terminate_backend(pid)) = 0 from pg_stat_activity
+                     where application_name = 'trunkline' and datname = current_database()";
+        eventually("the library's backends end", || async { sql.query_one(ended, &[]).await.expect("ended").get(0) })
+            .await;
+        for lane in ["one", "the other"] {
+            eventually(lane, || async { queue.stats().await.is_ok() }).await;
+        }
+        let pages = "select idx_blks_hit + idx_blks_read from pg_statio_user_indexes where indexrelname = 'due_q'";
+        sql.query_one(pages, &[]).await.expect("counted").get::<_, i64>(0)
+    };
+    sql.execute("select trunkline.enqueue_many('q', array_fill(1::bigint, array[$1::int]))", &[&CALLS])
+        .await
+        .expect("enqueued");
+    let before = pages().await;
+    for _ in 0..CALLS {
+        assert_eq!(queue.at_most_once(1).await.expect("taken").len(), 1);
+    }
+    (pages().await - before) as f64 / f64::from(CALLS)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_held_snapshot_does_not_make_a_dequeue_dearer() {
+    let Place { url, queue, sql, db: _db } = place::<i64>(Settings::new("int8").max_batch(1)).await;
+    let few = "select trunkline.enqueue_many('q', array_fill(1::bigint, array[20]))";
+    sql.execute(few, &[]).await.expect("enqueued");
+    let fresh = least_cost(&sql, "trunkline.floor('q')").await;
+    let fresh_library = library_cost(&queue, &sql).await;
+
+    let old = connect(&url).await;
+    old.batch_execute("begin isolation level repeatable read; select count(*) from trunkline.queue_q")
+        .await
+        .expect("held");
+    let mut through = queue.at_most_once(1000).await.expect("taken").len();
+    while through < 100_000 {
+        let many = "select trunkline.enqueue_many('q', array_fill(1::bigint, array[5000]))";
+        sql.execute(many, &[]).await.expect("enqueued");
+        through += queue.at_most_once(5000).await.expect("taken").len();
+    }
+
+    sql.execute(few, &[]).await.expect("enqueued");
+    let without = least_cost(&sql, "'-infinity'").await;
+    assert!(without > 30 * fresh, "a scan from the far left walks the dead rows: {without} against {fresh} pages");
+    // The floors follow within a few looks, or later where another test holds a transaction open.
+    let began = Instant::now();
+    eventually("a dequeue costs what it cost", || async {
+        sql.execute(few, &[]).await.expect("enqueued");
+        least_cost(&sql, "trunkline.floor('q')").await <= 3 * fresh
+    })
+    .await;
+    queue.purge().await.expect("purged");
+    let mut costs = Vec::new();
+    while !costs.last().is_some_and(|cost| *cost <= 3.0 * fresh_library) {
+        assert!(began.elapsed() < Duration::from_secs(30), "the library's: {fresh_library} fresh, then {costs:?}");
+        costs.push(library_cost(&queue, &sql).await);
+    }
+}

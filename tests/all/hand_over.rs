@@ -1,0 +1,115 @@
+//! A message inside its notification: fast, at most once, and to one consumer only.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use trunkline::{Consumer, Db, Message, Settings, Wait};
+
+use crate::fixture::{connect, database, eventually};
+
+async fn waiting(client: &tokio_postgres::Client) -> i64 {
+    client.query_one("select count(*) from trunkline.waiting", &[]).await.expect("counted").get(0)
+}
+
+async fn one(consumer: &mut Consumer<Vec<u8>>) -> Message<Vec<u8>> {
+    consumer.handed_over().await.expect("a message")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_is_handed_over_without_being_stored() {
+    let url = database().await;
+    let (db, client) = (Db::connect(&url).await.expect("connected"), connect(&url).await);
+    db.create_queue("q", &Settings::new("bytea")).await.expect("created");
+    let queue = db.queue::<Vec<u8>>("q").await.expect("opened");
+    let mut consumer = queue.consumer(Wait::Notify);
+    let receiver = tokio::spawn(async move { one(&mut consumer).await });
+    eventually("the consumer waits", || async { waiting(&client).await == 1 }).await;
+    let inserted = "select coalesce(max(last_value) filter (where is_called), 0) from trunkline.id_q";
+    let id = queue.hand_over(b"fast".to_vec()).await.expect("handed over");
+    let message = receiver.await.expect("received");
+    assert_eq!((message.id, message.payload.as_slice(), message.attempt), (id, &b"fast"[..], 0));
+    assert!(message.enqueued_at.elapsed().expect("the past") < Duration::from_secs(60));
+    assert_eq!(client.query_one(inserted, &[]).await.expect("read").get::<_, i64>(0), id);
+    let pages: i64 = client.query_one("select pg_relation_size('trunkline.queue_q')", &[]).await.expect("read").get(0);
+    assert_eq!(pages, 0, "no row was ever written");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_nobody_waits_or_it_is_too_large_it_is_enqueued() {
+    let url = database().await;
+    let (db, client) = (Db::connect(&url).await.expect("connected"), connect(&url).await);
+    db.create_queue("q", &Settings::new("bytea")).await.expect("created");
+    let queue = db.queue::<Vec<u8>>("q").await.expect("opened");
+    queue.hand_over(vec![1]).await.expect("enqueued");
+    assert_eq!(queue.stats().await.expect("counted").due, 1);
+    let mut consumer = queue.consumer(Wait::Notify);
+    assert_eq!(one(&mut consumer).await.payload, [1], "what is stored comes first");
+    let receiver = tokio::spawn(async move { one(&mut consumer).await });
+    eventually("the consumer waits", || async { waiting(&client).await == 1 }).await;
+    queue.hand_over(vec![2; 6_000]).await.expect("enqueued");
+    assert_eq!(receiver.await.expect("received").payload.len(), 6_000);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_message_goes_to_one_of_many_consumers() {
+    let url = database().await;
+    let db = Db::connect(&url).await.expect("connected");
+    db.create_queue("q", &Settings::new("bytea")).await.expect("created");
+    let queue = db.queue::<Vec<u8>>("q").await.expect("opened");
+    let (received, mut messages) = tokio::sync::mpsc::unbounded_channel();
+    let mut consumers = tokio::task::JoinSet::new();
+    for _ in 0..5 {
+        let other = Db::connect(&url).await.expect("connected").queue::<Vec<u8>>("q").await.expect("opened");
+        let received = received.clone();
+        consumers.spawn(async move {
+            let mut consumer = other.consumer(Wait::Notify);
+            while received.send(one(&mut consumer).await.id).is_ok() {}
+        });
+    }
+    let mut sent = BTreeSet::new();
+    for n in 0..500_u32 {
+        sent.insert(queue.hand_over(n.to_be_bytes().to_vec()).await.expect("handed over"));
+    }
+    let mut got = Vec::new();
+    while got.len() < 500 {
+        got.push(
+            tokio::time::timeout(Duration::from_secs(20), messages.recv()).await.expect("in time").expect("a message"),
+        );
+    }
+    assert_eq!(got.iter().copied().collect::<BTreeSet<_>>(), sent);
+    assert_eq!(got.len(), 500, "none twice");
+    assert!(messages.try_recv().is_err(), "none twice");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_consumer_that_went_away_leaves_its_message_to_others() {
+    let url = database().await;
+    let (db, client) = (Db::connect(&url).await.expect("connected"), connect(&url).await);
+    db.create_queue("q", &Settings::new("bytea")).await.expect("created");
+    let queue = db.queue::<Vec<u8>>("q").await.expect("opened");
+    let mut consumer = queue.consumer(Wait::Notify);
+    {
+        let mut wait = Box::pin(consumer.handed_over());
+        loop {
+            tokio::select! {
+                _ = &mut wait => panic!("nothing was sent"),
+                () = tokio::time::sleep(Duration::from_millis(1)) => if waiting(&client).await == 1 { break },
+            }
+        }
+    }
+    let id = queue.hand_over(vec![9]).await.expect("handed over to the one that went away");
+    drop(consumer);
+    eventually("it is in the queue", || async { queue.stats().await.expect("counted").due == 1 }).await;
+    assert_eq!(queue.at_most_once(1).await.expect("taken")[0].id, id);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dead_consumers_place_is_passed_over() {
+    let url = database().await;
+    let (db, client) = (Db::connect(&url).await.expect("connected"), connect(&url).await);
+    db.create_queue("q", &Settings::new("bytea")).await.expect("created");
+    client.batch_execute("insert into trunkline.waiting values ('ghost', 'q', 1)").await.expect("inserted");
+    let queue = db.queue::<Vec<u8>>("q").await.expect("opened");
+    queue.hand_over(vec![1]).await.expect("enqueued");
+    assert_eq!(queue.at_most_once(1).await.expect("taken")[0].payload, [1]);
+    assert_eq!(waiting(&client).await, 0);
+}
