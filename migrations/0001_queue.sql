@@ -159,8 +159,8 @@ begin
     for routine in
         select p.oid from pg_proc p
         where p.pronamespace = 'trunkline'::regnamespace
-          and p.proname = any (array(select verb || queue from unnest(array['enqueue_', 'split_', 'carve_', 'bury_', 'gather_', 'take_', 'lease_', 'look_', 'ack_',
-                                     'archive_', 'release_', 'retry_', 'extend_', 'charge_', 'fail_']) verb))
+          and p.proname = any (array(select verb || queue from unnest(array['batch_', 'split_', 'carve_', 'bury_', 'gather_', 'take_', 'lease_', 'look_', 'ack_',
+                                     'archive_', 'release_', 'retry_', 'extend_', 'charge_', 'fail_', 'fault_']) verb))
     loop
         execute format('drop function %s', routine);
     end loop;
@@ -184,26 +184,30 @@ declare
     -- if messages are missing, the rows that straddle an edge are carved there, and once more. Returns what was settled.
     settle constant text := $t$
         create or replace function trunkline.{verb}(ids bigint[], sizes int[], attempts int[] {arguments})
-        returns table (id bigint, size int) language plpgsql {planner} as $f$
+        returns table (id bigint, size int, attempt int) language plpgsql {planner} as $f$
         #variable_conflict use_column
         declare
             asked bigint := (select sum(s) from unnest(sizes) s);
             settled bigint := 0;
             settled_ids bigint[] := '{}';
             settled_sizes int[] := '{}';
+            settled_attempts int[] := '{}';
             more record;
         begin
             for pass in 1..2 loop
                 with held as ({statement})
-                select array_agg(h.id) as ids, array_agg(h.size) as sizes, coalesce(sum(h.size), 0) as size into more from held h;
+                select array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
+                       coalesce(sum(h.size), 0) as size
+                into more from held h;
                 settled := settled + more.size;
                 settled_ids := settled_ids || more.ids;
                 settled_sizes := settled_sizes || more.sizes;
+                settled_attempts := settled_attempts || more.attempts;
                 exit when settled >= asked or pass = 2;
                 perform trunkline.{carve}(d.id, d.id + d.size, d.attempt, {leased})
                 from unnest(ids, sizes, attempts) d(id, size, attempt);
             end loop;
-            return query select * from unnest(settled_ids, settled_sizes);
+            return query select * from unnest(settled_ids, settled_sizes, settled_attempts);
         end $f$ $t$;
     -- The rows that a settling statement is about: inside a range, under its attempt, and leased still.
     held constant text := $t$
@@ -211,13 +215,46 @@ declare
         where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
           and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
           and q.id <> all (settled_ids) $t$;
+    -- After a failure: the messages are due again after their delay, or dead if their attempts are used up. Under a
+    -- lease the attempt was charged when the lease began; without one (a transaction rolled back) it is charged here; and if somebody else holds them by then, that one settles
+    -- them, and nobody waits.
+    failure constant text := $t$
+        create or replace function trunkline.{verb}(
+            ids bigint[], sizes int[], attempts int[], delays interval[], errors text[])
+        returns table (id bigint, size int, under int) language plpgsql {planner} as $f$
+        #variable_conflict use_column
+        begin
+            return query
+            with failed as materialized (
+                select q.id, q.size, q.attempt as under, q.attempt + (not {leased})::int as attempt,
+                       q.attempt + (not {leased})::int - q.released >= {max_attempts} as spent, d.delay, d.error
+                from unnest(ids, sizes, attempts, delays, errors) d(id, size, attempt, delay, error)
+                join trunkline.{table} q
+                  on q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size and q.attempt = d.attempt
+                 and ({leased} and q.error is null and q.due_at > clock_timestamp()
+                      or not {leased} and (q.attempt = 0 or q.error is not null or q.due_at <= clock_timestamp()))
+                for update of q {skip}
+            ), again as (
+                update trunkline.{table} q
+                set due_at = trunkline.clock() + f.delay, attempt = f.attempt, error = coalesce(f.error, '')
+                from failed f where q.id = f.id and not f.spent
+            ), gone as (
+                delete from trunkline.{table} q using failed f
+                where q.id = f.id and f.spent returning q.*, f.attempt - q.released as charged, f.error as reason
+            ), dead as (
+                insert into trunkline.{dead} (id, enqueued_at, attempt, error, payload)
+                select g.id + m.k, g.enqueued_at, g.charged, coalesce(g.reason, ''), m.payload
+                from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload) m
+            )
+            select f.id, f.size, f.under from failed f;
+        end $f$ $t$;
 begin
     select * into strict settings from trunkline.queue q where q.name = install_queue.queue;
     foreach text_of in array array[
 
     -- One batch or several, for callers that have no client library: wakes whoever listens when the transaction commits.
     -- A batch ends after {max_batch} messages or some 256 KiB.
-    $t$ create or replace function trunkline.{enqueue}(payloads {type}[], delay interval default '0')
+    $t$ create or replace function trunkline.{batch}(payloads {type}[], delay interval default '0')
         returns setof bigint language plpgsql {planner} as $f$
         begin
             if delay is null or delay < '0' or delay > '36500 days' then
@@ -232,7 +269,7 @@ begin
                     select m.*, (sum(m.bytes) over (order by m.nr))::bigint / 262144 as page from message m
                 ), batch as (
                     insert into trunkline.{table} (due_at, size, payload)
-                    select trunkline.clock() + delay, count(*), {batch}
+                    select trunkline.clock() + delay, count(*), {payloads}
                     from placed p group by p.page, (p.nr - 1) / {max_batch} order by min(p.nr)
                     returning id, size
                 )
@@ -280,13 +317,21 @@ begin
     $t$ create or replace function trunkline.{carve}(low bigint, high bigint, of_attempt int, leased bool)
         returns void language plpgsql {planner} as $f$
         declare
-            edge bigint; r record; seen record;
+            edge bigint; r trunkline.{table}%rowtype; seen record;
         begin
             foreach edge in array array[low, high] loop
                 loop
-                    select q.id, q.size into seen from trunkline.{table} q where q.id < edge order by q.id desc limit 1;
-                    exit when not found or seen.id + seen.size <= edge;
-                    select q.id, q.size, q.attempt, q.error, q.due_at into r from trunkline.{table} q where q.id = seen.id for update;
+                    select q.id, q.size, q.attempt, q.error, q.due_at into seen
+                    from trunkline.{table} q where q.id < edge order by q.id desc limit 1;
+                    exit when not found or seen.id + seen.size <= edge or seen.attempt <> of_attempt
+                           or leased and (seen.error is not null or seen.due_at <= clock_timestamp());
+                    if leased then
+                        select * into r from trunkline.{table} q where q.id = seen.id for update;
+                    else
+                        -- Whoever holds it settles it.
+                        select * into r from trunkline.{table} q where q.id = seen.id for update skip locked;
+                        exit when not found;
+                    end if;
                     continue when not found or r.size <> seen.size;
                     if r.attempt = of_attempt and (not leased or r.error is null and r.due_at > clock_timestamp()) then
                         perform trunkline.{split}(r.id, array[low - r.id, high - r.id]::int[]);
@@ -434,10 +479,10 @@ begin
         end $f$ $t$,
 
     replace(replace(replace(settle, '{verb}', '{ack}'), '{arguments}', ''), '{statement}', $t$
-        delete from trunkline.{table} q using $t$ || held || $t$ returning q.id, q.size $t$),
+        delete from trunkline.{table} q using $t$ || held || $t$ returning q.id, q.size, d.attempt as under $t$),
 
     replace(replace(replace(settle, '{verb}', '{archive}'), '{arguments}', ''), '{statement}', $t$
-        delete from trunkline.{table} q using $t$ || held || $t$ returning q.*
+        delete from trunkline.{table} q using $t$ || held || $t$ returning q.*, d.attempt as under
         ), kept as (
             insert into trunkline.{archive} (id, enqueued_at, attempt, payload)
             select h.id + m.k, h.enqueued_at, h.attempt - h.released, m.payload
@@ -447,54 +492,25 @@ begin
     -- the old lease still finds it lost.
     replace(replace(replace(settle, '{verb}', '{release}'), '{arguments}', ''), '{statement}', $t$
         update trunkline.{table} q set due_at = trunkline.clock(), released = q.released + 1, error = ''
-        from $t$ || held || $t$ returning q.id, q.size $t$),
+        from $t$ || held || $t$ returning q.id, q.size, d.attempt as under $t$),
 
     replace(replace(replace(settle, '{verb}', '{extend}'), '{arguments}', ', lease interval'), '{statement}', $t$
-        update trunkline.{table} q set due_at = clock_timestamp() + lease from $t$ || held || $t$ returning q.id, q.size $t$),
+        update trunkline.{table} q set due_at = clock_timestamp() + lease from $t$ || held || $t$ returning q.id, q.size, d.attempt as under $t$),
 
     replace(replace(replace(settle, '{verb}', '{retry}'), '{arguments}', ', delays interval[], errors text[]'), '{statement}', $t$
-        select * from trunkline.{fail}(ids, sizes, attempts, delays, errors, true) $t$),
+        select * from trunkline.{fail}(ids, sizes, attempts, delays, errors) $t$),
 
     replace(replace(replace(replace(settle, '{verb}', '{charge}'), '{arguments}', ', delays interval[], errors text[]'), '{leased}', 'false'),
-            '{statement}', $t$ select * from trunkline.{fail}(ids, sizes, attempts, delays, errors, false) $t$),
+            '{statement}', $t$ select * from trunkline.{fault}(ids, sizes, attempts, delays, errors) $t$),
 
-    -- After a failure: the messages are due again after their delay, or dead if their attempts are used up. Under a
-    -- lease the attempt was charged when the lease began; without one (a transaction rolled back) it is charged here.
-    $t$ create or replace function trunkline.{fail}(
-            ids bigint[], sizes int[], attempts int[], delays interval[], errors text[], leased bool)
-        returns table (id bigint, size int) language plpgsql {planner} as $f$
-        #variable_conflict use_column
-        begin
-            return query
-            with failed as materialized (
-                select q.id, q.size, q.attempt + (not leased)::int as attempt,
-                       q.attempt + (not leased)::int - q.released >= {max_attempts} as spent, d.delay, d.error
-                from unnest(ids, sizes, attempts, delays, errors) d(id, size, attempt, delay, error)
-                join trunkline.{table} q
-                  on q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size and q.attempt = d.attempt
-                 and (leased and q.error is null and q.due_at > clock_timestamp()
-                      or not leased and (q.attempt = 0 or q.error is not null or q.due_at <= clock_timestamp()))
-                for update of q
-            ), again as (
-                update trunkline.{table} q
-                set due_at = trunkline.clock() + f.delay, attempt = f.attempt, error = coalesce(f.error, '')
-                from failed f where q.id = f.id and not f.spent
-            ), gone as (
-                delete from trunkline.{table} q using failed f
-                where q.id = f.id and f.spent returning q.*, f.attempt - q.released as charged, f.error as reason
-            ), dead as (
-                insert into trunkline.{dead} (id, enqueued_at, attempt, error, payload)
-                select g.id + m.k, g.enqueued_at, g.charged, coalesce(g.reason, ''), m.payload
-                from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload) m
-            )
-            select f.id, f.size from failed f;
-        end $f$ $t$
+    replace(replace(replace(failure, '{verb}', '{fail}'), '{leased}', 'true'), '{skip}', ''),
+    replace(replace(replace(failure, '{verb}', '{fault}'), '{leased}', 'false'), '{skip}', 'skip locked')
     ] loop
         text_of := replace(text_of, '{planner}', planner);
         text_of := replace(text_of, '{leased}', 'true');
         text_of := replace(text_of, '{type}', trunkline.payload_type(queue)::text);
         -- array_agg flattens arrays, even under a domain; a slice copies what it skips.
-        text_of := replace(text_of, '{batch}', case when exists (select from pg_type t join pg_type b on b.oid = t.typbasetype
+        text_of := replace(text_of, '{payloads}', case when exists (select from pg_type t join pg_type b on b.oid = t.typbasetype
             where t.oid = trunkline.payload_type(queue) and b.typsubscript = 'array_subscript_handler'::regproc)
             then 'payloads[min(p.nr):max(p.nr)]' else 'array_agg(p.payload order by p.nr)' end);
         text_of := replace(text_of, '{name}', queue);
@@ -505,7 +521,7 @@ begin
         text_of := replace(text_of, '{table}', quote_ident('queue_' || queue));
         text_of := replace(text_of, '{dead}', quote_ident('dead_' || queue));
         text_of := regexp_replace(text_of, 'into trunkline\.\{archive\}', format('into trunkline.%I', 'archive_' || queue));
-        text_of := regexp_replace(text_of, '\{(enqueue|split|carve|bury|gather|take|lease|look|ack|archive|release|extend|retry|charge|fail)\}',
+        text_of := regexp_replace(text_of, '\{(batch|split|carve|bury|gather|take|lease|look|ack|archive|release|extend|retry|charge|fail|fault)\}',
                                   '"\1_' || queue || '"', 'g');
         execute text_of;
     end loop;

@@ -45,7 +45,7 @@ declare
     id bigint;
 begin
     perform trunkline.check_queue(queue);
-    execute format('select trunkline.%I(array[$1::%s], $2)', 'enqueue_' || queue, trunkline.payload_type(queue))
+    execute format('select trunkline.%I(array[$1::%s], $2)', 'batch_' || queue, trunkline.payload_type(queue))
         into id using payload, delay;
     return id;
 end $$;
@@ -56,7 +56,7 @@ declare
     id bigint;
 begin
     perform trunkline.check_queue(queue);
-    execute format('select trunkline.%I(array[$1::%s], $2)', 'enqueue_' || queue, trunkline.payload_type(queue))
+    execute format('select trunkline.%I(array[$1::%s], $2)', 'batch_' || queue, trunkline.payload_type(queue))
         into id using payload, delay;
     return id;
 end $$;
@@ -65,7 +65,7 @@ create function trunkline.enqueue_many(queue text, payloads anyarray, delay inte
     language plpgsql as $$
 begin
     perform trunkline.check_queue(queue);
-    return query execute format('select * from trunkline.%I($1::%s[], $2)', 'enqueue_' || queue, trunkline.payload_type(queue))
+    return query execute format('select * from trunkline.%I($1::%s[], $2)', 'batch_' || queue, trunkline.payload_type(queue))
         using payloads, delay;
 end $$;
 
@@ -73,7 +73,7 @@ create function trunkline.enqueue_many(queue text, payloads text[], delay interv
     language plpgsql as $$
 begin
     perform trunkline.check_queue(queue);
-    return query execute format('select * from trunkline.%I($1::%s[], $2)', 'enqueue_' || queue, trunkline.payload_type(queue))
+    return query execute format('select * from trunkline.%I($1::%s[], $2)', 'batch_' || queue, trunkline.payload_type(queue))
         using payloads, delay;
 end $$;
 
@@ -115,9 +115,10 @@ begin
             using errcode = 'invalid_parameter_value', hint = 'Pass id and attempt as trunkline.lease returned them.';
     end if;
     execute format($q$
-        select array_agg(i.id) from unnest($1::bigint[]) i(id)
-        where i.id not in (select d.id + k from trunkline.%I($1, array_fill(1, array[cardinality($1)]), $2 %s) d,
-                           generate_series(0, d.size - 1) k) $q$, verb || '_' || queue, more)
+        select array_agg(i.id) from unnest($1::bigint[], $2::int[]) i(id, attempt)
+        where (i.id, i.attempt) not in (
+            select d.id + k, d.attempt from trunkline.%I($1, array_fill(1, array[cardinality($1)]), $2 %s) d,
+                   generate_series(0, d.size - 1) k) $q$, verb || '_' || queue, more)
         into lost using ids, attempts, span, reason;
     if lost is not null then
         raise exception 'the lease of message % of queue % is lost', array_to_string(lost[1:3], ', '), quote_literal(queue)

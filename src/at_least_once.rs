@@ -1,6 +1,6 @@
 //! At least once: leased, handed over, and ended by `ack`, `archive`, `retry`, `extend` or time.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use tokio::sync::oneshot;
 use tokio_postgres::{
@@ -13,7 +13,7 @@ use crate::{
     db::on_callers,
     dequeue::{Dequeue, Dequeued},
     error::{Error, Result},
-    message::{Lease, Message, Ranges},
+    message::{Lease, Message, Ranges, Settled},
     payload::Payload,
     queue::{Queue, Shared},
     settle::{Ending, Request, Settlement, lost_or_ok},
@@ -120,9 +120,9 @@ impl<T: Payload> Queue<T> {
             [(&ranges.ids, Type::INT8_ARRAY), (&ranges.sizes, Type::INT4_ARRAY), (&ranges.attempts, Type::INT4_ARRAY)];
         let settled = transaction.query_typed(&shared.sql.ack.text, &params).await;
         let settled = settled.map_err(|error| on_callers(shared.sql.ack.name, error).or_no_queue(shared.name()))?;
-        let settled = settled_ranges(&settled);
-        let is_settled = |id: i64| settled.iter().any(|(first, size)| (*first..first + i64::from(*size)).contains(&id));
-        lost_or_ok(shared.name(), leases.iter().map(|lease| lease.id).filter(|id| !is_settled(*id)).collect())
+        let settled: HashSet<Lease> = settled_by(&settled).into_iter().flat_map(Settled::leases).collect();
+        let lost = leases.iter().filter(|lease| !settled.contains(lease)).map(|lease| lease.id);
+        lost_or_ok(shared.name(), lost.collect())
     }
 
     pub(crate) async fn settle<L: Into<Lease>>(
@@ -157,8 +157,8 @@ fn sorted<L: Into<Lease>>(leases: impl IntoIterator<Item = L>) -> Vec<Lease> {
     leases
 }
 
-fn settled_ranges(rows: &[Row]) -> Vec<(i64, i32)> {
-    rows.iter().map(|row| (row.get(0), row.get(1))).collect()
+fn settled_by(rows: &[Row]) -> Vec<Settled> {
+    rows.iter().map(|row| Settled { id: row.get(0), size: row.get(1), attempt: row.get(2) }).collect()
 }
 
 /// Settles what has gathered, statement after statement, until nothing waits.
@@ -180,7 +180,7 @@ async fn settle_all(shared: Arc<Shared>) {
 }
 
 impl Shared {
-    async fn end_leases(&self, settlement: &Settlement) -> Result<Vec<(i64, i32)>> {
+    async fn end_leases(&self, settlement: &Settlement) -> Result<Vec<Settled>> {
         let Settlement { ranges, delays, errors, .. } = settlement;
         let leases: [&(dyn ToSql + Sync); 3] = [&ranges.ids, &ranges.sizes, &ranges.attempts];
         let (sql, more): (_, &[&(dyn ToSql + Sync)]) = match &settlement.ending {
@@ -191,6 +191,6 @@ impl Shared {
             Ending::Retry(..) => (&self.sql.retry, &[delays, errors]),
             Ending::Charge(..) => (&self.sql.charge, &[delays, errors]),
         };
-        Ok(settled_ranges(&self.query(sql, &[&leases[..], more].concat()).await?))
+        Ok(settled_by(&self.query(sql, &[&leases[..], more].concat()).await?))
     }
 }

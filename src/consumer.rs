@@ -103,11 +103,11 @@ impl<T: Payload> Consumer<T> {
             }
             place.enter().await?;
             let due_in = queue.shared.look(Due::Near).await?;
-            let longest = pace.looked(due_in, hears(ear));
+            let longest = pace.looked(due_in, hears(ear.as_ref()));
             tokio::select! {
                 message = place.letter() => match message? {
                     Some(message) => return Ok(message),
-                    None => continue,
+                    None => {}
                 },
                 () = sleep(ear, longest, rings) => {}
             }
@@ -278,7 +278,7 @@ impl<T: Payload> Consumer<T> {
                     self.safety = now + SAFETY_POLL;
                 }
                 let due_in = self.queue.shared.look(due).await?;
-                let longest = self.pace.looked(due_in, hears(&self.ear));
+                let longest = self.pace.looked(due_in, hears(self.ear.as_ref()));
                 sleep(&mut self.ear, longest, rings).await;
             }
         }
@@ -292,8 +292,8 @@ fn heard(ear: &mut Option<Subscription>) -> Option<u64> {
 }
 
 /// Whether notifications arrive at present.
-fn hears(ear: &Option<Subscription>) -> bool {
-    ear.as_ref().is_some_and(|ear| ear.heard.borrow().hearing)
+fn hears(ear: Option<&Subscription>) -> bool {
+    ear.is_some_and(|ear| ear.heard.borrow().hearing)
 }
 
 /// Until the time is up, or something is heard that was not among `rings`.

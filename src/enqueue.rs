@@ -232,10 +232,10 @@ impl Shared {
             }
             Err(error) => {
                 for batch in batches {
-                    let outcome = if !error.is_bad_payload() {
-                        Outcome::Failed(error.clone())
-                    } else {
+                    let outcome = if error.is_bad_payload() {
                         Outcome::Each(self.write_apart(Row::of(batch)).await)
+                    } else {
+                        Outcome::Failed(error.clone())
                     };
                     let _ = batch.outcome.set(outcome);
                 }

@@ -173,7 +173,10 @@ impl Error {
 pub(crate) fn is_broken(error: &tokio_postgres::Error) -> bool {
     match error.as_db_error() {
         Some(db) => matches!(db.parsed_severity(), Some(Severity::Fatal | Severity::Panic)),
-        None => error.is_closed() || std::error::Error::source(error).is_some_and(|cause| cause.is::<std::io::Error>()),
+        None => {
+            error.is_closed()
+                || std::error::Error::source(error).is_some_and(<dyn std::error::Error>::is::<std::io::Error>)
+        }
     }
 }
 

@@ -62,7 +62,7 @@ const SHARE: u32 = 100;
 /// The floor of one queue in one process.
 #[derive(Debug)]
 pub(crate) struct Floor {
-    floor: Time,
+    reached: Time,
     /// A candidate, and the transaction before which all have to end first.
     pending: Option<(Time, i64)>,
     next: Instant,
@@ -80,11 +80,11 @@ pub(crate) enum Due {
 
 impl Floor {
     pub fn new(now: Instant) -> Self {
-        Self { floor: Time::EARLIEST, pending: None, next: now, next_far: now + FAR_EVERY }
+        Self { reached: Time::EARLIEST, pending: None, next: now, next_far: now + FAR_EVERY }
     }
 
     pub fn floor(&self) -> Time {
-        self.floor
+        self.reached
     }
 
     /// Whether a look is due; if so, the caller makes it and nobody else does meanwhile.
@@ -103,7 +103,7 @@ impl Floor {
     /// Where a look of this kind starts.
     pub fn start(&self, due: Due) -> Time {
         match due {
-            Due::Near => self.floor,
+            Due::Near => self.reached,
             Due::Far => Time::EARLIEST,
         }
     }
@@ -114,16 +114,16 @@ impl Floor {
             Due::Near => self.next = now + EVERY.max(cost * SHARE),
             Due::Far => self.next_far = now + FAR_EVERY.max(cost * SHARE),
         }
-        if look.oldest.is_some_and(|oldest| oldest < self.floor) {
+        if look.oldest.is_some_and(|oldest| oldest < self.reached) {
             // Below the floor: a look from the far left found it, or another consumer's look overtook this one.
-            self.floor = look.oldest.unwrap_or(self.floor);
+            self.reached = look.oldest.unwrap_or(self.reached);
             self.pending = None;
         }
         match self.pending {
             Some((candidate, next)) if look.running >= next => {
                 // All writers of that time have ended, and this snapshot shows what they left.
                 let reached = look.oldest.map_or(candidate, |oldest| candidate.min(oldest));
-                self.floor = self.floor.max(reached);
+                self.reached = self.reached.max(reached);
                 self.pending = Some((look.candidate, look.next));
             }
             Some(_) => {}

@@ -75,3 +75,17 @@ impl Ranges {
         ranges
     }
 }
+
+/// Messages that a statement settled: so many from an id on, under an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Settled {
+    pub id: i64,
+    pub size: i32,
+    pub attempt: i32,
+}
+
+impl Settled {
+    pub fn leases(self) -> impl Iterator<Item = Lease> {
+        (self.id..self.id + i64::from(self.size)).map(move |id| Lease { id, attempt: self.attempt })
+    }
+}

@@ -97,12 +97,11 @@ impl Column {
         if bytes > MAX_PAYLOAD {
             return Err(Error::new(Kind::TooLarge { bytes }));
         }
-        if self.base == Type::TEXT || self.base == Type::VARCHAR {
-            if let Some(at) = out[start + 4..].iter().position(|byte| *byte == 0) {
-                return Err(failed(
-                    format!("the text has a NUL character at byte {at}, which Postgres cannot store").into(),
-                ));
-            }
+        let text = self.base == Type::TEXT || self.base == Type::VARCHAR;
+        if text && let Some(at) = out[start + 4..].iter().position(|byte| *byte == 0) {
+            return Err(failed(
+                format!("the text has a NUL character at byte {at}, which Postgres cannot store").into(),
+            ));
         }
         out[start..start + 4].copy_from_slice(&(bytes as i32).to_be_bytes());
         Ok(())
@@ -110,7 +109,7 @@ impl Column {
 
     /// The parameter for a batch of elements that [`Column::encode`] wrote one after another.
     pub fn array<'a>(&self, count: usize, elements: &'a [u8]) -> Elements<'a> {
-        Elements { element: self.element.oid(), count: count as i32, elements }
+        Elements { element: self.element.oid(), count: count as i32, values: elements }
     }
 
     /// Hands each element of a received batch to `each`, decoded straight from the wire buffer, or why it is no `T`.
@@ -156,19 +155,19 @@ impl Column {
 pub(crate) struct Elements<'a> {
     element: u32,
     count: i32,
-    elements: &'a [u8],
+    values: &'a [u8],
 }
 
 impl ToSql for Elements<'_> {
     fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
-        out.reserve(20 + self.elements.len());
+        out.reserve(20 + self.values.len());
         out.put_i32(i32::from(self.count > 0)); // dimensions
         out.put_i32(0); // no nulls
         out.put_u32(self.element);
         if self.count > 0 {
             out.put_i32(self.count);
             out.put_i32(1); // lower bound
-            out.put_slice(self.elements);
+            out.put_slice(self.values);
         }
         Ok(IsNull::No)
     }

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use crate::{
     error::{Error, Kind, Result},
-    message::{Lease, Ranges},
+    message::{Lease, Ranges, Settled},
 };
 
 /// How a lease ends.
@@ -114,7 +114,7 @@ impl Settlement {
     }
 
     /// Tells every caller: its leases are among the settled ranges, or lost.
-    pub fn answer(self, queue: &str, outcome: Result<Vec<(i64, i32)>>) {
+    pub fn answer(self, queue: &str, outcome: Result<Vec<Settled>>) {
         match outcome {
             Err(error) => {
                 for request in self.requests {
@@ -123,15 +123,17 @@ impl Settlement {
             }
             Ok(settled) => {
                 let asked: i64 = self.ranges.sizes.iter().map(|size| i64::from(*size)).sum();
-                let mut done: HashSet<i64> = HashSet::new();
-                let complete = settled.iter().map(|(_, size)| i64::from(*size)).sum::<i64>() == asked;
-                if !complete {
-                    done.extend(settled.iter().flat_map(|(id, size)| *id..*id + i64::from(*size)));
-                }
+                let complete = settled.iter().map(|settled| i64::from(settled.size)).sum::<i64>() == asked;
+                let done: HashSet<Lease> = match complete {
+                    true => HashSet::new(),
+                    false => settled.into_iter().flat_map(Settled::leases).collect(),
+                };
                 for request in self.requests {
                     let lost: Vec<i64> = match complete {
                         true => Vec::new(),
-                        false => request.leases.iter().map(|lease| lease.id).filter(|id| !done.contains(id)).collect(),
+                        false => {
+                            request.leases.iter().filter(|lease| !done.contains(lease)).map(|lease| lease.id).collect()
+                        }
                     };
                     let _ = request.done.send(lost_or_ok(queue, lost)); // the caller went away
                 }
@@ -164,7 +166,7 @@ mod tests {
         assert_eq!(settlements.len(), 1);
         let settlement = settlements.remove(0);
         assert_eq!((&*settlement.ranges.ids, &*settlement.ranges.sizes), (&[1, 9][..], &[4, 1][..]));
-        settlement.answer("q", Ok(vec![(1, 4)]));
+        settlement.answer("q", Ok(vec![Settled { id: 1, size: 4, attempt: 1 }]));
         assert!(first.try_recv().expect("answered").is_ok());
         assert_eq!(second.try_recv().expect("answered").expect_err("9 is lost").lost_ids(), [9]);
         assert!(settler.next().is_empty());

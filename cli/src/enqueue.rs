@@ -67,7 +67,8 @@ async fn lines(queue: &Queue<Text>, path: &Path, delay: Duration) -> Result<()> 
                 let unknown = error.is_outcome_unknown();
                 let Error::Failed(text, _) = Error::from(error) else { return Error::OutputClosed };
                 let (first, last) = (enqueued + 1, enqueued + chunk.len() as u64);
-                let fate = if unknown { "it is not known whether these are enqueued" } else { "none of these is enqueued" };
+                let fate =
+                    if unknown { "it is not known whether these are enqueued" } else { "none of these is enqueued" };
                 Error::new(format!("lines {} to {}: {text}", thousands(first), thousands(last))).hint(fate)
             }),
             Some(Err(error)) => Err(error),

@@ -46,7 +46,8 @@ impl Lines {
         let bar = progress::bytes("enqueueing", length);
         bar.enable_steady_tick(progress::TICK);
         let (out, chunks) = mpsc::channel(AHEAD);
-        let (reader, seen, name) = (BufReader::with_capacity(256 << 10, input), bar.clone(), path.display().to_string());
+        let (reader, seen, name) =
+            (BufReader::with_capacity(256 << 10, input), bar.clone(), path.display().to_string());
         thread::spawn(move || read(reader, &name, &seen, &out));
         Ok(Self { chunks, bar })
     }
@@ -61,8 +62,10 @@ fn read(mut input: impl BufRead, name: &str, bar: &ProgressBar, out: &mpsc::Send
     let mut number = 0;
     loop {
         let chunk = chunk(&mut input, &mut number, bar).map_err(|cause| match cause.kind() {
-            io::ErrorKind::FileTooLarge => Error::new(format!("line {number} of {name} is longer than a payload can be"))
-                .hint("a payload has at most 64 MiB"),
+            io::ErrorKind::FileTooLarge => {
+                Error::new(format!("line {number} of {name} is longer than a payload can be"))
+                    .hint("a payload has at most 64 MiB")
+            }
             _ => Error::new(format!("cannot read {name} after line {number}: {cause}")),
         });
         let is_last = !matches!(&chunk, Ok(lines) if !lines.is_empty());

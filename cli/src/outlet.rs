@@ -3,10 +3,7 @@
 use std::{
     fs::File,
     io::{self, Write},
-    os::{
-        fd::AsFd,
-        unix::fs::FileTypeExt,
-    },
+    os::{fd::AsFd, unix::fs::FileTypeExt},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},

@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn times_are_utc() {
-        let at = |seconds, millis| rfc3339(UNIX_EPOCH + Duration::new(seconds, millis * 1_000_000));
+        let at = |seconds, millis: u32| rfc3339(UNIX_EPOCH + Duration::new(seconds, millis * 1_000_000));
         assert_eq!(at(0, 0), "1970-01-01T00:00:00.000Z");
         assert_eq!(at(951_827_696, 789), "2000-02-29T12:34:56.789Z");
         assert_eq!(at(1_735_689_599, 0), "2024-12-31T23:59:59.000Z");

@@ -69,9 +69,9 @@ impl Channels {
 
     fn deaf(&self) {
         self.with(|all| {
-            all.values().for_each(|channel| {
-                channel.heard.send_modify(|heard| *heard = Heard { rings: heard.rings, ..Heard::default() })
-            })
+            for channel in all.values() {
+                channel.heard.send_modify(|heard| *heard = Heard { rings: heard.rings, ..Heard::default() });
+            }
         });
     }
 
@@ -120,9 +120,9 @@ impl Drop for Subscription {
 
 impl Listener {
     pub fn new(target: Target) -> Self {
-        let (changed, changes) = mpsc::unbounded_channel();
+        let (changed, news) = mpsc::unbounded_channel();
         let mark = uuid::Uuid::from_u64_pair(std::process::id().into(), random()).simple().to_string();
-        Self { channels: Arc::default(), changed, start: Mutex::new(Some((target, changes))), mark }
+        Self { channels: Arc::default(), changed, start: Mutex::new(Some((target, news))), mark }
     }
 
     /// Listens to a channel; the connection is made at the first call.

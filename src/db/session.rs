@@ -2,7 +2,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -25,28 +28,14 @@ pub(crate) type TlsStream = <super::tls::MakeTls as tokio_postgres::tls::MakeTls
 /// A connection and the statements that it has prepared.
 pub(crate) struct Session {
     pub client: Client,
+    /// A statement was answered by the connection's end, which the client may not have noticed yet.
+    broken: AtomicBool,
     prepared: Mutex<HashMap<Arc<str>, Statement>>,
 }
 
 /// Connects once, without patience.
 pub(crate) async fn connect(target: &Target) -> Result<(Client, Connection<Socket, TlsStream>)> {
     target.config.connect(target.tls.clone()).await.map_err(|e| Error::new(Kind::Connect(e)))
-}
-
-/// Connects, again and again while the database is starting, restarting or out of connections.
-pub(crate) async fn connect_patiently(target: &Target) -> Result<(Client, Connection<Socket, TlsStream>)> {
-    let began = Instant::now();
-    let mut pause = FIRST_PAUSE;
-    loop {
-        match connect(target).await {
-            Err(error) if may_pass(&error) && began.elapsed() + pause < PATIENCE => {
-                debug!(%error, ?pause, "the database cannot be reached; trying again");
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(LONGEST_PAUSE);
-            }
-            outcome => return outcome,
-        }
-    }
 }
 
 /// Not a wrong password or a missing database, but something that passes.
@@ -63,29 +52,34 @@ fn may_pass(error: &Error) -> bool {
 }
 
 impl Session {
-    /// Connects with patience and drives the connection in a task of its own.
+    /// Connects, again and again while the database is starting, restarting or out of connections.
     pub async fn open(target: &Target) -> Result<Self> {
-        Self::drive(connect_patiently(target).await?).prepared().await
+        let began = Instant::now();
+        let mut pause = FIRST_PAUSE;
+        loop {
+            match Self::open_now(target).await {
+                Err(error) if may_pass(&error) && began.elapsed() + pause < PATIENCE => {
+                    debug!(%error, ?pause, "the database cannot be reached; trying again");
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+                outcome => return outcome,
+            }
+        }
     }
 
-    /// Connects once, for the first connection: a wrong address is an error at once.
+    /// Connects once, and drives the connection in a task of its own.
     pub async fn open_now(target: &Target) -> Result<Self> {
-        Self::drive(connect(target).await?).prepared().await
-    }
-
-    fn drive((client, connection): (Client, Connection<Socket, TlsStream>)) -> Self {
+        let (client, connection) = connect(target).await?;
         tokio::spawn(async move {
             if let Err(error) = connection.await {
                 warn!(%error, "a connection to the database broke");
             }
         });
-        Self { client, prepared: Mutex::default() }
-    }
-
-    /// `skip locked` wants to see what was committed, whatever the database's default is.
-    async fn prepared(self) -> Result<Self> {
-        self.batch("connect", include_str!("../../sql/connect.sql")).await?;
-        Ok(self)
+        // `skip locked` wants to see what was committed, whatever the database's default is.
+        let prepared = client.batch_execute(include_str!("../../sql/connect.sql")).await;
+        prepared.map_err(|error| Error::new(Kind::Connect(error)))?;
+        Ok(Self { client, broken: AtomicBool::new(false), prepared: Mutex::default() })
     }
 
     async fn prepare(&self, sql: &Sql) -> Result<Statement, tokio_postgres::Error> {
@@ -119,7 +113,10 @@ impl Session {
         };
         match &outcome {
             Ok(rows) => trace!(sql = sql.name, rows = rows.len(), elapsed = ?began.elapsed(), "statement"),
-            Err(error) => debug!(sql = sql.name, %error, elapsed = ?began.elapsed(), "statement failed"),
+            Err(error) => {
+                debug!(sql = sql.name, %error, elapsed = ?began.elapsed(), "statement failed");
+                self.broken.fetch_or(is_broken(error), Ordering::Relaxed);
+            }
         }
         outcome.map_err(|error| Error::of_statement(sql.name, error))
     }
@@ -135,7 +132,7 @@ impl Session {
     }
 
     pub fn is_closed(&self) -> bool {
-        self.client.is_closed()
+        self.client.is_closed() || self.broken.load(Ordering::Relaxed)
     }
 }
 

@@ -1,0 +1,40 @@
+use crate::fixture::{Trunkline, sql};
+
+/// Four dead letters of a queue with one attempt.
+fn with_dead() -> (Trunkline, Vec<String>) {
+    let trunkline = Trunkline::with_queue(&["--type", "text", "--max-attempts", "1"]);
+    let ids = trunkline.lines(&["enqueue", "q", "a", "b", "c", "d"]);
+    sql(&trunkline.url, "select trunkline.retry('q', id, attempt, '0', 'no such street') from trunkline.lease('q', 4)");
+    (trunkline, ids)
+}
+
+#[test]
+fn dead_letters_are_listed_page_by_page() {
+    let (trunkline, ids) = with_dead();
+    let first = trunkline.json(&["dead", "list", "q", "-n", "3", "--json"]);
+    assert_eq!(first.iter().map(|letter| &letter["payload"]).collect::<Vec<_>>(), ["a", "b", "c"]);
+    assert!(first[0]["error"] == "no such street" && first[0]["attempt"] == 1);
+    let next = trunkline.json(&["dead", "list", "q", "--after", &ids[2], "--json"]);
+    assert!(next.len() == 1 && next[0]["id"].to_string() == ids[3]);
+    assert!(trunkline.ok(&["dead", "list", "q"]).contains("no such street"));
+}
+
+#[test]
+fn dead_letters_are_replayed_and_discarded_some_and_all() {
+    let (trunkline, ids) = with_dead();
+    assert_eq!(trunkline.lines(&["dead", "replay", "q", &ids[1]]), ["1"]);
+    assert_eq!(trunkline.lines(&["dequeue", "q"]), ["b"]);
+    assert_eq!(trunkline.lines(&["dead", "discard", "q", &ids[0], "7"]), ["1"]);
+    assert_eq!(trunkline.lines(&["dead", "replay", "q", "--all"]), ["2"]);
+    assert_eq!(trunkline.lines(&["dequeue", "q"]), ["c", "d"]);
+    assert_eq!(trunkline.lines(&["dead", "discard", "q", "--all"]), ["0"]);
+}
+
+#[test]
+fn an_id_that_is_no_dead_letter_is_said_to_be_none() {
+    let (trunkline, _) = with_dead();
+    let (code, error) = trunkline.fails(&["dead", "replay", "q", "7"]);
+    assert!(code == 1 && error.contains("dead list q"), "{error}");
+    assert_eq!(trunkline.fails(&["dead", "replay", "q"]).0, 2, "which ones?");
+    assert_eq!(trunkline.fails(&["dead", "discard", "q", "7", "--all"]).0, 2);
+}

@@ -1,0 +1,154 @@
+//! However a consumer ends, nothing is missing.
+
+use std::{
+    io::{BufRead, BufReader, Read},
+    process::{Child, ChildStdout, Command},
+};
+
+use crate::fixture::{Trunkline, eventually};
+
+const NUMBERS: u32 = 30_000;
+
+fn signal(child: &Child, name: &str) {
+    let sent = Command::new("kill").args(["-s", name, &child.id().to_string()]).status().expect("kill runs");
+    assert!(sent.success());
+}
+
+/// The numbers on complete lines.
+fn numbers(bytes: &[u8]) -> Vec<u32> {
+    let text = std::str::from_utf8(bytes).expect("numbers are text");
+    let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
+    whole.lines().map(|line| line.parse().expect("a line is a number")).collect()
+}
+
+fn read(out: &mut ChildStdout, bytes: usize) -> Vec<u8> {
+    let mut found = vec![0; bytes];
+    out.read_exact(&mut found).expect("there is that much");
+    found
+}
+
+fn read_all(out: &mut ChildStdout, found: &mut Vec<u8>) {
+    out.read_to_end(found).expect("it can be read to its end");
+}
+
+/// Each number once, in whatever order.
+fn assert_each_once(mut found: Vec<u32>) {
+    found.sort_unstable();
+    assert!(found.iter().copied().eq(0..NUMBERS), "{} numbers, not each of {NUMBERS} once", found.len());
+}
+
+fn rest(trunkline: &Trunkline) -> Vec<u32> {
+    let rest = numbers(trunkline.ok(&["dequeue", "q"]).as_bytes());
+    assert_eq!(trunkline.json(&["stats", "--json"])[0]["messages"], 0);
+    rest
+}
+
+fn started(args: &[&str]) -> (Trunkline, Child, ChildStdout) {
+    let trunkline = Trunkline::with_queue(&[]);
+    trunkline.enqueue_numbers(NUMBERS);
+    let mut child = trunkline.start(&[&["dequeue", "q"], args].concat());
+    let out = child.stdout.take().expect("it is piped");
+    (trunkline, child, out)
+}
+
+#[test]
+fn a_reader_that_goes_away_early_loses_nothing() {
+    let (trunkline, mut child, mut out) = started(&[]);
+    let mut found = numbers(&read(&mut out, 10_000));
+    drop(out);
+    assert!(child.wait().expect("it ends").success());
+    found.extend(rest(&trunkline));
+    assert_each_once(found);
+}
+
+#[test]
+fn a_reader_that_goes_away_while_nothing_comes_ends_it() {
+    let trunkline = Trunkline::with_queue(&[]);
+    trunkline.ok(&["enqueue", "q", "1"]);
+    let mut child = trunkline.start(&["dequeue", "q", "--follow"]);
+    let mut out = child.stdout.take().expect("it is piped");
+    assert_eq!(read(&mut out, 2), b"1\n");
+    drop(out);
+    assert!(child.wait().expect("it ends").success());
+}
+
+#[test]
+fn a_signal_ends_it_in_order() {
+    for name in ["INT", "TERM"] {
+        let (trunkline, mut child, mut out) = started(&["--follow"]);
+        let mut found = read(&mut out, 10_000);
+        signal(&child, name);
+        read_all(&mut out, &mut found);
+        assert!(child.wait().expect("it ends").success());
+        let mut found = numbers(&found);
+        found.extend(rest(&trunkline));
+        assert_each_once(found);
+    }
+}
+
+#[test]
+fn a_signal_ends_it_also_when_nobody_reads() {
+    let (trunkline, mut child, mut out) = started(&[]);
+    // The pipe is full, or everything is leased and written: what is leased stands still.
+    let leased = || trunkline.json(&["stats", "--json"])[0]["leased"].as_u64();
+    let mut before = None;
+    eventually("it is stuck", || std::mem::replace(&mut before, leased()) == leased() && before > Some(0));
+    signal(&child, "INT");
+    assert!(child.wait().expect("it ends").success());
+    let mut found = Vec::new();
+    read_all(&mut out, &mut found);
+    let mut found = numbers(&found);
+    assert!(!found.is_empty());
+    found.extend(rest(&trunkline));
+    assert_each_once(found);
+}
+
+#[test]
+fn a_signal_ends_it_while_it_waits() {
+    let trunkline = Trunkline::with_queue(&[]);
+    trunkline.ok(&["enqueue", "q", "1"]);
+    let mut child = trunkline.start(&["dequeue", "q", "--follow"]);
+    let mut out = BufReader::new(child.stdout.take().expect("it is piped"));
+    let mut line = String::new();
+    out.read_line(&mut line).expect("it can be read");
+    eventually("it is acknowledged", || trunkline.json(&["stats", "--json"])[0]["messages"] == 0);
+    signal(&child, "TERM");
+    assert!(child.wait().expect("it ends").success());
+}
+
+#[test]
+fn a_consumer_that_is_killed_and_started_again_misses_nothing() {
+    let trunkline = Trunkline::with_queue(&["--lease", "0.5"]);
+    trunkline.enqueue_numbers(NUMBERS);
+    let mut child = trunkline.start(&["dequeue", "q", "--follow"]);
+    let mut out = child.stdout.take().expect("it is piped");
+    let mut found = read(&mut out, 50_000);
+    child.kill().expect("it can be killed");
+    read_all(&mut out, &mut found);
+    child.wait().expect("it ends");
+    let mut found = numbers(&found);
+    let before = found.len();
+    assert!(before < NUMBERS as usize, "it was killed midway");
+    eventually("the queue is empty", || {
+        found.extend(numbers(trunkline.ok(&["dequeue", "q"]).as_bytes()));
+        trunkline.json(&["stats", "--json"])[0]["messages"] == 0
+    });
+    found.sort_unstable();
+    found.dedup(); // at least once
+    assert_each_once(found);
+}
+
+#[test]
+fn at_most_once_never_prints_twice_however_it_ends() {
+    let (trunkline, mut child, mut out) = started(&["--mode", "at-most-once"]);
+    let mut found = numbers(&read(&mut out, 10_000));
+    drop(out);
+    child.wait().expect("it ends");
+    found.extend(rest(&trunkline));
+    let all = found.len();
+    found.sort_unstable();
+    found.dedup();
+    assert_eq!(found.len(), all);
+    // A pipe full of small numbers, and one chunk: what this mode can lose, and no more.
+    assert!(all > NUMBERS as usize - 28_000, "{all}");
+}

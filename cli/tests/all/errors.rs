@@ -1,0 +1,96 @@
+use std::process::Stdio;
+
+use crate::fixture::{Trunkline, sql};
+
+#[test]
+fn a_queue_that_is_not_there_is_named() {
+    let trunkline = Trunkline::new();
+    for verb in ["dequeue", "peek", "stats", "archive"] {
+        let (code, error) = trunkline.fails(&[verb, "nope"]);
+        assert!(code == 1 && error.contains("nope") && error.contains("hint: "), "{error}");
+    }
+    for args in
+        [["queue", "describe", "nope"], ["dead", "list", "nope"], ["enqueue", "nope", "x"], ["purge", "nope", "--yes"]]
+    {
+        assert!(trunkline.fails(&args).1.contains("there is no queue \"nope\""));
+    }
+}
+
+#[test]
+fn without_the_schema_every_verb_says_to_migrate() {
+    let trunkline = Trunkline::bare();
+    for args in
+        [&["queue", "list"][..], &["queue", "create", "q"], &["enqueue", "q", "x"], &["dequeue", "q"], &["stats"]]
+    {
+        let (code, error) = trunkline.fails(args);
+        assert!(code == 1 && error.contains("trunkline migrate"), "{args:?}: {error}");
+    }
+    trunkline.ok(&["migrate"]);
+    assert!(trunkline.ok(&["migrate"]).contains("already"));
+    trunkline.ok(&["queue", "list"]);
+}
+
+#[test]
+fn a_payload_that_is_none_of_the_type_stores_nothing() {
+    let trunkline = Trunkline::with_queue(&["--type", "int4"]);
+    let (code, error) = trunkline.fails(&["enqueue", "q", "1", "two"]);
+    assert!(code == 1 && error.contains("the text cannot be written as int4") && error.contains("\"two\""), "{error}");
+    assert_eq!(trunkline.json(&["stats", "--json"])[0]["messages"], 0);
+}
+
+#[test]
+fn a_queue_of_a_type_without_a_simple_text_leads_to_sql() {
+    let trunkline = Trunkline::with_queue(&["--type", "point"]);
+    for args in [&["enqueue", "q", "(1,2)"][..], &["dequeue", "q"], &["peek", "q"]] {
+        let (code, error) = trunkline.fails(args);
+        assert!(code == 1 && error.contains("point") && error.contains("trunkline.take('q'"), "{error}");
+    }
+    sql(&trunkline.url, "select trunkline.enqueue('q', '(1,2)'::text)");
+    assert_eq!(trunkline.json(&["stats", "q", "--json"])[0]["due"], 1);
+    assert_eq!(trunkline.lines(&["purge", "q", "--yes"]), ["1"]);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named() {
+    let trunkline = Trunkline::with_queue(&[]);
+    for path in ["/no/such/file", "/"] {
+        let (code, error) = trunkline.fails(&["enqueue", "q", "--lines", path]);
+        assert!(code == 1 && error.contains(&format!("cannot read {path}")), "{error}");
+    }
+    assert_eq!(trunkline.fails(&["enqueue", "q"]).0, 2);
+    assert_eq!(trunkline.fails(&["enqueue", "q", "x", "--lines", "-"]).0, 2);
+}
+
+#[test]
+fn a_server_that_is_not_there_is_an_error_with_a_hint_and_without_the_password() {
+    let nowhere = Trunkline { url: "postgres://me:secret@localhost:1/app".to_owned() };
+    let (code, error) = nowhere.fails(&["stats"]);
+    assert!(code == 1 && error.contains("error: cannot connect") && error.contains("hint: "), "{error}");
+    assert!(error.contains("postgres://me@localhost:1/app") && !error.contains("secret"), "{error}");
+}
+
+#[test]
+fn a_closed_standard_output_is_no_panic() {
+    let trunkline = Trunkline::with_queue(&[]);
+    for args in [&["queue", "list"][..], &["stats"], &["--help"], &["enqueue", "q", "x"]] {
+        let (reader, writer) = std::io::pipe().expect("a pipe can be made");
+        drop(reader);
+        let child = trunkline.command(args).stdout(writer).stderr(Stdio::piped()).spawn().expect("the program runs");
+        let output = child.wait_with_output().expect("it ends");
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code().is_some() && !error.contains("panicked"), "{args:?}: {error}");
+    }
+}
+
+#[test]
+fn help_is_there_for_every_verb() {
+    let trunkline = Trunkline { url: String::new() };
+    for verb in [
+        "demo", "migrate", "queue", "enqueue", "dequeue", "peek", "stats", "dead", "archive", "purge", "prune",
+        "postgres",
+    ] {
+        assert!(trunkline.ok(&["help", verb]).contains("Usage: trunkline"), "{verb}");
+    }
+    let help = trunkline.ok(&["--help"]);
+    assert!(help.contains("Exit codes") && help.contains("Examples"), "{help}");
+}

@@ -1,0 +1,147 @@
+//! One cluster a run, a fresh database a test, and the program on it.
+
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+    sync::{
+        OnceLock,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+use trunkline_embedded::Cluster;
+
+fn cluster() -> &'static Cluster {
+    static CLUSTER: OnceLock<Cluster> = OnceLock::new();
+    CLUSTER.get_or_init(|| {
+        let cluster = Cluster::temporary().setting("fsync", "off").setting("max_connections", "300");
+        cluster.start().expect("a private PostgreSQL starts")
+    })
+}
+
+/// Runs SQL that returns nothing.
+pub fn sql(url: &str, text: &str) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
+    runtime.block_on(async {
+        let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.expect("it connects");
+        tokio::spawn(connection);
+        client.batch_execute(text).await.expect("the statement succeeds");
+    });
+}
+
+/// The program on a database of its own.
+pub struct Trunkline {
+    pub url: String,
+}
+
+impl Trunkline {
+    /// On an empty database.
+    pub fn bare() -> Self {
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let name = format!("cli_{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+        sql(&cluster().url("postgres"), &format!("create database {name}"));
+        Self { url: cluster().url(&name) }
+    }
+
+    /// On a migrated database.
+    pub fn new() -> Self {
+        let trunkline = Self::bare();
+        trunkline.ok(&["migrate"]);
+        trunkline
+    }
+
+    /// With one queue in it.
+    pub fn with_queue(settings: &[&str]) -> Self {
+        let trunkline = Self::new();
+        trunkline.ok(&[&["queue", "create", "q"], settings].concat());
+        trunkline
+    }
+
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_trunkline"));
+        command.args(args).env("DATABASE_URL", &self.url).stdin(Stdio::null());
+        command
+    }
+
+    pub fn run(&self, args: &[&str]) -> Output {
+        self.command(args).output().expect("the program runs")
+    }
+
+    /// Runs it with success. Returns its standard output.
+    pub fn ok(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("the output is text")
+    }
+
+    /// Runs it without success. Returns its exit code and its standard error.
+    pub fn fails(&self, args: &[&str]) -> (i32, String) {
+        failed(&self.run(args), args)
+    }
+
+    pub fn lines(&self, args: &[&str]) -> Vec<String> {
+        self.ok(args).lines().map(str::to_owned).collect()
+    }
+
+    pub fn json(&self, args: &[&str]) -> Vec<Value> {
+        self.lines(args).iter().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect()
+    }
+
+    /// Enqueues the numbers below, a line each.
+    pub fn enqueue_numbers(&self, below: u32) {
+        let mut enqueue = self.command(&["enqueue", "q", "--lines", "-"]);
+        let mut child = enqueue.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("the program runs");
+        let lines: String = (0..below).map(|number| format!("{number}\n")).collect();
+        child.stdin.take().expect("it is piped").write_all(lines.as_bytes()).expect("it reads its input");
+        assert!(child.wait().expect("it ends").success());
+    }
+
+    /// Starts it with standard output piped.
+    pub fn start(&self, args: &[&str]) -> Child {
+        let mut command = self.command(args);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program runs")
+    }
+}
+
+pub fn failed(output: &Output, args: &[&str]) -> (i32, String) {
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success(), "{args:?} succeeded");
+    assert!(!error.contains("panicked"), "{error}");
+    (output.status.code().expect("it exits by itself"), error)
+}
+
+/// Asks until it is so; fails after twenty seconds.
+pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "in vain: {what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A folder that goes away at the end, and that everybody may enter.
+pub struct Folder(pub PathBuf);
+
+impl Folder {
+    pub fn new() -> Self {
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let name = format!("trunkline-cli-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir(&path).expect("a folder can be made");
+        Self(path)
+    }
+
+    pub fn join(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

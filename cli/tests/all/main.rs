@@ -1,0 +1,11 @@
+//! The program end to end, as its users run it, on one throwaway PostgreSQL.
+
+mod fixture;
+mod demo;
+mod queues;
+mod messages;
+mod dead;
+mod errors;
+mod million;
+mod ends;
+mod private;

@@ -1,0 +1,55 @@
+//! Without an address: a private PostgreSQL that is kept.
+
+use std::process::{Command, Output, Stdio};
+
+use crate::fixture::{Folder, failed};
+
+struct Home(Folder);
+
+impl Home {
+    fn run(&self, args: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_trunkline"));
+        command.args(args).env_remove("DATABASE_URL").env("XDG_DATA_HOME", &self.0.0).env("HOME", &self.0.0);
+        command.stdin(Stdio::null()).output().expect("the program runs")
+    }
+
+    fn ok(&self, args: &[&str]) -> (String, String) {
+        let output = self.run(args);
+        let [out, error] = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+        assert!(output.status.success(), "{args:?}: {error}");
+        (out, error)
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        self.run(&["postgres", "stop"]);
+    }
+}
+
+#[test]
+fn a_private_postgres_starts_when_needed_stays_and_keeps_its_data() {
+    let home = Home(Folder::new());
+    let folder = home.0.join("trunkline/postgres");
+    let (code, error) = failed(&home.run(&["postgres", "status"]), &["postgres", "status"]);
+    assert!(code == 1 && error.contains("no private PostgreSQL is running"), "{error}");
+
+    // No `migrate` is needed here.
+    let (_, error) = home.ok(&["queue", "create", "q"]);
+    assert_eq!(error, format!("database: the private PostgreSQL in {}\n", folder.display()));
+    home.ok(&["enqueue", "q", "kept"]);
+    let (status, _) = home.ok(&["postgres", "status"]);
+    assert!(status.starts_with("running as process "), "{status}");
+
+    let (url, error) = home.ok(&["postgres", "url"]);
+    assert!(url.contains("dbname=postgres") && error.is_empty(), "{url} {error}");
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_trunkline")).args(["stats", "--json", "--database-url", url.trim()]).output();
+    let output = output.expect("the program runs");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("\"due\":1"), "{output:?}");
+
+    assert_eq!(home.ok(&["postgres", "stop"]).0, "stopped\n");
+    assert_eq!(home.ok(&["postgres", "stop"]).0, "it was not running\n");
+    assert!(!home.run(&["postgres", "status"]).status.success());
+    assert_eq!(home.ok(&["dequeue", "q"]).0, "kept\n");
+}

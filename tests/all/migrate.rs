@@ -1,0 +1,237 @@
+//! The schema: how it comes to be, what it is, and what users may do to it.
+
+use std::{fmt::Write, path::Path, time::Duration};
+
+use futures_util::future::{join_all, try_join_all};
+use tokio_postgres::Client;
+use trunkline::{Db, Queue, SCHEMA_VERSION, Settings};
+
+use crate::{
+    contract::{Place, place},
+    fixture::{cluster, connect, database},
+    late::run_out,
+};
+
+async fn empty_database(name: &str) -> String {
+    let admin = connect(&cluster().url("postgres")).await;
+    admin.batch_execute(&format!("create database {name}")).await.expect("created");
+    cluster().url(name)
+}
+
+/// Every verb once.
+async fn works(queue: &Queue<String>, sql: &mut Client) {
+    let payloads: Vec<String> = (0..40).map(|nr| format!("message {nr}")).collect();
+    let ids = queue.enqueue_many(&payloads).await.expect("enqueued");
+    queue.enqueue("one".to_owned()).await.expect("enqueued");
+    let transaction = sql.transaction().await.expect("begun");
+    queue.enqueue_in(&transaction, "in".to_owned()).await.expect("enqueued");
+    assert_eq!(queue.exactly_once(&transaction, 3).await.expect("taken").len(), 3);
+    transaction.commit().await.expect("committed");
+    assert_eq!(queue.at_most_once(3).await.expect("taken").len(), 3);
+    let leased = queue.at_least_once(20).await.expect("leased");
+    assert_eq!(leased.iter().map(|message| message.id).collect::<Vec<_>>(), ids[6..26]);
+    queue.ack(&leased[..5]).await.expect("held");
+    queue.retry(&leased[5..6], Duration::ZERO, "again").await.expect("held");
+    queue.extend(&leased[6..7], Duration::from_secs(60)).await.expect("held");
+    queue.archive(&leased[7..8]).await.expect("held");
+    let transaction = sql.transaction().await.expect("begun");
+    queue.ack_in(&transaction, &leased[8..9]).await.expect("held");
+    transaction.commit().await.expect("committed");
+    for _ in 0..2 {
+        run_out(sql).await;
+        queue.at_least_once(100).await.expect("leased"); // the last attempt is the second
+    }
+    run_out(sql).await;
+    assert_eq!(queue.at_least_once(100).await.expect("leased").len(), 0);
+    let stats = queue.stats().await.expect("counted");
+    assert_eq!((stats.dead, stats.archived, stats.messages), (42 - 6 - 7, 1, 0));
+    assert_eq!(queue.dead_letters(0, 5).await.expect("read").len(), 5);
+    assert_eq!(queue.archived(0, 5).await.expect("read").len(), 1);
+    assert_eq!(queue.replay_all().await.expect("replayed"), 29);
+    assert_eq!(queue.peek(99).await.expect("peeked").len(), 29);
+    let leased = queue.at_least_once(2).await.expect("leased");
+    for error in ["first", "last"] {
+        queue.retry(&leased, Duration::ZERO, error).await.ok();
+    }
+    assert_eq!(queue.purge().await.expect("purged"), 29);
+}
+
+fn two_attempts() -> Settings {
+    Settings::new("text").max_attempts(2).max_batch(32)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn eight_processes_migrate_an_empty_database_at_once_and_once_more() {
+    let url = empty_database("eight_at_once").await;
+    let dbs = try_join_all((0..8).map(|_| Db::connect(&url))).await.expect("connected");
+    let steps = join_all(dbs.iter().map(|db| {
+        let db = db.clone();
+        async move { tokio::spawn(async move { db.migrate().await }).await.expect("no panic").expect("migrated") }
+    }))
+    .await;
+    let version = usize::try_from(SCHEMA_VERSION).expect("positive");
+    assert_eq!(steps.iter().sum::<usize>(), version, "one of them did it all: {steps:?}");
+    assert!(steps.contains(&version), "in one transaction: {steps:?}");
+    assert_eq!(dbs[0].migrate().await.expect("nothing to do"), 0);
+    assert_eq!(dbs[1].schema_version().await.expect("asked"), SCHEMA_VERSION);
+    dbs[2].create_queue("q", &two_attempts()).await.expect("created");
+    works(&dbs[3].queue("q").await.expect("opened"), &mut connect(&url).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_schema_of_another_version_is_a_clear_error() {
+    let absent = Db::connect(&empty_database("absent").await).await.expect("connected");
+    let url = database().await;
+    let (db, sql) = (Db::connect(&url).await.expect("connected"), connect(&url).await);
+    db.create_queue("q", &two_attempts()).await.expect("created");
+    let refuses = async |db: &Db, words: &[&str]| {
+        for outcome in [
+            db.create_queue("other", &two_attempts()).await,
+            db.queue::<String>("q").await.map(drop),
+            db.list_queues().await.map(drop),
+            db.describe_queue("q").await.map(drop),
+        ] {
+            let text = outcome.expect_err("refused").to_string();
+            assert!(words.iter().all(|word| text.contains(word)), "{text} says {words:?}");
+        }
+    };
+    refuses(&absent, &["version 0", "migrate"]).await;
+    assert_eq!(absent.schema_version().await.expect("asked"), 0);
+    sql.batch_execute("insert into trunkline.migration (version, name) values (999, 'of the future')").await.expect("bumped");
+    refuses(&db, &["999", &SCHEMA_VERSION.to_string(), "newer trunkline"]).await;
+    let error = db.migrate().await.expect_err("refused").to_string();
+    assert!(error.contains("newer trunkline"), "{error}");
+    sql.execute("delete from trunkline.migration where version >= $1", &[&SCHEMA_VERSION]).await.expect("of the past");
+    refuses(&db, &[&(SCHEMA_VERSION - 1).to_string(), "trunkline migrate"]).await;
+}
+
+/// The schema as text, the same on every version of Postgres.
+async fn schema(sql: &Client) -> String {
+    let mut text = String::from(
+        "-- What the migrations lead to, with one queue `emails`. Not to be run: it is read off the catalog by a test,\n\
+         -- which writes it anew with TRUNKLINE_BLESS=1.\n",
+    );
+    let columns = "select string_agg(format(E'\\n    %I %s%s%s', a.attname, format_type(a.atttypid, a.atttypmod),
+            case when a.attnotnull then ' not null' end, ' default ' || pg_get_expr(d.adbin, d.adrelid)), ',' order by a.attnum)
+        from pg_attribute a left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
+        where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped";
+    for query in [
+        format!(
+            "select format(E'%s %I (%s\\n)%s', case c.relkind when 'v' then 'view' else 'table' end, c.relname, ({columns}),
+                ' with (' || array_to_string(c.reloptions, ', ') || ')')
+             from pg_class c where c.relnamespace = 'trunkline'::regnamespace and c.relkind in ('r', 'v', 'p') order by c.relname"
+        ),
+        "select format('sequence %I increment %s minvalue %s start %s', sequencename, increment_by, min_value, start_value)
+         from pg_sequences where schemaname = 'trunkline' order by sequencename"
+            .to_owned(),
+        "select format('alter table %s add constraint %I %s', conrelid::regclass, conname, pg_get_constraintdef(oid))
+         from pg_constraint where connamespace = 'trunkline'::regnamespace and contype <> 'n' order by conrelid::regclass::text, conname"
+            .to_owned(),
+        "select indexdef from pg_indexes where schemaname = 'trunkline' order by indexname".to_owned(),
+        "select format('function %I(%s) returns %s language %s %s%s as %s', p.proname, pg_get_function_arguments(p.oid),
+                pg_get_function_result(p.oid), l.lanname, case p.provolatile when 'v' then 'volatile' when 's' then 'stable' else 'immutable' end,
+                ' set ' || array_to_string(p.proconfig, ' '),
+                coalesce(nullif(p.prosrc, ''), regexp_replace(pg_get_function_sqlbody(p.oid), '\\s+', ' ', 'g')))
+         from pg_proc p join pg_language l on l.oid = p.prolang where p.pronamespace = 'trunkline'::regnamespace
+         order by p.proname, pg_get_function_arguments(p.oid)"
+            .to_owned(),
+    ] {
+        for row in sql.query(&query, &[]).await.expect("the catalog is read") {
+            writeln!(text, "\n{};", row.get::<_, String>(0)).expect("into memory");
+        }
+    }
+    text
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_schema_is_what_the_golden_file_says() {
+    let url = database().await;
+    let (db, sql) = (Db::connect(&url).await.expect("connected"), connect(&url).await);
+    db.create_queue("emails", &Settings::new("jsonb")).await.expect("created");
+    let found = schema(&sql).await;
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations/schema.sql");
+    if std::env::var_os("TRUNKLINE_BLESS").is_some() {
+        std::fs::write(&path, &found).expect("written");
+    }
+    let golden = std::fs::read_to_string(&path).expect("migrations/schema.sql is there");
+    let other = found.lines().zip(golden.lines()).find(|(found, golden)| found != golden);
+    assert!(found == golden, "the schema is another now (bless it with TRUNKLINE_BLESS=1): {other:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dropping_a_queue_leaves_nothing_of_it() {
+    let url = database().await;
+    let (db, sql) = (Db::connect(&url).await.expect("connected"), connect(&url).await);
+    let before = schema(&sql).await;
+    for payload in ["text", "bytea", "int8[]"] {
+        db.create_queue("emails", &Settings::new(payload)).await.expect("created");
+        assert_ne!(schema(&sql).await, before);
+        db.drop_queue("emails").await.expect("dropped");
+        assert_eq!(schema(&sql).await, before);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_users_columns_keep_their_values_whatever_happens_to_the_row() {
+    let Place { queue, mut sql, db: _db, .. } = place::<String>(two_attempts()).await;
+    let values = "select distinct coalesce(tenant, '') || ' ' || (created_at is not null) from trunkline.queue_q";
+    queue.enqueue("before the columns".to_owned()).await.expect("enqueued");
+    queue.at_least_once(1).await.expect("leased"); // plans are cached now
+    sql.batch_execute(
+        "alter table trunkline.queue_q add gone int default 7, add created_at timestamptz not null default now(),
+             add tenant text default 'nobody';
+         alter table trunkline.queue_q drop gone",
+    )
+    .await
+    .expect("altered");
+    assert_eq!(queue.purge().await.expect("purged"), 1);
+    works(&queue, &mut sql).await;
+    let payloads: Vec<String> = (0..32).map(|nr| nr.to_string()).collect();
+    queue.enqueue_many(&payloads).await.expect("enqueued");
+    sql.batch_execute("update trunkline.queue_q set tenant = 'acme'").await.expect("set");
+    let leased = queue.at_least_once(7).await.expect("leased");
+    queue.ack(&leased[2..4]).await.expect("held");
+    queue.retry(&leased[5..6], Duration::from_secs(60), "later").await.expect("held");
+    run_out(&sql).await;
+    queue.at_least_once(2).await.expect("leased");
+    let rows = sql.query(values, &[]).await.expect("read");
+    assert_eq!(rows.iter().map(|row| row.get::<_, String>(0)).collect::<Vec<_>>(), ["acme true"]);
+    assert!(queue.stats().await.expect("counted").rows > 5, "it was split indeed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_users_column_may_have_any_name() {
+    for column in [
+        "reason", "attempts", "lease", "delay", "delays", "term", "floor", "rows", "until", "n", "ids", "sizes", "edge", "got", "low",
+        "high", "k", "nr", "row_id", "asked", "settled", "settled_ids", "more", "pass", "of_attempt", "leased", "seen", "r", "line",
+    ] {
+        let Place { queue, mut sql, db: _db, .. } = place::<String>(two_attempts()).await;
+        let add = format!("alter table trunkline.queue_q add {column} text default '1900-01-01'");
+        sql.batch_execute(&add).await.expect("altered");
+        let worked = tokio::spawn(async move { works(&queue, &mut sql).await }).await;
+        if worked.is_err() { eprintln!("BADCOL {column}"); }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_needs_the_schema_public_or_a_search_path() {
+    let url = empty_database("no_public").await;
+    let mut sql = connect(&url).await;
+    // Somebody else's objects must not come in between either.
+    sql.batch_execute(
+        "drop schema public cascade; alter database no_public set search_path = trap;
+         create schema trap; create type trap.int8 as enum ('trap');
+         create function trap.clock_timestamp() returns timestamptz language sql as 'select null::timestamptz'",
+    )
+    .await
+    .expect("set");
+    let db = Db::connect(&url).await.expect("connected");
+    db.migrate().await.expect("migrated");
+    db.create_queue("q", &two_attempts()).await.expect("created");
+    sql = connect(&url).await;
+    works(&db.queue("q").await.expect("opened"), &mut sql).await;
+    sql.query_one("select trunkline.enqueue('q', 'plain'::text)", &[]).await.expect("enqueued");
+    assert_eq!(sql.query("select * from trunkline.take('q', 9)", &[]).await.expect("taken").len(), 1);
+    let said = "select count(*) from pg_proc where pronamespace = 'trunkline'::regnamespace and prosrc ~* '\\mpublic\\M'";
+    assert_eq!(sql.query_one(said, &[]).await.expect("read").get::<_, i64>(0), 0);
+}
