@@ -100,7 +100,8 @@ begin
         ) with (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.05,
                 toast.autovacuum_vacuum_threshold = 1000, toast.autovacuum_vacuum_scale_factor = 0.05)
     $f$, 'queue_' || queue, 'id_' || queue, element);
-    execute format('create index %I on trunkline.%I (due_at, id)', 'due_' || queue, 'queue_' || queue);
+    -- The sum hides the id from conditions on it: planned while the table was empty, they would cling to this index.
+    execute format('create index %I on trunkline.%I (due_at, (id + 0))', 'due_' || queue, 'queue_' || queue);
     execute format('alter sequence trunkline.%I owned by trunkline.%I.id', 'id_' || queue, 'queue_' || queue);
     execute format($f$
         create table trunkline.%I (
@@ -226,7 +227,7 @@ declare
         begin
             return query
             with failed as materialized (
-                select q.id, q.size, q.attempt as under, q.attempt + (not {leased})::int as attempt,
+                select q.ctid as tid, q.attempt as under, q.attempt + (not {leased})::int as attempt,
                        q.attempt + (not {leased})::int - q.released >= {max_attempts} as spent, d.delay, d.error
                 from unnest(ids, sizes, attempts, delays, errors) d(id, size, attempt, delay, error)
                 join trunkline.{table} q
@@ -237,16 +238,16 @@ declare
             ), again as (
                 update trunkline.{table} q
                 set due_at = trunkline.clock() + f.delay, attempt = f.attempt, error = coalesce(f.error, '')
-                from failed f where q.id = f.id and not f.spent
+                from failed f where q.ctid = f.tid and not f.spent returning q.id, q.size, f.under
             ), gone as (
                 delete from trunkline.{table} q using failed f
-                where q.id = f.id and f.spent returning q.*, f.attempt - q.released as charged, f.error as reason
+                where q.ctid = f.tid and f.spent returning q.*, f.under, f.attempt - q.released as charged, f.error as reason
             ), dead as (
                 insert into trunkline.{dead} (id, enqueued_at, attempt, error, payload)
                 select g.id + m.k, g.enqueued_at, g.charged, coalesce(g.reason, ''), m.payload
                 from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload) m
             )
-            select f.id, f.size, f.under from failed f;
+            select a.id, a.size, a.under from again a union all select g.id, g.size, g.under from gone g;
         end $f$ $t$;
 begin
     select * into strict settings from trunkline.queue q where q.name = install_queue.queue;
@@ -351,13 +352,13 @@ begin
             from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload) m;
         end $f$ $t$,
 
-    -- The one way to what is due. Locks rows that hold at most n messages together, oldest first, and returns their
-    -- ids in order; an empty array where nothing is due. A row that cannot be handed out as it is (too large for n, a
+    -- The one way to what is due. Locks rows that hold at most n messages together, oldest first, and returns
+    -- their places in order; an empty array where nothing is due. A row that cannot be handed out as it is (too large for n, a
     -- lease that ran out, attempts used up) is split or buried when it stands first. In somebody's transaction that
     -- would hide the rest until the commit: there (cut = false) such a row is an error, which names how many rows
     -- before it would do, so that the caller can give the locks back.
     $t$ create or replace function trunkline.{gather}(
-            n int, floor timestamptz, rows int, cut bool default true, out ids bigint[], out got int)
+            n int, floor timestamptz, rows int, cut bool default true, out tids tid[], out got int)
         language plpgsql {planner} as $f$
         #variable_conflict use_column
         declare
@@ -366,19 +367,19 @@ begin
         begin
             loop
                 with due as materialized (
-                    select q.id, q.due_at, q.size,
+                    select q.ctid as tid, q.id, q.due_at, q.size,
                            q.attempt - q.released >= {max_attempts} as spent,
                            q.attempt > 0 and q.error is null and q.size > 1 as ran_out
                     from trunkline.{table} q
                     where q.due_at >= floor and q.due_at <= until
-                    order by q.due_at, q.id limit rows for update skip locked
+                    order by q.due_at, q.id + 0 limit rows for update skip locked
                 ), line as (
                     select d.*, row_number() over w as nr,
                            sum(d.size) over w <= n and not bool_or(d.spent or d.ran_out) over w as fits
                     from due d window w as (order by d.due_at, d.id)
                 )
                 select count(*) as locked,
-                       array_agg(l.id order by l.nr) filter (where l.fits) as ids,
+                       array_agg(l.tid order by l.nr) filter (where l.fits) as tids,
                        count(*) filter (where l.fits) as fitting, sum(l.size) filter (where l.fits) as got,
                        min(l.id) filter (where l.nr = 1) as first, min(l.size) filter (where l.nr = 1) as size,
                        bool_or(l.spent) filter (where l.nr = 1) as spent, bool_or(l.ran_out) filter (where l.nr = 1) as ran_out
@@ -386,7 +387,7 @@ begin
                 if line.fitting < line.locked and not cut then
                     raise exception sqlstate 'TL000' using message = line.fitting::text;
                 elsif line.locked = 0 or line.fitting > 0 then
-                    ids := coalesce(line.ids, '{}');
+                    tids := coalesce(line.tids, '{}');
                     got := line.got;
                     return;
                 elsif line.spent then
@@ -405,15 +406,15 @@ begin
         language plpgsql {planner} as $f$
         #variable_conflict use_column
         declare
-            ids bigint[];
+            tids tid[];
             got int;
         begin
             while n > 0 loop
                 if cut then
-                    select g.ids, g.got into ids, got from trunkline.{gather}(n, floor, rows) g;
+                    select g.tids, g.got into tids, got from trunkline.{gather}(n, floor, rows) g;
                 else
                     begin
-                        select g.ids, g.got into ids, got from trunkline.{gather}(n, floor, rows, false) g;
+                        select g.tids, g.got into tids, got from trunkline.{gather}(n, floor, rows, false) g;
                     exception when sqlstate 'TL000' then
                         rows := sqlerrm::int;
                         continue when rows > 0;
@@ -421,14 +422,14 @@ begin
                         return;
                     end;
                 end if;
-                exit when ids = '{}';
+                exit when tids = '{}';
                 return query
                     with gone as (
-                        delete from trunkline.{table} q using unnest(ids) with ordinality d(id, nr)
-                        where q.id = d.id returning d.nr, q.id, q.attempt, q.size, q.enqueued_at, q.payload)
+                        delete from trunkline.{table} q using unnest(tids) with ordinality d(tid, nr)
+                        where q.ctid = d.tid returning d.nr, q.id, q.attempt, q.size, q.enqueued_at, q.payload)
                     select g.id, g.attempt, g.size, g.enqueued_at, g.payload from gone g order by g.nr;
                 n := n - got;
-                rows := least(n, 1 + n::bigint * cardinality(ids) / got);
+                rows := least(n, 1 + n::bigint * cardinality(tids) / got);
             end loop;
         end $f$ $t$,
 
@@ -438,7 +439,7 @@ begin
         language plpgsql {planner} as $f$
         #variable_conflict use_column
         declare
-            ids bigint[];
+            tids tid[];
             got int;
             term interval := coalesce(lease, {lease_time});
         begin
@@ -447,17 +448,17 @@ begin
                     hint = 'A lease is more than zero and at most 365 days.';
             end if;
             while n > 0 loop
-                select g.ids, g.got into ids, got from trunkline.{gather}(n, floor, rows) g;
-                exit when ids = '{}';
+                select g.tids, g.got into tids, got from trunkline.{gather}(n, floor, rows) g;
+                exit when tids = '{}';
                 return query
                     with leased as (
                         update trunkline.{table} q
                         set due_at = clock_timestamp() + term, attempt = q.attempt + 1, error = null
-                        from unnest(ids) with ordinality d(id, nr)
-                        where q.id = d.id returning d.nr, q.id, q.attempt, q.size, q.enqueued_at, q.due_at, q.payload)
+                        from unnest(tids) with ordinality d(tid, nr)
+                        where q.ctid = d.tid returning d.nr, q.id, q.attempt, q.size, q.enqueued_at, q.due_at, q.payload)
                     select l.id, l.attempt, l.size, l.enqueued_at, l.due_at, l.payload from leased l order by l.nr;
                 n := n - got;
-                rows := least(n, 1 + n::bigint * cardinality(ids) / got);
+                rows := least(n, 1 + n::bigint * cardinality(tids) / got);
             end loop;
         end $f$ $t$,
 
@@ -475,7 +476,7 @@ begin
                        pg_snapshot_xmin(s)::text::bigint + age(pg_snapshot_xmin(s)::xid)
                 from pg_current_snapshot() s
                 left join lateral (
-                    select q.due_at from trunkline.{table} q where q.due_at >= floor order by q.due_at, q.id limit 1) o on true;
+                    select q.due_at from trunkline.{table} q where q.due_at >= floor order by q.due_at, q.id + 0 limit 1) o on true;
         end $f$ $t$,
 
     replace(replace(replace(settle, '{verb}', '{ack}'), '{arguments}', ''), '{statement}', $t$

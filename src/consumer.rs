@@ -105,10 +105,7 @@ impl<T: Payload> Consumer<T> {
             let due_in = queue.shared.look(Due::Near).await?;
             let longest = pace.looked(due_in, hears(ear.as_ref()));
             tokio::select! {
-                message = place.letter() => match message? {
-                    Some(message) => return Ok(message),
-                    None => {}
-                },
+                message = place.letter() => if let Some(message) = message? { return Ok(message) },
                 () = sleep(ear, longest, rings) => {}
             }
         }

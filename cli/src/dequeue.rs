@@ -20,7 +20,7 @@ A payload is printed as it is, and a line break after it: payloads with line bre
 (`trunkline peek --json` shows them apart).
 
 At least once, a message is acknowledged only after it was written and, where standard output is a pipe, taken out of
-it. What was not, after SIGINT, SIGTERM or the end of the reader, is given back at once, charged with an attempt.
+it. What was not, after SIGINT, SIGTERM or the end of the reader, is given back at once, and no attempt is charged.
 At most once, what was taken from the queue and could not be written is lost.
 
 Examples:
@@ -260,7 +260,7 @@ impl Held {
 
     async fn give_back(&mut self, queue: &Queue<Text>) -> Result<()> {
         let leases = self.leases.drain(..).map(|(lease, _)| lease);
-        match queue.retry(leases, Duration::ZERO, "interrupted").await {
+        match queue.release(leases).await {
             Err(error) if error.is_lease_lost() => Ok(()), // they are back already
             outcome => Ok(outcome?),
         }

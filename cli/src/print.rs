@@ -19,8 +19,10 @@ pub fn line(line: impl AsRef<str>) -> Result<()> {
 }
 
 /// Writes lines, at once.
-pub fn lines(lines: impl Iterator<Item = impl fmt::Display>) -> Result<()> {
-    text(lines.map(|line| format!("{line}\n")).collect::<String>())
+pub fn lines(mut lines: impl Iterator<Item = impl fmt::Display>) -> Result<()> {
+    let mut all = Vec::new();
+    lines.try_for_each(|line| writeln!(all, "{line}")).map_err(|cause| Error::output(&cause))?;
+    text(all)
 }
 
 /// Columns below their headers. A header that begins with `>` is a column of numbers.
@@ -49,7 +51,7 @@ impl fmt::Display for Table {
             for ((cell, width), header) in row.iter().zip(&widths).zip(&self.0) {
                 let padding = " ".repeat(width - cell.chars().count());
                 let (before, after) = if header.starts_with('>') { (&*padding, "") } else { ("", &*padding) };
-                line += &format!("{before}{cell}{after}  ");
+                line.extend([before, cell.as_str(), after, "  "]);
             }
             writeln!(out, "{}", line.trim_end())?;
         }
@@ -62,7 +64,7 @@ pub fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
             grouped.push(',');
         }
         grouped.push(digit);

@@ -15,7 +15,7 @@ impl Text {
     pub fn field(&self) -> (&'static str, String) {
         match std::str::from_utf8(&self.0) {
             Ok(text) => ("payload", text.to_owned()),
-            Err(_) => ("payload_hex", self.0.iter().map(|byte| format!("{byte:02x}")).collect()),
+            Err(_) => ("payload_hex", self.0.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(digit).collect()),
         }
     }
 
@@ -47,6 +47,10 @@ impl Text {
             _ => Err(format!("{:?} is neither true nor false", self.preview()).into()),
         }
     }
+}
+
+fn digit(half: u8) -> char {
+    char::from(b"0123456789abcdef"[usize::from(half)])
 }
 
 /// Types that are sent as their text.

@@ -64,7 +64,8 @@ impl Load {
             } else {
                 let calls = (first..first + 5).map(|payload| queue.enqueue(payload));
                 let ids = futures_util::future::join_all(calls).await.into_iter().map(fell);
-                self.known().stored[which].extend((first..).zip(ids).filter_map(|(payload, id)| id.map(|id| (payload, id))));
+                self.known().stored[which]
+                    .extend((first..).zip(ids).filter_map(|(payload, id)| id.map(|id| (payload, id))));
             }
         }
     }
@@ -111,7 +112,8 @@ impl Load {
 async fn work_once(consumer: &mut Consumer<i64>, n: usize) -> Result<usize> {
     let work = consumer.exactly_once(n, |transaction, messages| {
         async move {
-            let (ids, payloads): (Vec<i64>, Vec<i64>) = messages.iter().map(|message| (message.id, message.payload)).unzip();
+            let (ids, payloads): (Vec<i64>, Vec<i64>) =
+                messages.iter().map(|message| (message.id, message.payload)).unzip();
             let insert = "insert into public.effects select * from unnest($1::int8[], $2::int8[])";
             transaction.execute(insert, &[&ids, &payloads]).await?;
             Ok::<_, tokio_postgres::Error>(messages.len())
@@ -164,7 +166,10 @@ async fn survive(url: &str, rounds: usize, seed: u64, chaos: Chaos<'_>) {
             }
             Chaos::Server(cluster) => {
                 let cluster = cluster.clone();
-                tokio::task::spawn_blocking(move || cluster.restart(Stop::Immediate)).await.expect("no panic").expect("restarted");
+                tokio::task::spawn_blocking(move || cluster.restart(Stop::Immediate))
+                    .await
+                    .expect("no panic")
+                    .expect("restarted");
             }
         }
     }
@@ -204,7 +209,12 @@ async fn settle_accounts(url: &str, load: &Arc<Load>) {
     assert_eq!(effects.len(), rows.len(), "exactly once: no effect twice");
 
     let known = load.known();
-    println!("{} tried, {:?} stored, {} acknowledged", known.tried.len(), known.stored.each_ref().map(BTreeMap::len), known.acked.len());
+    println!(
+        "{} tried, {:?} stored, {} acknowledged",
+        known.tried.len(),
+        known.stored.each_ref().map(BTreeMap::len),
+        known.acked.len()
+    );
     for (payload, id) in &known.stored[1] {
         assert_eq!(effects.get(payload), Some(id), "exactly once: an enqueue that answered Ok has its effect");
     }

@@ -93,7 +93,9 @@ async fn a_dequeue_that_broke_leaves_everything_where_it_was() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_end_of_a_lease_that_broke_leaves_the_lease() {
-    for (end, event) in [("ack", "delete"), ("archive", "delete"), ("retry", "update"), ("extend", "update"), ("ack one", "insert")] {
+    for (end, event) in
+        [("ack", "delete"), ("archive", "delete"), ("retry", "update"), ("extend", "update"), ("ack one", "insert")]
+    {
         let Place { queue, sql, db: _db, .. } = place(Settings::new("int8")).await;
         sql.batch_execute(FUSE).await.expect("created");
         enqueued(&queue, 10).await;
@@ -119,7 +121,8 @@ async fn an_end_of_a_lease_that_broke_leaves_the_lease() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_transaction_that_broke_has_no_effect_and_the_messages_are_back() {
-    for (table, event) in [("public.effects", "insert"), ("public.effects", "commit"), ("trunkline.queue_q", "delete")] {
+    for (table, event) in [("public.effects", "insert"), ("public.effects", "commit"), ("trunkline.queue_q", "delete")]
+    {
         let Place { queue, sql, db: _db, .. } = fused(table, event).await;
         let mut consumer = queue.consumer(Wait::Notify);
         let mut work = async || {
@@ -164,7 +167,10 @@ async fn a_waiting_consumer_in_a_transaction_learns_that_its_connection_broke() 
         let abort = waiter.abort_handle();
         let outcome = timeout(SOON, waiter).await;
         abort.abort();
-        broke("exactly_once_in", outcome.unwrap_or_else(|_| panic!("{wait:?}: loops on a dead connection")).expect("no panic"));
+        broke(
+            "exactly_once_in",
+            outcome.unwrap_or_else(|_| panic!("{wait:?}: loops on a dead connection")).expect("no panic"),
+        );
     }
 }
 
@@ -186,7 +192,11 @@ async fn what_broke_after_its_commit_happened_and_happened_once() {
     enqueued(&queue, 3).await;
     let leased = queue.at_least_once(1).await.expect("leased");
     let waiting = "select count(pg_terminate_backend(pid)) from pg_stat_activity where wait_event = 'SyncRep'";
-    let cut_off = || eventually("the commit waits", || async { sql.query_one(waiting, &[]).await.expect("asked").get::<_, i64>(0) > 0 });
+    let cut_off = || {
+        eventually("the commit waits", || async {
+            sql.query_one(waiting, &[]).await.expect("asked").get::<_, i64>(0) > 0
+        })
+    };
     // From now on every commit waits, once the old connections are gone.
     sql.batch_execute("alter database postgres set synchronous_commit = on").await.expect("altered");
     let before = queue;
@@ -194,7 +204,8 @@ async fn what_broke_after_its_commit_happened_and_happened_once() {
 
     let (outcome, ()) = tokio::join!(queue.enqueue_many(&[7]), cut_off());
     broke("enqueue", outcome);
-    let payloads = || async { queue.peek(9).await.expect("peeked").iter().map(|message| message.payload).collect::<Vec<_>>() };
+    let payloads =
+        || async { queue.peek(9).await.expect("peeked").iter().map(|message| message.payload).collect::<Vec<_>>() };
     assert!(payloads().await.contains(&7), "it happened");
 
     let (outcome, ()) = tokio::join!(queue.ack(&leased), cut_off());

@@ -13,10 +13,10 @@ use tokio::{
     task::JoinSet,
     time::{Duration, timeout},
 };
-use trunkline::{Message, Settings};
+use trunkline::{Message, Settings, Wait};
 
 use crate::{
-    contract::{GUARANTEES, Guarantee, Place, WAITS, next, place},
+    contract::{GUARANTEES, Guarantee, Place, SOON, WAITS, next, place},
     fixture::connect,
 };
 
@@ -142,6 +142,32 @@ async fn many_consumers_split_one_batch_among_them() {
         assert_eq!(*got.lock().expect("no panic"), ids.into_iter().zip(0..).collect(), "{guarantee:?}");
         assert_eq!(queue.stats().await.expect("counted").rows, 0);
     }
+}
+
+/// Somebody works long on the only message. The others are not to hammer the server meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_for_what_another_holds_asks_seldom() {
+    let watched = GUARANTEES.map(|guarantee| tokio::spawn(asks_seldom(guarantee)));
+    futures_util::future::try_join_all(watched).await.expect("no panic");
+}
+
+async fn asks_seldom(guarantee: Guarantee) {
+    let Place { url, db: _db, queue, mut sql } = place::<i64>(Settings::new("int8")).await;
+    queue.enqueue(7).await.expect("enqueued");
+    let transaction = sql.transaction().await.expect("begun");
+    assert_eq!(queue.exactly_once(&transaction, 1).await.expect("taken").len(), 1);
+    let (mut consumer, mut own) = (queue.consumer(Wait::Adaptive), connect(&url).await);
+    let waiter = tokio::spawn(async move { next(&mut consumer, guarantee, 1, &mut own).await });
+    let watch = connect(&url).await;
+    // Whole seconds of it, by the server's clock; the statistics of a busy backend arrive once a second at least.
+    let transactions = "select (xact_commit + xact_rollback) from pg_stat_database where datname = current_database()";
+    let before: i64 = watch.query_one(transactions, &[]).await.expect("read").get(0);
+    watch.batch_execute("select pg_sleep(2.5)").await.expect("watched");
+    let after: i64 = watch.query_one(transactions, &[]).await.expect("read").get(0);
+    assert!(after - before < 200, "{guarantee:?}: {} transactions in 2.5 s", after - before);
+    transaction.rollback().await.expect("rolled back");
+    let messages = timeout(SOON, waiter).await.expect("it is due again").expect("no panic");
+    assert_eq!(messages[0].payload, 7, "{guarantee:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,3 +10,7 @@ mod dead;
 mod floor;
 mod plans;
 mod hand_over;
+mod model;
+mod crash;
+mod chaos;
+mod migrate;

@@ -39,12 +39,14 @@ fn assert_each_once(mut found: Vec<u32>) {
 
 fn rest(trunkline: &Trunkline) -> Vec<u32> {
     let rest = numbers(trunkline.ok(&["dequeue", "q"]).as_bytes());
-    assert_eq!(trunkline.json(&["stats", "--json"])[0]["messages"], 0);
+    let stats = trunkline.json(&["stats", "--json"]).remove(0);
+    assert_eq!((&stats["messages"], &stats["dead"]), (&0.into(), &0.into()));
     rest
 }
 
+/// A consumer of a queue in which what is charged one attempt is dead.
 fn started(args: &[&str]) -> (Trunkline, Child, ChildStdout) {
-    let trunkline = Trunkline::with_queue(&[]);
+    let trunkline = Trunkline::with_queue(&["--max-attempts", "1"]);
     trunkline.enqueue_numbers(NUMBERS);
     let mut child = trunkline.start(&[&["dequeue", "q"], args].concat());
     let out = child.stdout.take().expect("it is piped");

@@ -1,7 +1,7 @@
 //! One cluster a run, a fresh database a test, and the program on it.
 
 use std::{
-    io::Write,
+    io::{BufWriter, Write},
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
     sync::{
@@ -94,9 +94,11 @@ impl Trunkline {
     /// Enqueues the numbers below, a line each.
     pub fn enqueue_numbers(&self, below: u32) {
         let mut enqueue = self.command(&["enqueue", "q", "--lines", "-"]);
-        let mut child = enqueue.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("the program runs");
-        let lines: String = (0..below).map(|number| format!("{number}\n")).collect();
-        child.stdin.take().expect("it is piped").write_all(lines.as_bytes()).expect("it reads its input");
+        enqueue.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = enqueue.spawn().expect("the program runs");
+        let mut input = BufWriter::new(child.stdin.take().expect("it is piped"));
+        (0..below).try_for_each(|number| writeln!(input, "{number}")).expect("it reads its input");
+        drop(input.into_inner().expect("it reads its input to the end"));
         assert!(child.wait().expect("it ends").success());
     }
 
