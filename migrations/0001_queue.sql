@@ -186,7 +186,7 @@ declare
     settle constant text := $t$
         create or replace function trunkline.{verb}(ids bigint[], sizes int[], attempts int[] {arguments})
         returns table (id bigint, size int, attempt int) language plpgsql {planner} as $f$
-        #variable_conflict use_column
+        #variable_conflict use_variable
         declare
             asked bigint := (select sum(s) from unnest(sizes) s);
             settled bigint := 0;
@@ -223,7 +223,7 @@ declare
         create or replace function trunkline.{verb}(
             ids bigint[], sizes int[], attempts int[], delays interval[], errors text[])
         returns table (id bigint, size int, under int) language plpgsql {planner} as $f$
-        #variable_conflict use_column
+        #variable_conflict use_variable
         begin
             return query
             with failed as materialized (
@@ -241,7 +241,8 @@ declare
                 from failed f where q.ctid = f.tid and not f.spent returning q.id, q.size, f.under
             ), gone as (
                 delete from trunkline.{table} q using failed f
-                where q.ctid = f.tid and f.spent returning q.*, f.under, f.attempt - q.released as charged, f.error as reason
+                where q.ctid = f.tid and f.spent
+                returning q.id, q.enqueued_at, q.size, q.payload, f.under, f.attempt - q.released as charged, f.error as reason
             ), dead as (
                 insert into trunkline.{dead} (id, enqueued_at, attempt, error, payload)
                 select g.id + m.k, g.enqueued_at, g.charged, coalesce(g.reason, ''), m.payload
@@ -257,6 +258,7 @@ begin
     -- A batch ends after {max_batch} messages or some 256 KiB.
     $t$ create or replace function trunkline.{batch}(payloads {type}[], delay interval default '0')
         returns setof bigint language plpgsql {planner} as $f$
+        #variable_conflict use_variable
         begin
             if delay is null or delay < '0' or delay > '36500 days' then
                 raise exception 'a delay of % is out of bounds', delay using errcode = 'invalid_parameter_value',
@@ -284,6 +286,7 @@ begin
     -- least 32 pieces, so whoever takes it message by message has it rewritten twice, not a thousand times.
     $t$ create or replace function trunkline.{split}(row_id bigint, cuts int[])
         returns void language plpgsql {planner} as $f$
+        #variable_conflict use_variable
         declare
             r trunkline.{table}%rowtype;
             whole {type}[];
@@ -317,6 +320,7 @@ begin
     -- A row that somebody else split meanwhile is looked up again, in a fresh snapshot.
     $t$ create or replace function trunkline.{carve}(low bigint, high bigint, of_attempt int, leased bool)
         returns void language plpgsql {planner} as $f$
+        #variable_conflict use_variable
         declare
             edge bigint; r trunkline.{table}%rowtype; seen record;
         begin
@@ -345,8 +349,11 @@ begin
     -- Moves a row, locked by the caller, to the dead letters.
     $t$ create or replace function trunkline.{bury}(row_id bigint, reason text)
         returns void language plpgsql {planner} as $f$
+        #variable_conflict use_variable
         begin
-            with gone as (delete from trunkline.{table} q where q.id = row_id returning *)
+            with gone as (
+                delete from trunkline.{table} q where q.id = row_id
+                returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload)
             insert into trunkline.{dead} (id, enqueued_at, attempt, error, payload)
             select g.id + m.k, g.enqueued_at, g.attempt - g.released, reason, m.payload
             from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload) m;
@@ -360,7 +367,7 @@ begin
     $t$ create or replace function trunkline.{gather}(
             n int, floor timestamptz, rows int, cut bool default true, out tids tid[], out got int)
         language plpgsql {planner} as $f$
-        #variable_conflict use_column
+        #variable_conflict use_variable
         declare
             until timestamptz := clock_timestamp();
             line record;
@@ -404,7 +411,7 @@ begin
     $t$ create or replace function trunkline.{take}(n int, floor timestamptz default '-infinity', rows int default 1, cut bool default true)
         returns table (id bigint, attempt int, size int, enqueued_at timestamptz, payload {type}[])
         language plpgsql {planner} as $f$
-        #variable_conflict use_column
+        #variable_conflict use_variable
         declare
             tids tid[];
             got int;
@@ -437,7 +444,7 @@ begin
     $t$ create or replace function trunkline.{lease}(n int, lease interval default null, floor timestamptz default '-infinity', rows int default 1)
         returns table (id bigint, attempt int, size int, enqueued_at timestamptz, due_at timestamptz, payload {type}[])
         language plpgsql {planner} as $f$
-        #variable_conflict use_column
+        #variable_conflict use_variable
         declare
             tids tid[];
             got int;
@@ -468,6 +475,7 @@ begin
     $t$ create or replace function trunkline.{look}(floor timestamptz)
         returns table (oldest timestamptz, candidate timestamptz, due_in float8, running bigint, next bigint)
         language plpgsql {planner} as $f$
+        #variable_conflict use_variable
         begin
             return query
                 select o.due_at, least(o.due_at, now()),
@@ -483,7 +491,7 @@ begin
         delete from trunkline.{table} q using $t$ || held || $t$ returning q.id, q.size, d.attempt as under $t$),
 
     replace(replace(replace(settle, '{verb}', '{archive}'), '{arguments}', ''), '{statement}', $t$
-        delete from trunkline.{table} q using $t$ || held || $t$ returning q.*, d.attempt as under
+        delete from trunkline.{table} q using $t$ || held || $t$ returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, d.attempt as under
         ), kept as (
             insert into trunkline.{archive} (id, enqueued_at, attempt, payload)
             select h.id + m.k, h.enqueued_at, h.attempt - h.released, m.payload

@@ -107,7 +107,7 @@ async fn every_way_to_consume_keeps_the_contract() {
             let name = format!("q{nr}");
             db.create_queue(&name, &Settings::new("int8").max_batch(8)).await.expect("created");
             let kept = keep_contract(db.queue(&name).await.expect("opened"), combination, sql, other);
-            timeout(4 * SOON, kept).await.unwrap_or_else(|_| panic!("{combination:?} hangs"));
+            timeout(4 * SOON, Box::pin(kept)).await.unwrap_or_else(|_| panic!("{combination:?} hangs"));
         });
     }
     while let Some(kept) = running.join_next().await {

@@ -1,6 +1,6 @@
 //! What is not run is not there.
 
-use crate::fixture::{cluster, connect, database};
+use crate::fixture::database;
 
 #[path = "../../examples/many_callers.rs"]
 #[allow(dead_code)]
@@ -34,11 +34,4 @@ async fn outbox_publishes_what_was_committed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn many_callers_share_rows() {
     assert!(many_callers::run(&database().await).await.expect("the example runs") < 1_000);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_cluster_has_default_durability() {
-    let client = connect(&cluster().url("postgres")).await;
-    let fsync: String = client.query_one("show fsync", &[]).await.expect("shown").get(0);
-    assert_eq!(fsync, "on");
 }

@@ -18,7 +18,9 @@ use trunkline_embedded::Cluster;
 pub fn cluster() -> &'static Cluster {
     static CLUSTER: OnceLock<Cluster> = OnceLock::new();
     CLUSTER.get_or_init(|| {
+        // A crash of the machine is not among the tests, and a slow disk should not decide how they end.
         Cluster::temporary()
+            .setting("fsync", "off")
             .setting("max_prepared_transactions", "10")
             .setting("max_connections", "400")
             .start()

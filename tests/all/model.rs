@@ -353,7 +353,9 @@ fn every_history_goes_as_the_model_says() {
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
     let (db, sql) = runtime.block_on(async {
         let url = database().await;
-        (Db::connect(&url).await.expect("connected"), tokio::sync::Mutex::new(connect(&url).await))
+        let sql = connect(&url).await;
+        sql.batch_execute("set jit = off").await.expect("set"); // for what compares, many small queries
+        (Db::connect(&url).await.expect("connected"), tokio::sync::Mutex::new(sql))
     });
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(40);
     let config = Config { cases, failure_persistence: None, max_shrink_iters: 500, ..Config::default() };
