@@ -267,7 +267,7 @@ create index waiting_queue on trunkline.waiting (queue);
 -- Hands a message (as it is sent over the wire) to one consumer that waits, without storing it. Returns its id, or null
 -- where nobody waits or a notification cannot hold it: then it has to be enqueued.
 create function trunkline.hand_over(queue text, element bytea) returns bigint
-    language plpgsql set enable_seqscan = off as $$
+    language plpgsql set enable_seqscan = off set jit = off as $$
 declare
     text_of text := translate(encode(element, 'base64'), E'\n', '');
     waiting record;

@@ -21,7 +21,9 @@ use crate::{
 
 /// The arguments of `trunkline enqueue`.
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "trunkline enqueue [OPTIONS] <QUEUE> <PAYLOAD>...\n       trunkline enqueue [OPTIONS] <QUEUE> --lines <FILE>")]
+#[command(
+    override_usage = "trunkline enqueue [OPTIONS] <QUEUE> <PAYLOAD>...\n       trunkline enqueue [OPTIONS] <QUEUE> --lines <FILE>"
+)]
 #[command(after_help = "\
 Examples:
   trunkline enqueue emails 'one message' 'and another'     prints their ids
