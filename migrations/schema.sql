@@ -86,7 +86,7 @@ CREATE UNIQUE INDEX archive_emails_pkey ON trunkline.archive_emails USING btree 
 
 CREATE UNIQUE INDEX dead_emails_pkey ON trunkline.dead_emails USING btree (id);
 
-CREATE INDEX due_emails ON trunkline.queue_emails USING btree (due_at, id);
+CREATE INDEX due_emails ON trunkline.queue_emails USING btree (due_at, ((id + 0)));
 
 CREATE UNIQUE INDEX migration_pkey ON trunkline.migration USING btree (version);
 
@@ -103,7 +103,7 @@ function ack(queue text, id bigint, attempt integer) returns void language sql v
 function ack(queue text, ids bigint[], attempts integer[]) returns void language sql volatile as  select trunkline.settle('ack', queue, ids, attempts) ;
 
 function ack_emails(ids bigint[], sizes integer[], attempts integer[]) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-        #variable_conflict use_column
+        #variable_conflict use_variable
         declare
             asked bigint := (select sum(s) from unnest(sizes) s);
             settled bigint := 0;
@@ -149,7 +149,7 @@ function archive(queue text, id bigint, attempt integer) returns void language s
 function archive(queue text, ids bigint[], attempts integer[]) returns void language sql volatile as  select trunkline.settle('archive', queue, ids, attempts) ;
 
 function archive_emails(ids bigint[], sizes integer[], attempts integer[]) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-        #variable_conflict use_column
+        #variable_conflict use_variable
         declare
             asked bigint := (select sum(s) from unnest(sizes) s);
             settled bigint := 0;
@@ -164,7 +164,7 @@ function archive_emails(ids bigint[], sizes integer[], attempts integer[]) retur
         unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
         where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
           and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
-          and q.id <> all (settled_ids)  returning q.*, d.attempt as under
+          and q.id <> all (settled_ids)  returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, d.attempt as under
         ), kept as (
             insert into trunkline.archive_emails (id, enqueued_at, attempt, payload)
             select h.id + m.k, h.enqueued_at, h.attempt - h.released, m.payload
@@ -184,6 +184,7 @@ function archive_emails(ids bigint[], sizes integer[], attempts integer[]) retur
         end ;
 
 function batch_emails(payloads jsonb[], delay interval DEFAULT '00:00:00'::interval) returns SETOF bigint language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+        #variable_conflict use_variable
         begin
             if delay is null or delay < '0' or delay > '36500 days' then
                 raise exception 'a delay of % is out of bounds', delay using errcode = 'invalid_parameter_value',
@@ -208,14 +209,18 @@ function batch_emails(payloads jsonb[], delay interval DEFAULT '00:00:00'::inter
         end ;
 
 function bury_emails(row_id bigint, reason text) returns void language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+        #variable_conflict use_variable
         begin
-            with gone as (delete from trunkline.queue_emails q where q.id = row_id returning *)
+            with gone as (
+                delete from trunkline.queue_emails q where q.id = row_id
+                returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload)
             insert into trunkline.dead_emails (id, enqueued_at, attempt, error, payload)
             select g.id + m.k, g.enqueued_at, g.attempt - g.released, reason, m.payload
             from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload) m;
         end ;
 
 function carve_emails(low bigint, high bigint, of_attempt integer, leased boolean) returns void language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+        #variable_conflict use_variable
         declare
             edge bigint; r trunkline.queue_emails%rowtype; seen record;
         begin
@@ -242,7 +247,7 @@ function carve_emails(low bigint, high bigint, of_attempt integer, leased boolea
         end ;
 
 function charge_emails(ids bigint[], sizes integer[], attempts integer[], delays interval[], errors text[]) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-        #variable_conflict use_column
+        #variable_conflict use_variable
         declare
             asked bigint := (select sum(s) from unnest(sizes) s);
             settled bigint := 0;
@@ -336,7 +341,8 @@ begin
         ) with (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.05,
                 toast.autovacuum_vacuum_threshold = 1000, toast.autovacuum_vacuum_scale_factor = 0.05)
     $f$, 'queue_' || queue, 'id_' || queue, element);
-    execute format('create index %I on trunkline.%I (due_at, id)', 'due_' || queue, 'queue_' || queue);
+    -- The sum hides the id from conditions on it: planned while the table was empty, they would cling to this index.
+    execute format('create index %I on trunkline.%I (due_at, (id + 0))', 'due_' || queue, 'queue_' || queue);
     execute format('alter sequence trunkline.%I owned by trunkline.%I.id', 'id_' || queue, 'queue_' || queue);
     execute format($f$
         create table trunkline.%I (
@@ -453,7 +459,7 @@ begin
 end ;
 
 function extend_emails(ids bigint[], sizes integer[], attempts integer[], lease interval) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-        #variable_conflict use_column
+        #variable_conflict use_variable
         declare
             asked bigint := (select sum(s) from unnest(sizes) s);
             settled bigint := 0;
@@ -484,11 +490,11 @@ function extend_emails(ids bigint[], sizes integer[], attempts integer[], lease 
         end ;
 
 function fail_emails(ids bigint[], sizes integer[], attempts integer[], delays interval[], errors text[]) returns TABLE(id bigint, size integer, under integer) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-        #variable_conflict use_column
+        #variable_conflict use_variable
         begin
             return query
             with failed as materialized (
-                select q.id, q.size, q.attempt as under, q.attempt + (not true)::int as attempt,
+                select q.ctid as tid, q.attempt as under, q.attempt + (not true)::int as attempt,
                        q.attempt + (not true)::int - q.released >= 10 as spent, d.delay, d.error
                 from unnest(ids, sizes, attempts, delays, errors) d(id, size, attempt, delay, error)
                 join trunkline.queue_emails q
@@ -499,24 +505,25 @@ function fail_emails(ids bigint[], sizes integer[], attempts integer[], delays i
             ), again as (
                 update trunkline.queue_emails q
                 set due_at = trunkline.clock() + f.delay, attempt = f.attempt, error = coalesce(f.error, '')
-                from failed f where q.id = f.id and not f.spent
+                from failed f where q.ctid = f.tid and not f.spent returning q.id, q.size, f.under
             ), gone as (
                 delete from trunkline.queue_emails q using failed f
-                where q.id = f.id and f.spent returning q.*, f.attempt - q.released as charged, f.error as reason
+                where q.ctid = f.tid and f.spent
+                returning q.id, q.enqueued_at, q.size, q.payload, f.under, f.attempt - q.released as charged, f.error as reason
             ), dead as (
                 insert into trunkline.dead_emails (id, enqueued_at, attempt, error, payload)
                 select g.id + m.k, g.enqueued_at, g.charged, coalesce(g.reason, ''), m.payload
                 from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload) m
             )
-            select f.id, f.size, f.under from failed f;
+            select a.id, a.size, a.under from again a union all select g.id, g.size, g.under from gone g;
         end ;
 
 function fault_emails(ids bigint[], sizes integer[], attempts integer[], delays interval[], errors text[]) returns TABLE(id bigint, size integer, under integer) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-        #variable_conflict use_column
+        #variable_conflict use_variable
         begin
             return query
             with failed as materialized (
-                select q.id, q.size, q.attempt as under, q.attempt + (not false)::int as attempt,
+                select q.ctid as tid, q.attempt as under, q.attempt + (not false)::int as attempt,
                        q.attempt + (not false)::int - q.released >= 10 as spent, d.delay, d.error
                 from unnest(ids, sizes, attempts, delays, errors) d(id, size, attempt, delay, error)
                 join trunkline.queue_emails q
@@ -527,16 +534,17 @@ function fault_emails(ids bigint[], sizes integer[], attempts integer[], delays 
             ), again as (
                 update trunkline.queue_emails q
                 set due_at = trunkline.clock() + f.delay, attempt = f.attempt, error = coalesce(f.error, '')
-                from failed f where q.id = f.id and not f.spent
+                from failed f where q.ctid = f.tid and not f.spent returning q.id, q.size, f.under
             ), gone as (
                 delete from trunkline.queue_emails q using failed f
-                where q.id = f.id and f.spent returning q.*, f.attempt - q.released as charged, f.error as reason
+                where q.ctid = f.tid and f.spent
+                returning q.id, q.enqueued_at, q.size, q.payload, f.under, f.attempt - q.released as charged, f.error as reason
             ), dead as (
                 insert into trunkline.dead_emails (id, enqueued_at, attempt, error, payload)
                 select g.id + m.k, g.enqueued_at, g.charged, coalesce(g.reason, ''), m.payload
                 from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload) m
             )
-            select f.id, f.size, f.under from failed f;
+            select a.id, a.size, a.under from again a union all select g.id, g.size, g.under from gone g;
         end ;
 
 function floor(queue text) returns timestamp with time zone language plpgsql volatile as 
@@ -563,27 +571,27 @@ begin
     return reached;
 end ;
 
-function gather_emails(n integer, floor timestamp with time zone, rows integer, cut boolean DEFAULT true, OUT ids bigint[], OUT got integer) returns record language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-        #variable_conflict use_column
+function gather_emails(n integer, floor timestamp with time zone, rows integer, cut boolean DEFAULT true, OUT tids tid[], OUT got integer) returns record language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+        #variable_conflict use_variable
         declare
             until timestamptz := clock_timestamp();
             line record;
         begin
             loop
                 with due as materialized (
-                    select q.id, q.due_at, q.size,
+                    select q.ctid as tid, q.id, q.due_at, q.size,
                            q.attempt - q.released >= 10 as spent,
                            q.attempt > 0 and q.error is null and q.size > 1 as ran_out
                     from trunkline.queue_emails q
                     where q.due_at >= floor and q.due_at <= until
-                    order by q.due_at, q.id limit rows for update skip locked
+                    order by q.due_at, q.id + 0 limit rows for update skip locked
                 ), line as (
                     select d.*, row_number() over w as nr,
                            sum(d.size) over w <= n and not bool_or(d.spent or d.ran_out) over w as fits
                     from due d window w as (order by d.due_at, d.id)
                 )
                 select count(*) as locked,
-                       array_agg(l.id order by l.nr) filter (where l.fits) as ids,
+                       array_agg(l.tid order by l.nr) filter (where l.fits) as tids,
                        count(*) filter (where l.fits) as fitting, sum(l.size) filter (where l.fits) as got,
                        min(l.id) filter (where l.nr = 1) as first, min(l.size) filter (where l.nr = 1) as size,
                        bool_or(l.spent) filter (where l.nr = 1) as spent, bool_or(l.ran_out) filter (where l.nr = 1) as ran_out
@@ -591,7 +599,7 @@ function gather_emails(n integer, floor timestamp with time zone, rows integer, 
                 if line.fitting < line.locked and not cut then
                     raise exception sqlstate 'TL000' using message = line.fitting::text;
                 elsif line.locked = 0 or line.fitting > 0 then
-                    ids := coalesce(line.ids, '{}');
+                    tids := coalesce(line.tids, '{}');
                     got := line.got;
                     return;
                 elsif line.spent then
@@ -604,7 +612,7 @@ function gather_emails(n integer, floor timestamp with time zone, rows integer, 
             end loop;
         end ;
 
-function hand_over(queue text, element bytea) returns bigint language plpgsql volatile set enable_seqscan=off as 
+function hand_over(queue text, element bytea) returns bigint language plpgsql volatile set enable_seqscan=off jit=off as 
 declare
     text_of text := translate(encode(element, 'base64'), E'\n', '');
     waiting record;
@@ -641,7 +649,7 @@ declare
     settle constant text := $t$
         create or replace function trunkline.{verb}(ids bigint[], sizes int[], attempts int[] {arguments})
         returns table (id bigint, size int, attempt int) language plpgsql {planner} as $f$
-        #variable_conflict use_column
+        #variable_conflict use_variable
         declare
             asked bigint := (select sum(s) from unnest(sizes) s);
             settled bigint := 0;
@@ -678,11 +686,11 @@ declare
         create or replace function trunkline.{verb}(
             ids bigint[], sizes int[], attempts int[], delays interval[], errors text[])
         returns table (id bigint, size int, under int) language plpgsql {planner} as $f$
-        #variable_conflict use_column
+        #variable_conflict use_variable
         begin
             return query
             with failed as materialized (
-                select q.id, q.size, q.attempt as under, q.attempt + (not {leased})::int as attempt,
+                select q.ctid as tid, q.attempt as under, q.attempt + (not {leased})::int as attempt,
                        q.attempt + (not {leased})::int - q.released >= {max_attempts} as spent, d.delay, d.error
                 from unnest(ids, sizes, attempts, delays, errors) d(id, size, attempt, delay, error)
                 join trunkline.{table} q
@@ -693,16 +701,17 @@ declare
             ), again as (
                 update trunkline.{table} q
                 set due_at = trunkline.clock() + f.delay, attempt = f.attempt, error = coalesce(f.error, '')
-                from failed f where q.id = f.id and not f.spent
+                from failed f where q.ctid = f.tid and not f.spent returning q.id, q.size, f.under
             ), gone as (
                 delete from trunkline.{table} q using failed f
-                where q.id = f.id and f.spent returning q.*, f.attempt - q.released as charged, f.error as reason
+                where q.ctid = f.tid and f.spent
+                returning q.id, q.enqueued_at, q.size, q.payload, f.under, f.attempt - q.released as charged, f.error as reason
             ), dead as (
                 insert into trunkline.{dead} (id, enqueued_at, attempt, error, payload)
                 select g.id + m.k, g.enqueued_at, g.charged, coalesce(g.reason, ''), m.payload
                 from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload) m
             )
-            select f.id, f.size, f.under from failed f;
+            select a.id, a.size, a.under from again a union all select g.id, g.size, g.under from gone g;
         end $f$ $t$;
 begin
     select * into strict settings from trunkline.queue q where q.name = install_queue.queue;
@@ -712,6 +721,7 @@ begin
     -- A batch ends after {max_batch} messages or some 256 KiB.
     $t$ create or replace function trunkline.{batch}(payloads {type}[], delay interval default '0')
         returns setof bigint language plpgsql {planner} as $f$
+        #variable_conflict use_variable
         begin
             if delay is null or delay < '0' or delay > '36500 days' then
                 raise exception 'a delay of % is out of bounds', delay using errcode = 'invalid_parameter_value',
@@ -739,6 +749,7 @@ begin
     -- least 32 pieces, so whoever takes it message by message has it rewritten twice, not a thousand times.
     $t$ create or replace function trunkline.{split}(row_id bigint, cuts int[])
         returns void language plpgsql {planner} as $f$
+        #variable_conflict use_variable
         declare
             r trunkline.{table}%rowtype;
             whole {type}[];
@@ -772,6 +783,7 @@ begin
     -- A row that somebody else split meanwhile is looked up again, in a fresh snapshot.
     $t$ create or replace function trunkline.{carve}(low bigint, high bigint, of_attempt int, leased bool)
         returns void language plpgsql {planner} as $f$
+        #variable_conflict use_variable
         declare
             edge bigint; r trunkline.{table}%rowtype; seen record;
         begin
@@ -800,41 +812,44 @@ begin
     -- Moves a row, locked by the caller, to the dead letters.
     $t$ create or replace function trunkline.{bury}(row_id bigint, reason text)
         returns void language plpgsql {planner} as $f$
+        #variable_conflict use_variable
         begin
-            with gone as (delete from trunkline.{table} q where q.id = row_id returning *)
+            with gone as (
+                delete from trunkline.{table} q where q.id = row_id
+                returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload)
             insert into trunkline.{dead} (id, enqueued_at, attempt, error, payload)
             select g.id + m.k, g.enqueued_at, g.attempt - g.released, reason, m.payload
             from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload) m;
         end $f$ $t$,
 
-    -- The one way to what is due. Locks rows that hold at most n messages together, oldest first, and returns their
-    -- ids in order; an empty array where nothing is due. A row that cannot be handed out as it is (too large for n, a
+    -- The one way to what is due. Locks rows that hold at most n messages together, oldest first, and returns
+    -- their places in order; an empty array where nothing is due. A row that cannot be handed out as it is (too large for n, a
     -- lease that ran out, attempts used up) is split or buried when it stands first. In somebody's transaction that
     -- would hide the rest until the commit: there (cut = false) such a row is an error, which names how many rows
     -- before it would do, so that the caller can give the locks back.
     $t$ create or replace function trunkline.{gather}(
-            n int, floor timestamptz, rows int, cut bool default true, out ids bigint[], out got int)
+            n int, floor timestamptz, rows int, cut bool default true, out tids tid[], out got int)
         language plpgsql {planner} as $f$
-        #variable_conflict use_column
+        #variable_conflict use_variable
         declare
             until timestamptz := clock_timestamp();
             line record;
         begin
             loop
                 with due as materialized (
-                    select q.id, q.due_at, q.size,
+                    select q.ctid as tid, q.id, q.due_at, q.size,
                            q.attempt - q.released >= {max_attempts} as spent,
                            q.attempt > 0 and q.error is null and q.size > 1 as ran_out
                     from trunkline.{table} q
                     where q.due_at >= floor and q.due_at <= until
-                    order by q.due_at, q.id limit rows for update skip locked
+                    order by q.due_at, q.id + 0 limit rows for update skip locked
                 ), line as (
                     select d.*, row_number() over w as nr,
                            sum(d.size) over w <= n and not bool_or(d.spent or d.ran_out) over w as fits
                     from due d window w as (order by d.due_at, d.id)
                 )
                 select count(*) as locked,
-                       array_agg(l.id order by l.nr) filter (where l.fits) as ids,
+                       array_agg(l.tid order by l.nr) filter (where l.fits) as tids,
                        count(*) filter (where l.fits) as fitting, sum(l.size) filter (where l.fits) as got,
                        min(l.id) filter (where l.nr = 1) as first, min(l.size) filter (where l.nr = 1) as size,
                        bool_or(l.spent) filter (where l.nr = 1) as spent, bool_or(l.ran_out) filter (where l.nr = 1) as ran_out
@@ -842,7 +857,7 @@ begin
                 if line.fitting < line.locked and not cut then
                     raise exception sqlstate 'TL000' using message = line.fitting::text;
                 elsif line.locked = 0 or line.fitting > 0 then
-                    ids := coalesce(line.ids, '{}');
+                    tids := coalesce(line.tids, '{}');
                     got := line.got;
                     return;
                 elsif line.spent then
@@ -859,17 +874,17 @@ begin
     $t$ create or replace function trunkline.{take}(n int, floor timestamptz default '-infinity', rows int default 1, cut bool default true)
         returns table (id bigint, attempt int, size int, enqueued_at timestamptz, payload {type}[])
         language plpgsql {planner} as $f$
-        #variable_conflict use_column
+        #variable_conflict use_variable
         declare
-            ids bigint[];
+            tids tid[];
             got int;
         begin
             while n > 0 loop
                 if cut then
-                    select g.ids, g.got into ids, got from trunkline.{gather}(n, floor, rows) g;
+                    select g.tids, g.got into tids, got from trunkline.{gather}(n, floor, rows) g;
                 else
                     begin
-                        select g.ids, g.got into ids, got from trunkline.{gather}(n, floor, rows, false) g;
+                        select g.tids, g.got into tids, got from trunkline.{gather}(n, floor, rows, false) g;
                     exception when sqlstate 'TL000' then
                         rows := sqlerrm::int;
                         continue when rows > 0;
@@ -877,14 +892,14 @@ begin
                         return;
                     end;
                 end if;
-                exit when ids = '{}';
+                exit when tids = '{}';
                 return query
                     with gone as (
-                        delete from trunkline.{table} q using unnest(ids) with ordinality d(id, nr)
-                        where q.id = d.id returning d.nr, q.id, q.attempt, q.size, q.enqueued_at, q.payload)
+                        delete from trunkline.{table} q using unnest(tids) with ordinality d(tid, nr)
+                        where q.ctid = d.tid returning d.nr, q.id, q.attempt, q.size, q.enqueued_at, q.payload)
                     select g.id, g.attempt, g.size, g.enqueued_at, g.payload from gone g order by g.nr;
                 n := n - got;
-                rows := least(n, 1 + n::bigint * cardinality(ids) / got);
+                rows := least(n, 1 + n::bigint * cardinality(tids) / got);
             end loop;
         end $f$ $t$,
 
@@ -892,9 +907,9 @@ begin
     $t$ create or replace function trunkline.{lease}(n int, lease interval default null, floor timestamptz default '-infinity', rows int default 1)
         returns table (id bigint, attempt int, size int, enqueued_at timestamptz, due_at timestamptz, payload {type}[])
         language plpgsql {planner} as $f$
-        #variable_conflict use_column
+        #variable_conflict use_variable
         declare
-            ids bigint[];
+            tids tid[];
             got int;
             term interval := coalesce(lease, {lease_time});
         begin
@@ -903,17 +918,17 @@ begin
                     hint = 'A lease is more than zero and at most 365 days.';
             end if;
             while n > 0 loop
-                select g.ids, g.got into ids, got from trunkline.{gather}(n, floor, rows) g;
-                exit when ids = '{}';
+                select g.tids, g.got into tids, got from trunkline.{gather}(n, floor, rows) g;
+                exit when tids = '{}';
                 return query
                     with leased as (
                         update trunkline.{table} q
                         set due_at = clock_timestamp() + term, attempt = q.attempt + 1, error = null
-                        from unnest(ids) with ordinality d(id, nr)
-                        where q.id = d.id returning d.nr, q.id, q.attempt, q.size, q.enqueued_at, q.due_at, q.payload)
+                        from unnest(tids) with ordinality d(tid, nr)
+                        where q.ctid = d.tid returning d.nr, q.id, q.attempt, q.size, q.enqueued_at, q.due_at, q.payload)
                     select l.id, l.attempt, l.size, l.enqueued_at, l.due_at, l.payload from leased l order by l.nr;
                 n := n - got;
-                rows := least(n, 1 + n::bigint * cardinality(ids) / got);
+                rows := least(n, 1 + n::bigint * cardinality(tids) / got);
             end loop;
         end $f$ $t$,
 
@@ -923,6 +938,7 @@ begin
     $t$ create or replace function trunkline.{look}(floor timestamptz)
         returns table (oldest timestamptz, candidate timestamptz, due_in float8, running bigint, next bigint)
         language plpgsql {planner} as $f$
+        #variable_conflict use_variable
         begin
             return query
                 select o.due_at, least(o.due_at, now()),
@@ -931,14 +947,14 @@ begin
                        pg_snapshot_xmin(s)::text::bigint + age(pg_snapshot_xmin(s)::xid)
                 from pg_current_snapshot() s
                 left join lateral (
-                    select q.due_at from trunkline.{table} q where q.due_at >= floor order by q.due_at, q.id limit 1) o on true;
+                    select q.due_at from trunkline.{table} q where q.due_at >= floor order by q.due_at, q.id + 0 limit 1) o on true;
         end $f$ $t$,
 
     replace(replace(replace(settle, '{verb}', '{ack}'), '{arguments}', ''), '{statement}', $t$
         delete from trunkline.{table} q using $t$ || held || $t$ returning q.id, q.size, d.attempt as under $t$),
 
     replace(replace(replace(settle, '{verb}', '{archive}'), '{arguments}', ''), '{statement}', $t$
-        delete from trunkline.{table} q using $t$ || held || $t$ returning q.*, d.attempt as under
+        delete from trunkline.{table} q using $t$ || held || $t$ returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, d.attempt as under
         ), kept as (
             insert into trunkline.{archive} (id, enqueued_at, attempt, payload)
             select h.id + m.k, h.enqueued_at, h.attempt - h.released, m.payload
@@ -994,9 +1010,9 @@ begin
 end ;
 
 function lease_emails(n integer, lease interval DEFAULT NULL::interval, floor timestamp with time zone DEFAULT '-infinity'::timestamp with time zone, rows integer DEFAULT 1) returns TABLE(id bigint, attempt integer, size integer, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload jsonb[]) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-        #variable_conflict use_column
+        #variable_conflict use_variable
         declare
-            ids bigint[];
+            tids tid[];
             got int;
             term interval := coalesce(lease, '00:00:30'::interval);
         begin
@@ -1005,21 +1021,22 @@ function lease_emails(n integer, lease interval DEFAULT NULL::interval, floor ti
                     hint = 'A lease is more than zero and at most 365 days.';
             end if;
             while n > 0 loop
-                select g.ids, g.got into ids, got from trunkline."gather_emails"(n, floor, rows) g;
-                exit when ids = '{}';
+                select g.tids, g.got into tids, got from trunkline."gather_emails"(n, floor, rows) g;
+                exit when tids = '{}';
                 return query
                     with leased as (
                         update trunkline.queue_emails q
                         set due_at = clock_timestamp() + term, attempt = q.attempt + 1, error = null
-                        from unnest(ids) with ordinality d(id, nr)
-                        where q.id = d.id returning d.nr, q.id, q.attempt, q.size, q.enqueued_at, q.due_at, q.payload)
+                        from unnest(tids) with ordinality d(tid, nr)
+                        where q.ctid = d.tid returning d.nr, q.id, q.attempt, q.size, q.enqueued_at, q.due_at, q.payload)
                     select l.id, l.attempt, l.size, l.enqueued_at, l.due_at, l.payload from leased l order by l.nr;
                 n := n - got;
-                rows := least(n, 1 + n::bigint * cardinality(ids) / got);
+                rows := least(n, 1 + n::bigint * cardinality(tids) / got);
             end loop;
         end ;
 
 function look_emails(floor timestamp with time zone) returns TABLE(oldest timestamp with time zone, candidate timestamp with time zone, due_in double precision, running bigint, next bigint) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+        #variable_conflict use_variable
         begin
             return query
                 select o.due_at, least(o.due_at, now()),
@@ -1028,7 +1045,7 @@ function look_emails(floor timestamp with time zone) returns TABLE(oldest timest
                        pg_snapshot_xmin(s)::text::bigint + age(pg_snapshot_xmin(s)::xid)
                 from pg_current_snapshot() s
                 left join lateral (
-                    select q.due_at from trunkline.queue_emails q where q.due_at >= floor order by q.due_at, q.id limit 1) o on true;
+                    select q.due_at from trunkline.queue_emails q where q.due_at >= floor order by q.due_at, q.id + 0 limit 1) o on true;
         end ;
 
 function messages(queue text) returns TABLE(id bigint, enqueued_at timestamp with time zone, due_at timestamp with time zone, attempt integer, error text, payload text) language plpgsql volatile as 
@@ -1081,7 +1098,7 @@ begin
 end ;
 
 function release_emails(ids bigint[], sizes integer[], attempts integer[]) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-        #variable_conflict use_column
+        #variable_conflict use_variable
         declare
             asked bigint := (select sum(s) from unnest(sizes) s);
             settled bigint := 0;
@@ -1137,7 +1154,7 @@ begin
 end ;
 
 function retry_emails(ids bigint[], sizes integer[], attempts integer[], delays interval[], errors text[]) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-        #variable_conflict use_column
+        #variable_conflict use_variable
         declare
             asked bigint := (select sum(s) from unnest(sizes) s);
             settled bigint := 0;
@@ -1187,6 +1204,7 @@ begin
 end ;
 
 function split_emails(row_id bigint, cuts integer[]) returns void language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+        #variable_conflict use_variable
         declare
             r trunkline.queue_emails%rowtype;
             whole jsonb[];
@@ -1239,17 +1257,17 @@ begin
 end ;
 
 function take_emails(n integer, floor timestamp with time zone DEFAULT '-infinity'::timestamp with time zone, rows integer DEFAULT 1, cut boolean DEFAULT true) returns TABLE(id bigint, attempt integer, size integer, enqueued_at timestamp with time zone, payload jsonb[]) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-        #variable_conflict use_column
+        #variable_conflict use_variable
         declare
-            ids bigint[];
+            tids tid[];
             got int;
         begin
             while n > 0 loop
                 if cut then
-                    select g.ids, g.got into ids, got from trunkline."gather_emails"(n, floor, rows) g;
+                    select g.tids, g.got into tids, got from trunkline."gather_emails"(n, floor, rows) g;
                 else
                     begin
-                        select g.ids, g.got into ids, got from trunkline."gather_emails"(n, floor, rows, false) g;
+                        select g.tids, g.got into tids, got from trunkline."gather_emails"(n, floor, rows, false) g;
                     exception when sqlstate 'TL000' then
                         rows := sqlerrm::int;
                         continue when rows > 0;
@@ -1257,13 +1275,13 @@ function take_emails(n integer, floor timestamp with time zone DEFAULT '-infinit
                         return;
                     end;
                 end if;
-                exit when ids = '{}';
+                exit when tids = '{}';
                 return query
                     with gone as (
-                        delete from trunkline.queue_emails q using unnest(ids) with ordinality d(id, nr)
-                        where q.id = d.id returning d.nr, q.id, q.attempt, q.size, q.enqueued_at, q.payload)
+                        delete from trunkline.queue_emails q using unnest(tids) with ordinality d(tid, nr)
+                        where q.ctid = d.tid returning d.nr, q.id, q.attempt, q.size, q.enqueued_at, q.payload)
                     select g.id, g.attempt, g.size, g.enqueued_at, g.payload from gone g order by g.nr;
                 n := n - got;
-                rows := least(n, 1 + n::bigint * cardinality(ids) / got);
+                rows := least(n, 1 + n::bigint * cardinality(tids) / got);
             end loop;
         end ;

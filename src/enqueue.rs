@@ -11,7 +11,7 @@ use tokio_postgres::{
 use crate::{
     coalesce::{BATCH_BYTES, Batch, Joined, Outcome},
     db::{Lane, Session, on_callers},
-    error::Result,
+    error::{Error, Result},
     payload::{Column, Payload},
     queue::{Queue, Shared},
     sql::Statements,
@@ -39,11 +39,12 @@ impl<T: Payload> Queue<T> {
 
     /// Enqueues a message that is due after a delay, by the server's clock.
     pub async fn enqueue_after(&self, payload: impl Borrow<T>, delay: Duration) -> Result<i64> {
+        let delay = bounded(delay)?;
         let mut element = SCRATCH.take();
         element.clear();
         self.shared.column.encode(payload.borrow(), &mut element)?;
         drop(payload);
-        let joined = self.shared.coalescer.join(delay.as_secs_f64(), &element).await;
+        let joined = self.shared.coalescer.join(delay, &element).await;
         if element.capacity() <= SCRATCH_KEPT {
             SCRATCH.set(element);
         }
@@ -66,29 +67,37 @@ impl<T: Payload> Queue<T> {
 
     /// As [`Queue::enqueue_many`], due after a delay.
     pub async fn enqueue_many_after(&self, payloads: &[impl Borrow<T>], delay: Duration) -> Result<Vec<i64>> {
+        let delay = bounded(delay)?;
         let mut cut = Cut::new(&self.shared, payloads);
-        let delay = delay.as_secs_f64();
         let mut ids = Vec::with_capacity(payloads.len());
-        let first = cut.next_rows()?;
-        if cut.is_done() {
-            if !first.is_empty() {
-                // The usual case: one statement is the transaction. On a connection of others, in one round trip.
-                let session = self.shared.db.session(Lane::Enqueue).await?;
-                self.shared.insert(&session, &first, delay, Woken::WithIt, &mut ids).await?;
-            }
-        } else {
-            let session = self.shared.db.own_session().await?;
-            session.batch("enqueue", "begin").await?;
-            let mut rows = first;
-            while !rows.is_empty() {
-                self.shared.insert(&session, &rows, delay, Woken::Later, &mut ids).await?; // dropping the session rolls back
-                rows = cut.next_rows()?;
-            }
-            session.batch("enqueue", "commit").await?;
-            self.shared.db.give_back(session);
-            self.shared.db.wake(&self.shared.channel);
+        let mut rows = cut.next_rows()?;
+        if rows.is_empty() {
+            return Ok(ids);
         }
-        Ok(ids)
+        let shared = self.shared.clone();
+        // What commits runs in a task of its own: a caller who goes away must not leave consumers unwoken.
+        if cut.is_done() {
+            // The usual case: one statement is the transaction. On a connection of others, in one round trip.
+            return finish(async move {
+                let session = shared.db.session(Lane::Enqueue).await?;
+                shared.insert(&session, &rows, delay, Woken::WithIt, &mut ids).await?;
+                Ok(ids)
+            })
+            .await;
+        }
+        let session = shared.db.own_session().await?;
+        session.batch("enqueue", "begin").await?;
+        while !rows.is_empty() {
+            shared.insert(&session, &rows, delay, Woken::Later, &mut ids).await?; // dropping the session rolls back
+            rows = cut.next_rows()?;
+        }
+        finish(async move {
+            session.batch("enqueue", "commit").await?;
+            shared.db.give_back(session);
+            shared.db.wake(&shared.channel);
+            Ok(ids)
+        })
+        .await
     }
 
     /// Enqueues a message in the caller's transaction: it is there if and when that commits, and then wakes consumers.
@@ -106,19 +115,37 @@ impl<T: Payload> Queue<T> {
         payloads: &[impl Borrow<T>],
         delay: Duration,
     ) -> Result<Vec<i64>> {
+        let delay = bounded(delay)?;
         let mut elements = BytesMut::new();
         for payload in payloads {
             self.shared.column.encode(payload.borrow(), &mut elements)?;
         }
         let (sql, column) = (&self.shared.sql.enqueue_in, &self.shared.column);
         let payloads = column.array(payloads.len(), &elements);
-        let params: [(&(dyn ToSql + Sync), Type); 2] =
-            [(&payloads, column.array.clone()), (&delay.as_secs_f64(), Type::FLOAT8)];
+        let params: [(&(dyn ToSql + Sync), Type); 2] = [(&payloads, column.array.clone()), (&delay, Type::FLOAT8)];
         let rows = transaction.query_typed(&sql.text, &params).await;
         let rows = rows.map_err(|error| on_callers(sql.name, error).or_no_queue(self.shared.name()))?;
         Ok(rows.iter().map(|row| row.get(0)).collect())
     }
 }
+
+/// Runs to its end, whether or not the caller stays.
+async fn finish(work: impl Future<Output = Result<Vec<i64>>> + Send + 'static) -> Result<Vec<i64>> {
+    tokio::spawn(work).await.unwrap_or_else(|_| Err(Error::invalid("the runtime shut down during an enqueue")))
+}
+
+/// A delay in seconds that Postgres can add to a time.
+fn bounded(delay: Duration) -> Result<f64> {
+    if delay > MAX_DELAY {
+        return Err(Error::invalid(format!(
+            "a delay of {} days is out of bounds: at most 36,500",
+            delay.as_secs() / 86_400
+        )));
+    }
+    Ok(delay.as_secs_f64())
+}
+
+const MAX_DELAY: Duration = Duration::from_secs(36_500 * 86_400);
 
 /// When an insert wakes consumers: as it commits, or later, because its transaction goes on.
 #[derive(Clone, Copy)]

@@ -178,6 +178,7 @@ impl Db {
             self.wake(channel);
             return Ok(rows);
         }
+        tokio::spawn(self.clone().notify(NOTIFY_GAP)); // and then what is asked for meanwhile
         let channels = [channel];
         let notification: [&(dyn ToSql + Sync); 2] = [&&channels[..], &self.0.listener.mark];
         let (rows, notified) =
@@ -186,7 +187,6 @@ impl Db {
             debug!(%error, "a notification was not sent");
         }
         self.0.listener.ring(channel);
-        tokio::spawn(self.clone().notify(NOTIFY_GAP));
         rows
     }
 
