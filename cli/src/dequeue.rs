@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use trunkline::{Lease, Message, Queue, Wait};
+use trunkline::{Consumer, Lease, Message, Queue, Wait};
 
 use crate::{
     database::Database,
@@ -58,6 +58,7 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
         size: Size::default(),
         outlet: Outlet::stdout()?,
         stop: Stop::on_signals()?,
+        consumer: queue.consumer(Wait::Adaptive),
         queue,
     };
     match args.mode {
@@ -69,6 +70,7 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
 /// What comes out of a queue and goes to standard output.
 struct Delivery {
     queue: Queue<Text>,
+    consumer: Consumer<Text>,
     /// Messages that are still wanted.
     left: u64,
     follow: bool,
@@ -187,7 +189,6 @@ impl Delivery {
 
     /// Waits until something is due, a signal comes, or the reader goes away.
     async fn wait(&mut self) -> Result<()> {
-        let mut consumer = self.queue.consumer(Wait::Adaptive);
         let outlet = &self.outlet;
         let gone = async {
             while !outlet.is_closed() {
@@ -195,7 +196,7 @@ impl Delivery {
             }
         };
         tokio::select! {
-            ready = consumer.ready() => ready?,
+            ready = self.consumer.ready() => ready?,
             () = self.stop.asked() => return Ok(()),
             () = gone => return Err(Error::OutputClosed),
         }

@@ -1,0 +1,307 @@
+//! Bad input is a clear error, for whoever brought it, and nothing is lost.
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
+
+use futures_util::future::join_all;
+use tokio::time::timeout;
+use trunkline::{Db, Error, Json, MAX_PAYLOAD, Settings, Wait};
+
+use crate::{
+    contract::{GUARANTEES, Place, SOON, next, place},
+    fixture::{connect, db},
+};
+
+/// The error's code, or its text where the server did not say it.
+fn code(error: &Error) -> String {
+    error.sqlstate().map_or_else(|| error.to_string(), |code| code.code().to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn payloads_from_nothing_to_64_mib_pass_and_one_byte_more_does_not() {
+    let Place { db, queue, sql, .. } = place::<Vec<u8>>(Settings::new("bytea")).await;
+    db.create_queue("text", &Settings::new("text")).await.expect("created");
+    let text = db.queue::<String>("text").await.expect("opened");
+    for bytes in [0, 1, 1 << 20, MAX_PAYLOAD] {
+        let payload = vec![b'x'; bytes];
+        let id = queue.enqueue(&payload).await.expect("enqueued");
+        let text_id = text.enqueue(String::from_utf8(payload.clone()).expect("ASCII")).await.expect("enqueued");
+        let got = queue.at_most_once(9).await.expect("taken");
+        assert!(matches!(&got[..], [message] if message.id == id && message.payload == payload), "{bytes} bytes");
+        let got = text.at_most_once(9).await.expect("taken");
+        assert!(matches!(&got[..], [message] if message.id == text_id && message.payload.as_bytes() == payload));
+    }
+    let payload = vec![b'x'; MAX_PAYLOAD + 1];
+    let texted = String::from_utf8(payload.clone()).expect("ASCII");
+    for error in [
+        queue.enqueue(&payload).await.expect_err("too large"),
+        queue.enqueue_many(&[vec![], payload]).await.expect_err("too large"),
+        text.enqueue(&texted).await.expect_err("too large"),
+    ] {
+        assert!(error.is_bad_payload() && error.to_string().contains("67108865"), "{error}");
+    }
+    for queue in ["q", "text"] {
+        sql.execute(&format!("select trunkline.enqueue('{queue}', repeat('x', 67108864))"), &[]).await.expect("fits");
+        let error = sql.execute(&format!("select trunkline.enqueue('{queue}', repeat('x', 67108865))"), &[]).await;
+        let error = error.expect_err("too large");
+        let said = error.as_db_error().expect("the server's");
+        assert_eq!(said.message(), format!("a payload of 67108865 bytes is too large for queue '{queue}'"));
+        assert!(said.hint().is_some());
+    }
+    assert_eq!(queue.stats().await.expect("counted").messages, 1, "only what fits");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_bad_payload_of_many_callers_fails_its_own_caller_only() {
+    let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8")).await;
+    for name in ["t", "j"] {
+        db.create_queue(name, &Settings::new(["text", "jsonb"][usize::from(name == "j")])).await.expect("created");
+    }
+    let text = db.queue::<String>("t").await.expect("opened");
+    let json = db.queue::<Json<String>>("j").await.expect("opened");
+    sql.batch_execute("alter table trunkline.queue_q add constraint no_minus check (0 <= all (payload))")
+        .await
+        .expect("the user's own check");
+
+    let is_bad = |nr: i64| [0, 13, 500, 501, 1023].contains(&nr);
+    let (mut kept, mut failed) = (BTreeMap::new(), [0; 3]);
+    let outcomes = join_all((0..1024).map(|nr| {
+        let (queue, text, json) = (&queue, &text, &json);
+        async move {
+            let written = if is_bad(nr) { format!("{nr}\0") } else { nr.to_string() };
+            let number = if is_bad(nr) { -nr - 1 } else { nr };
+            (nr, queue.enqueue(number).await, text.enqueue(&written).await, json.enqueue(Json(written)).await)
+        }
+    }))
+    .await;
+    for (nr, number, text, json) in outcomes {
+        for (at, outcome) in [number, text, json].into_iter().enumerate() {
+            match outcome {
+                Ok(id) => assert_eq!(kept.insert((at, id), nr), None, "an id for each"),
+                Err(error) => {
+                    assert!(is_bad(nr) && error.is_bad_payload(), "{nr}: {error}");
+                    assert!(error.to_string().contains(["no_minus", "NUL", "Unicode"][at]), "{error}");
+                    failed[at] += 1;
+                }
+            }
+        }
+    }
+    assert_eq!(failed, [5; 3], "the bad ones");
+    let mut stored = BTreeMap::new();
+    stored.extend(queue.at_most_once(2000).await.expect("taken").iter().map(|got| ((0, got.id), got.payload)));
+    let number = |text: &str| text.parse::<i64>().expect("a good one");
+    stored.extend(text.at_most_once(2000).await.expect("taken").iter().map(|got| ((1, got.id), number(&got.payload))));
+    stored.extend(json.at_most_once(2000).await.expect("taken").iter().map(|got| ((2, got.id), number(&got.payload.0))));
+    assert_eq!(stored, kept, "every other caller's message, under its id");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn queues_with_invalid_names_are_refused_and_names_that_need_quotes_work() {
+    let db = db().await;
+    let long = "a".repeat(49);
+    for name in ["", "Emails", &long, "a\"b", "a'b", "größe", "1a", "a b", "a;b", ".", "-a", "a\n"] {
+        let error = db.create_queue(name, &Settings::new("text")).await.expect_err(name);
+        assert_eq!(code(&error), "42602", "{name:?}: {error}");
+        assert!(error.to_string().contains("1 to 48 characters"), "{error}");
+        assert!(db.queue::<String>(name).await.expect_err(name).is_no_queue());
+        assert!(db.drop_queue(name).await.expect_err(name).is_no_queue());
+    }
+    assert_eq!(code(&db.create_queue("a\0b", &Settings::new("text")).await.expect_err("NUL")), "22021");
+    assert_eq!(db.list_queues().await.expect("listed"), []);
+
+    let names = ["a.b-c", "select", "many", "a", "queue", "type", &"z".repeat(48)];
+    for name in names {
+        db.create_queue(name, &Settings::new("text")).await.expect(name);
+        let queue = db.queue::<String>(name).await.expect(name);
+        let mut consumer = queue.consumer(Wait::Notify);
+        let waiter = tokio::spawn(async move { timeout(SOON, consumer.at_least_once(2)).await });
+        let id = queue.enqueue(name.to_owned()).await.expect(name);
+        let got = waiter.await.expect("no panic").expect("in time").expect(name);
+        assert_eq!((got[0].id, &*got[0].payload), (id, name));
+        queue.archive(&got).await.expect(name);
+        assert_eq!(queue.archived(0, 9).await.expect(name).len(), 1);
+    }
+    for name in names {
+        db.drop_queue(name).await.expect(name);
+    }
+    db.create_queue("last", &Settings::new("text")).await.expect("created");
+    let ids = db.queue::<String>("last").await.expect("opened").enqueue_many(&["a".to_owned()]).await.expect("enqueued");
+    assert_eq!(ids.len(), 1, "what all queues share is still there");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn none_gives_none_and_a_billion_gives_all() {
+    let Place { queue, mut sql, db: _db, .. } = place::<i64>(Settings::new("int8").max_batch(7)).await;
+    for n in [1_000_000_000, usize::MAX] {
+        let ids = queue.enqueue_many(&(0..20).collect::<Vec<_>>()).await.expect("enqueued");
+        assert_eq!(queue.at_most_once(0).await.expect("none"), []);
+        assert_eq!(queue.at_least_once(0).await.expect("none"), []);
+        assert_eq!(queue.peek(0).await.expect("none"), []);
+        assert_eq!(queue.consumer(Wait::Notify).at_most_once(0).await.expect("at once"), []);
+        assert_eq!(queue.peek(n).await.expect("peeked").len(), 20);
+        let transaction = sql.transaction().await.expect("begun");
+        assert_eq!(queue.exactly_once(&transaction, 0).await.expect("none"), []);
+        assert_eq!(queue.exactly_once(&transaction, n).await.expect("all").len(), 20);
+        transaction.rollback().await.expect("rolled back");
+        let leased = queue.at_least_once(n).await.expect("all");
+        assert_eq!(leased.iter().map(|message| message.id).collect::<Vec<_>>(), ids);
+        queue.release(&leased).await.expect("released");
+        assert_eq!(queue.at_most_once(n).await.expect("all").len(), 20);
+        assert_eq!(queue.dead_letters(0, n).await.expect("none"), []);
+        assert_eq!(queue.archived(0, n).await.expect("none"), []);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_type_names_both_and_settings_out_of_bounds_say_so() {
+    let db = db().await;
+    let settings = Settings::new("int8");
+    db.create_queue("q", &settings).await.expect("created");
+    db.create_queue("q", &settings).await.expect("the same again");
+    let error = db.queue::<String>("q").await.expect_err("wrong");
+    assert!(error.is_wrong_type() && error.to_string().contains("int8") && error.to_string().contains("String"), "{error}");
+    for other in [settings.clone().max_attempts(11), settings.clone().max_batch(9), Settings::new("int4")] {
+        assert_eq!(code(&db.create_queue("q", &other).await.expect_err("another")), "42710");
+    }
+    assert_eq!(code(&db.create_queue("n", &Settings::new("nonsense")).await.expect_err("no type")), "42704");
+    let year = Duration::from_secs(365 * 86_400);
+    for bad in [
+        settings.clone().max_attempts(0),
+        settings.clone().max_batch(0),
+        settings.clone().max_batch(1025),
+        settings.clone().lease(Duration::ZERO),
+        settings.clone().lease(year + Duration::from_secs(1)),
+        settings.clone().lease(Duration::MAX),
+    ] {
+        let error = db.create_queue("n", &bad).await.expect_err("out of bounds");
+        assert!(["22023", "22008"].contains(&&*code(&error)), "{bad:?}: {error}");
+    }
+    db.create_queue("edge", &settings.max_attempts(u32::MAX).max_batch(1).lease(year)).await.expect("in bounds");
+    assert_eq!(db.list_queues().await.expect("listed").len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn delays_and_leases_out_of_bounds_change_nothing() {
+    let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
+    let error = queue.enqueue_after(1, Duration::MAX).await.expect_err("endless");
+    assert!(error.sqlstate().is_some(), "{error}");
+    queue.enqueue_many_after(&[1], Duration::MAX).await.expect_err("endless");
+    queue.enqueue_after(1, Duration::ZERO).await.expect("at once");
+    for lease in [Duration::ZERO, Duration::from_secs(366 * 86_400), Duration::MAX] {
+        let error = queue.at_least_once_for(1, lease).await.expect_err("out of bounds");
+        assert!(["22023", "22008"].contains(&&*code(&error)), "{lease:?}: {error}");
+    }
+    let leased = queue.at_least_once(1).await.expect("leased");
+    assert_eq!(leased[0].attempt, 1, "the others charged nothing");
+    for error in [
+        queue.extend(&leased, Duration::ZERO).await.expect_err("no lease"),
+        queue.extend(&leased, Duration::MAX).await.expect_err("endless"),
+        queue.retry(&leased, Duration::MAX, "").await.expect_err("endless"),
+    ] {
+        assert!(error.to_string().contains("365 days"), "{error}");
+    }
+    for call in [
+        "enqueue('q', 1::bigint, '-1 s')",
+        "enqueue('q', 1::bigint, null)",
+        "enqueue('q', 1::bigint, '36501 days')",
+        "lease('q', 1, '0')",
+        "lease('q', 1, '-1 s')",
+        "lease('q', 1, '366 days')",
+        "lease('q', -1)",
+        "take('q', null)",
+        "extend('q', 1024, 1, null)",
+        "retry('q', 1024, 1, '-1 s')",
+    ] {
+        let error = sql.execute(&format!("select trunkline.{call}"), &[]).await.expect_err(call);
+        let error = error.as_db_error().expect("the server's");
+        assert!(error.code().code() == "22023" && error.hint().is_some(), "{call}: {error}");
+    }
+    queue.ack(&leased).await.expect("still held");
+    assert_eq!(queue.stats().await.expect("counted").messages, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn consumers_of_a_queue_that_is_dropped_are_told() {
+    let Place { db, queue, url, .. } = place::<i64>(Settings::new("int8")).await;
+    let mut consumers = Vec::new();
+    for wait in [Wait::poll(), Wait::Notify, Wait::Adaptive] {
+        for guarantee in GUARANTEES {
+            let (queue, mut sql) = (queue.clone(), connect(&url).await);
+            consumers.push(tokio::spawn(async move {
+                let mut consumer = queue.consumer(wait);
+                loop {
+                    next(&mut consumer, guarantee, 1, &mut sql).await;
+                }
+            }));
+        }
+    }
+    for payload in 0..50 {
+        queue.enqueue(payload).await.expect("enqueued");
+    }
+    crate::fixture::eventually("all is consumed", || async {
+        queue.stats().await.expect("counted").messages == 0
+    })
+    .await;
+    timeout(SOON, db.drop_queue("q")).await.expect("nobody holds it").expect("dropped");
+    let began = Instant::now();
+    for consumer in consumers {
+        let panic = timeout(SOON, consumer).await.expect("it is told before it hangs").expect_err("there is no queue");
+        let text = *panic.into_panic().downcast::<String>().expect("a text");
+        assert!(text.contains("NoQueue"), "{text}");
+    }
+    assert!(began.elapsed() < SOON, "each of them soon");
+    assert!(queue.enqueue(1).await.expect_err("dropped").is_no_queue());
+    assert!(queue.stats().await.expect_err("dropped").is_no_queue());
+    db.create_queue("q", &Settings::new("int8")).await.expect("created anew");
+    queue.enqueue(1).await.expect("the old handle finds the new queue");
+    assert_eq!(queue.at_most_once(5).await.expect("taken").len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_role_without_rights_is_told_what_it_lacks_and_nothing_is_lost() {
+    let Place { queue, sql, url, db: _db } = place::<i64>(Settings::new("int8")).await;
+    queue.enqueue(1).await.expect("enqueued");
+    sql.batch_execute("do $$ begin create role nobody_here login; exception when duplicate_object then null; end $$")
+        .await
+        .expect("a role");
+    let poor = Db::connect(&format!("{url} user=nobody_here")).await.expect("it may connect");
+    let denied = |error: Error, object: &str| {
+        let text = error.to_string();
+        assert!(code(&error) == "42501" && text.contains(object), "{text} names {object}");
+    };
+    denied(poor.queue::<i64>("q").await.expect_err("no schema"), "schema trunkline");
+    denied(poor.migrate().await.expect_err("no schema"), "trunkline");
+    sql.batch_execute("grant usage on schema trunkline to nobody_here").await.expect("granted");
+    denied(poor.queue::<i64>("q").await.expect_err("no table"), "table migration");
+    sql.batch_execute("grant select on trunkline.migration, trunkline.queue to nobody_here").await.expect("granted");
+    denied(poor.create_queue("mine", &Settings::new("int8")).await.expect_err("no right"), "schema trunkline");
+    denied(poor.drop_queue("q").await.expect_err("no right"), "q");
+    let poor = poor.queue::<i64>("q").await.expect("it may know of it");
+    denied(poor.enqueue(2).await.expect_err("no right"), "queue_q");
+    denied(poor.enqueue_many(&[2]).await.expect_err("no right"), "queue_q");
+    denied(poor.at_most_once(1).await.expect_err("no right"), "queue_q");
+    denied(poor.consumer(Wait::Adaptive).at_least_once(1).await.expect_err("no right"), "queue_q");
+    denied(poor.stats().await.expect_err("no right"), "queue_q");
+    denied(poor.purge().await.expect_err("no right"), "queue_q");
+    assert_eq!(queue.at_most_once(5).await.expect("taken").len(), 1, "nothing is lost");
+    sql.batch_execute("drop owned by nobody_here").await.expect("cleaned up");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_read_only_database_says_so() {
+    let Place { queue, url, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
+    queue.enqueue(1).await.expect("enqueued");
+    let db = Db::connect(&format!("{url} options='-c default_transaction_read_only=on'")).await.expect("connected");
+    let queue = db.queue::<i64>("q").await.expect("opened");
+    assert_eq!(queue.peek(9).await.expect("reading goes").len(), 1);
+    for error in [
+        queue.enqueue(2).await.expect_err("read only"),
+        queue.at_most_once(1).await.expect_err("read only"),
+        queue.consumer(Wait::Notify).at_least_once(1).await.expect_err("read only"),
+    ] {
+        assert!(code(&error) == "25006" && error.to_string().contains("read-only"), "{error}");
+    }
+    assert_eq!(queue.stats().await.expect("counted").due, 1, "nothing is lost");
+}
