@@ -32,6 +32,8 @@ pub struct Consumer<T> {
     ear: Option<Subscription>,
     safety: Instant,
     retry_after: Duration,
+    /// After work on several messages failed: how many to try one at a time.
+    alone: usize,
     /// Where messages are handed over, once [`Consumer::handed_over`] was called.
     place: Option<Place>,
 }
@@ -57,6 +59,7 @@ impl<T: Payload> Queue<T> {
             ear: None,
             safety: Instant::now() + SAFETY_POLL,
             retry_after: Duration::from_secs(1),
+            alone: 0,
             place: None,
         }
     }
@@ -131,7 +134,8 @@ impl<T: Payload> Consumer<T> {
     /// If the work fails, the transaction is rolled back. A failure of several messages is tried again one message at a
     /// time, so that only those that fail are charged an attempt: they are due again after
     /// [`Consumer::retry_after`], or dead letters after their last attempt. Then the next messages are waited for; the
-    /// method returns with the first work that succeeded and committed.
+    /// method returns with the first work that succeeded and committed. The transaction runs at the database's default
+    /// level; under `repeatable read` a batch that has to be cut first is a serialization failure, and tried again.
     ///
     /// # Errors
     /// The database's, not the work's. [`Error::is_outcome_unknown`]: the connection broke during the commit.
@@ -140,42 +144,35 @@ impl<T: Payload> Consumer<T> {
         n: usize,
         mut work: impl for<'a> FnMut(&'a Transaction<'a>, Vec<Message<T>>) -> Work<'a, R, E>,
     ) -> Result<R> {
-        let mut n_now = n.max(1);
-        let mut alone = 0;
         let mut held = 0;
         loop {
             self.ready().await?;
             let rings = heard(&mut self.ear);
             let mut session = self.queue.shared.db.own_session().await?;
-            let outcome = self.attempt(&mut session, n_now, &mut work).await;
+            let n_now = if self.alone > 0 { 1 } else { n.max(1) };
+            let outcome = self.attempt(&mut session, n_now, &mut work).await?;
+            self.queue.shared.db.give_back(session);
             match outcome {
-                Ok(Attempt::Done(result)) => {
-                    self.queue.shared.db.give_back(session);
-                    return Ok(result);
-                }
-                Ok(Attempt::Nothing) => {
-                    self.queue.shared.db.give_back(session);
+                Attempt::Nothing => {
                     held += 1;
                     sleep(&mut self.ear, Pace::held(held), rings).await; // it is in someone else's hands
                     continue;
                 }
-                Ok(Attempt::Failed(leases, reason)) => {
-                    self.queue.shared.db.give_back(session);
-                    if leases.len() > 1 {
-                        debug!(queue = self.queue.shared.name(), %reason, "work failed; one message at a time now");
-                        (n_now, alone) = (1, leases.len());
-                        continue;
-                    }
+                Attempt::Failed(leases, reason) if leases.len() > 1 => {
+                    debug!(queue = self.queue.shared.name(), %reason, "work failed; one message at a time now");
+                    self.alone = leases.len();
+                }
+                Attempt::Failed(leases, reason) => {
                     warn!(queue = self.queue.shared.name(), id = leases[0].id, %reason, "work failed");
+                    self.alone = self.alone.saturating_sub(1);
                     self.charge(&leases, reason).await?;
                 }
-                Err(error) => return Err(error),
+                Attempt::Done(result) => {
+                    self.alone = self.alone.saturating_sub(1);
+                    return Ok(result);
+                }
             }
             held = 0;
-            if n_now == 1 && alone > 0 {
-                alone -= 1;
-                n_now = if alone == 0 { n.max(1) } else { 1 };
-            }
         }
     }
 
