@@ -151,17 +151,25 @@ begin
 end $$;
 
 create function trunkline.drop_queue(queue text) returns void
-    language plpgsql as $$
+    language plpgsql set lock_timeout = '10s' as $$
 declare
     routine regprocedure;
 begin
     perform trunkline.check_queue(queue);
     perform pg_advisory_xact_lock(hashtextextended('trunkline.queue ' || queue, 0));
+    begin
+        execute format('lock table trunkline.%I in access exclusive mode', 'queue_' || queue);
+    exception when lock_not_available then
+        -- Whoever waits for this lock makes everybody wait who comes after.
+        raise exception 'queue % is in use', quote_literal(queue) using errcode = 'lock_not_available',
+            hint = 'A transaction that touched it has been open for ten seconds. End it (see pg_stat_activity), then try again.';
+    end;
     for routine in
         select p.oid from pg_proc p
         where p.pronamespace = 'trunkline'::regnamespace
-          and p.proname = any (array(select verb || queue from unnest(array['batch_', 'split_', 'carve_', 'bury_', 'gather_', 'take_', 'lease_', 'look_', 'ack_',
-                                     'archive_', 'release_', 'retry_', 'extend_', 'charge_', 'fail_', 'fault_']) verb))
+          and p.proname = any (array(select verb || queue from unnest(array[
+              'batch_', 'split_', 'carve_', 'bury_', 'gather_', 'take_', 'lease_', 'look_', 'ack_', 'archive_', 'release_',
+              'retry_', 'extend_', 'charge_', 'fail_', 'fault_']) verb))
     loop
         execute format('drop function %s', routine);
     end loop;

@@ -82,7 +82,7 @@ impl<T: Payload> Consumer<T> {
     /// Waits, then takes up to `n` messages: [`Queue::at_most_once`]. With `n` = 0 returns at once.
     pub async fn at_most_once(&mut self, n: usize) -> Result<Vec<Message<T>>> {
         let queue = self.queue.clone();
-        self.until_some(n, true, || queue.at_most_once(n)).await
+        self.until_some(n, || queue.at_most_once(n)).await
     }
 
     /// Waits for one message, at most once, and while it waits takes what [`Queue::hand_over`] hands it inside a
@@ -117,16 +117,28 @@ impl<T: Payload> Consumer<T> {
     /// Waits, then leases up to `n` messages: [`Queue::at_least_once`]. With `n` = 0 returns at once.
     pub async fn at_least_once(&mut self, n: usize) -> Result<Vec<Message<T>>> {
         let queue = self.queue.clone();
-        self.until_some(n, true, || queue.at_least_once(n)).await
+        self.until_some(n, || queue.at_least_once(n)).await
     }
 
     /// Waits, then takes up to `n` messages inside the caller's transaction: [`Queue::exactly_once`].
     ///
-    /// The transaction is open while this waits. Under `read committed` that holds nothing up, as long as it has not
-    /// written yet.
+    /// The transaction is not touched before a message is due. It is open meanwhile, so give it nothing to hold:
+    /// neither locks nor, above `read committed`, a snapshot. With `n` = 0 returns at once.
     pub async fn exactly_once_in(&mut self, transaction: &Transaction<'_>, n: usize) -> Result<Vec<Message<T>>> {
-        let queue = self.queue.clone();
-        self.until_some(n, false, || queue.exactly_once(transaction, n)).await
+        if n == 0 {
+            return Ok(Vec::new());
+        }
+        let mut held = 0;
+        loop {
+            self.ready().await?;
+            let rings = heard(&mut self.ear);
+            let messages = self.queue.exactly_once(transaction, n).await?;
+            if !messages.is_empty() {
+                return Ok(messages);
+            }
+            held += 1;
+            sleep(&mut self.ear, Pace::held(held), rings).await; // it is in someone else's hands
+        }
     }
 
     /// Waits, takes up to `n` messages in a new transaction, runs `work` in it, and commits both together.
@@ -227,7 +239,7 @@ impl<T: Payload> Consumer<T> {
     /// that is faster.
     pub async fn ready(&mut self) -> Result<()> {
         let queue = self.queue.clone();
-        self.until_some(1, true, || async {
+        self.until_some(1, || async {
             let due_in = queue.shared.look(Due::Near).await?;
             Ok(due_in.filter(|due_in| *due_in <= 0.0).into_iter().collect::<Vec<_>>())
         })
@@ -238,7 +250,6 @@ impl<T: Payload> Consumer<T> {
     async fn until_some<R, F: Future<Output = Result<Vec<R>>>>(
         &mut self,
         n: usize,
-        reconnects: bool,
         mut dequeue: impl FnMut() -> F,
     ) -> Result<Vec<R>> {
         loop {
@@ -252,7 +263,7 @@ impl<T: Payload> Consumer<T> {
                 }
                 Ok(_) => self.idle(rings).await?,
                 // Leasing or taking again is within the contract; the door waits for the database.
-                Err(error) if reconnects && error.is_outcome_unknown() => {
+                Err(error) if error.is_outcome_unknown() => {
                     warn!(queue = self.queue.shared.name(), %error, "the connection broke; dequeueing again");
                 }
                 Err(error) => return Err(error),

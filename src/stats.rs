@@ -88,7 +88,7 @@ impl<T: Payload> Queue<T> {
         let mut peeked: Vec<Peeked<T>> = Vec::new();
         let mut after = (Time::EARLIEST, 0_i64);
         while peeked.len() < n {
-            let page = PAGE.min((n - peeked.len()) as i64);
+            let page = PAGE.min(i64::try_from(n - peeked.len()).unwrap_or(PAGE));
             let rows = shared.query_again(&shared.sql.peek, &[&after.0, &after.1, &page]).await?;
             for row in &rows {
                 after = (row.get(2), row.get(0));
