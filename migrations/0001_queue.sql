@@ -177,6 +177,7 @@ begin
     execute format('drop table trunkline.%I, trunkline.%I, trunkline.%I', 'queue_' || queue, 'dead_' || queue, 'archive_' || queue);
     execute format('drop domain if exists trunkline.%I', 'payload_' || queue);
     delete from trunkline.queue q where q.name = queue;
+    perform pg_notify('trunkline.' || queue, ''); -- so that sleepers learn of it
 end $$;
 
 -- Writes the functions of one queue. In the texts below, {table} stands for the queue's table and so on.
@@ -277,11 +278,11 @@ begin
                     select m.nr, m.payload, trunkline.payload_bytes({literal}, pg_column_size(m.payload)) as bytes
                     from (select generate_series(1, cardinality(payloads)) as nr, unnest(payloads) as payload) m
                 ), placed as (
-                    select m.*, (sum(m.bytes) over (order by m.nr))::bigint / 262144 as page from message m
+                    select m.*, (sum(m.bytes) over (order by m.nr) - m.bytes)::bigint / 262144 as page from message m
                 ), batch as (
                     insert into trunkline.{table} (due_at, size, payload)
                     select trunkline.clock() + delay, count(*), {payloads}
-                    from placed p group by p.page, (p.nr - 1) / {max_batch} order by min(p.nr)
+                    from placed p group by p.page, p.bytes > 262144, (p.nr - 1) / {max_batch} order by min(p.nr)
                     returning id, size
                 )
                 select b.id + k from batch b, generate_series(0, b.size - 1) k order by b.id, k;

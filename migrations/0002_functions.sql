@@ -129,12 +129,12 @@ end $$;
 
 create function trunkline.ack(queue text, id bigint, attempt int) returns void
     language sql as $$ select trunkline.settle('ack', queue, array[id], array[attempt]) $$;
-create function trunkline.ack(queue text, ids bigint[], attempts int[]) returns void
+create function trunkline.ack_many(queue text, ids bigint[], attempts int[]) returns void
     language sql as $$ select trunkline.settle('ack', queue, ids, attempts) $$;
 
 create function trunkline.archive(queue text, id bigint, attempt int) returns void
     language sql as $$ select trunkline.settle('archive', queue, array[id], array[attempt]) $$;
-create function trunkline.archive(queue text, ids bigint[], attempts int[]) returns void
+create function trunkline.archive_many(queue text, ids bigint[], attempts int[]) returns void
     language sql as $$ select trunkline.settle('archive', queue, ids, attempts) $$;
 
 create function trunkline.extend(queue text, id bigint, attempt int, lease interval) returns void

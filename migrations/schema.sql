@@ -100,8 +100,6 @@ CREATE INDEX waiting_queue ON trunkline.waiting USING btree (queue);
 
 function ack(queue text, id bigint, attempt integer) returns void language sql volatile as  select trunkline.settle('ack', queue, array[id], array[attempt]) ;
 
-function ack(queue text, ids bigint[], attempts integer[]) returns void language sql volatile as  select trunkline.settle('ack', queue, ids, attempts) ;
-
 function ack_emails(ids bigint[], sizes integer[], attempts integer[]) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
         #variable_conflict use_variable
         declare
@@ -133,6 +131,8 @@ function ack_emails(ids bigint[], sizes integer[], attempts integer[]) returns T
             return query select * from unnest(settled_ids, settled_sizes, settled_attempts);
         end ;
 
+function ack_many(queue text, ids bigint[], attempts integer[]) returns void language sql volatile as  select trunkline.settle('ack', queue, ids, attempts) ;
+
 function alter_queue(queue text, max_attempts integer DEFAULT NULL::integer, lease interval DEFAULT NULL::interval, max_batch integer DEFAULT NULL::integer) returns void language plpgsql volatile as 
 begin
     perform trunkline.check_queue(queue);
@@ -145,8 +145,6 @@ begin
 end ;
 
 function archive(queue text, id bigint, attempt integer) returns void language sql volatile as  select trunkline.settle('archive', queue, array[id], array[attempt]) ;
-
-function archive(queue text, ids bigint[], attempts integer[]) returns void language sql volatile as  select trunkline.settle('archive', queue, ids, attempts) ;
 
 function archive_emails(ids bigint[], sizes integer[], attempts integer[]) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
         #variable_conflict use_variable
@@ -183,6 +181,8 @@ function archive_emails(ids bigint[], sizes integer[], attempts integer[]) retur
             return query select * from unnest(settled_ids, settled_sizes, settled_attempts);
         end ;
 
+function archive_many(queue text, ids bigint[], attempts integer[]) returns void language sql volatile as  select trunkline.settle('archive', queue, ids, attempts) ;
+
 function batch_emails(payloads jsonb[], delay interval DEFAULT '00:00:00'::interval) returns SETOF bigint language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
         #variable_conflict use_variable
         begin
@@ -195,11 +195,11 @@ function batch_emails(payloads jsonb[], delay interval DEFAULT '00:00:00'::inter
                     select m.nr, m.payload, trunkline.payload_bytes('emails', pg_column_size(m.payload)) as bytes
                     from (select generate_series(1, cardinality(payloads)) as nr, unnest(payloads) as payload) m
                 ), placed as (
-                    select m.*, (sum(m.bytes) over (order by m.nr))::bigint / 262144 as page from message m
+                    select m.*, (sum(m.bytes) over (order by m.nr) - m.bytes)::bigint / 262144 as page from message m
                 ), batch as (
                     insert into trunkline.queue_emails (due_at, size, payload)
                     select trunkline.clock() + delay, count(*), array_agg(p.payload order by p.nr)
-                    from placed p group by p.page, (p.nr - 1) / 1024 order by min(p.nr)
+                    from placed p group by p.page, p.bytes > 262144, (p.nr - 1) / 1024 order by min(p.nr)
                     returning id, size
                 )
                 select b.id + k from batch b, generate_series(0, b.size - 1) k order by b.id, k;
@@ -395,17 +395,25 @@ begin
     return count;
 end ;
 
-function drop_queue(queue text) returns void language plpgsql volatile as 
+function drop_queue(queue text) returns void language plpgsql volatile set lock_timeout=10s as 
 declare
     routine regprocedure;
 begin
     perform trunkline.check_queue(queue);
     perform pg_advisory_xact_lock(hashtextextended('trunkline.queue ' || queue, 0));
+    begin
+        execute format('lock table trunkline.%I in access exclusive mode', 'queue_' || queue);
+    exception when lock_not_available then
+        -- Whoever waits for this lock makes everybody wait who comes after.
+        raise exception 'queue % is in use', quote_literal(queue) using errcode = 'lock_not_available',
+            hint = 'A transaction that touched it has been open for ten seconds. End it (see pg_stat_activity), then try again.';
+    end;
     for routine in
         select p.oid from pg_proc p
         where p.pronamespace = 'trunkline'::regnamespace
-          and p.proname = any (array(select verb || queue from unnest(array['batch_', 'split_', 'carve_', 'bury_', 'gather_', 'take_', 'lease_', 'look_', 'ack_',
-                                     'archive_', 'release_', 'retry_', 'extend_', 'charge_', 'fail_', 'fault_']) verb))
+          and p.proname = any (array(select verb || queue from unnest(array[
+              'batch_', 'split_', 'carve_', 'bury_', 'gather_', 'take_', 'lease_', 'look_', 'ack_', 'archive_', 'release_',
+              'retry_', 'extend_', 'charge_', 'fail_', 'fault_']) verb))
     loop
         execute format('drop function %s', routine);
     end loop;
@@ -413,6 +421,7 @@ begin
     execute format('drop table trunkline.%I, trunkline.%I, trunkline.%I', 'queue_' || queue, 'dead_' || queue, 'archive_' || queue);
     execute format('drop domain if exists trunkline.%I', 'payload_' || queue);
     delete from trunkline.queue q where q.name = queue;
+    perform pg_notify('trunkline.' || queue, ''); -- so that sleepers learn of it
 end ;
 
 function enqueue(queue text, payload anyelement, delay interval DEFAULT '00:00:00'::interval) returns bigint language plpgsql volatile as 
@@ -732,11 +741,11 @@ begin
                     select m.nr, m.payload, trunkline.payload_bytes({literal}, pg_column_size(m.payload)) as bytes
                     from (select generate_series(1, cardinality(payloads)) as nr, unnest(payloads) as payload) m
                 ), placed as (
-                    select m.*, (sum(m.bytes) over (order by m.nr))::bigint / 262144 as page from message m
+                    select m.*, (sum(m.bytes) over (order by m.nr) - m.bytes)::bigint / 262144 as page from message m
                 ), batch as (
                     insert into trunkline.{table} (due_at, size, payload)
                     select trunkline.clock() + delay, count(*), {payloads}
-                    from placed p group by p.page, (p.nr - 1) / {max_batch} order by min(p.nr)
+                    from placed p group by p.page, p.bytes > 262144, (p.nr - 1) / {max_batch} order by min(p.nr)
                     returning id, size
                 )
                 select b.id + k from batch b, generate_series(0, b.size - 1) k order by b.id, k;

@@ -34,11 +34,8 @@ pub(crate) enum Kind {
     Encode { rust: &'static str, column: String, cause: Box<dyn std::error::Error + Send + Sync> },
     #[error("message {id} of queue {queue:?} cannot be read as {rust}: {cause}")]
     Decode { queue: String, id: i64, rust: &'static str, cause: Box<dyn std::error::Error + Send + Sync> },
-    #[error(
-        "a payload of {bytes} bytes is too large: at most {} (64 MiB); store it elsewhere and enqueue its address",
-        crate::payload::MAX_PAYLOAD
-    )]
-    TooLarge { bytes: usize },
+    #[error("a payload of {bytes} bytes is too large: at most {limit}; store it elsewhere and enqueue its address")]
+    TooLarge { bytes: usize, limit: usize },
     #[error("the lease of {} of queue {queue:?} is lost: it ended, and the messages may be someone else's now", listed(.ids))]
     LeaseLost { queue: String, ids: Vec<i64> },
     #[error("{0}")]

@@ -95,7 +95,7 @@ impl Column {
         }
         let bytes = out.len() - start - 4;
         if bytes > MAX_PAYLOAD {
-            return Err(Error::new(Kind::TooLarge { bytes }));
+            return Err(Error::new(Kind::TooLarge { bytes, limit: MAX_PAYLOAD }));
         }
         let text = self.base == Type::TEXT || self.base == Type::VARCHAR;
         if text && let Some(at) = out[start + 4..].iter().position(|byte| *byte == 0) {

@@ -27,7 +27,7 @@ const LANES: usize = 2;
 /// Transactions that the library opens for closures keep this many connections for the next.
 const IDLE: usize = 4;
 /// Notifications to other processes are at least this far apart, except for the first.
-const NOTIFY_GAP: Duration = Duration::from_millis(2);
+const NOTIFY_GAP: Duration = Duration::from_millis(4);
 
 /// A database with Trunkline in it.
 ///

@@ -11,7 +11,7 @@ use std::{
 
 use tokio::sync::OnceCell;
 use tokio_postgres::{Client, NoTls};
-use trunkline::{Db, Payload, Queue, Settings};
+use trunkline::Db;
 use trunkline_embedded::Cluster;
 
 /// The cluster of this run. It ends with the process: its watchdog sees to that.
@@ -61,14 +61,6 @@ pub async fn database() -> String {
 /// A library handle on a fresh database.
 pub async fn db() -> Db {
     Db::connect(&database().await).await.expect("a fresh database takes connections")
-}
-
-/// A fresh queue of `T`s on a fresh database.
-pub async fn queue<T: Payload>(settings: Settings) -> (Db, Queue<T>) {
-    let db = db().await;
-    db.create_queue("q", &settings).await.expect("a queue is created");
-    let queue = db.queue("q").await.expect("the queue opens");
-    (db, queue)
 }
 
 /// Asks until it is so; fails after twenty seconds.

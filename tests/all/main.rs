@@ -14,3 +14,8 @@ mod model;
 mod crash;
 mod chaos;
 mod migrate;
+mod bad_input;
+mod payloads;
+mod sql_functions;
+mod house;
+mod idle;

@@ -1,191 +1,21 @@
 //! Random histories against a simple model in memory. The order is what `(due_at, id)` says; the model knows which of
 //! the due times a step may change, and to what.
 
+mod state;
+
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     time::{Duration, SystemTime},
 };
 
-use proptest::{
-    prelude::{Just, Strategy, any, prop_oneof},
-    test_runner::{Config, TestCaseError, TestRunner},
-};
+use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use tokio_postgres::Client;
 use trunkline::{Db, Lease, Message, Queue, Settings};
 
+use self::state::{End, Known, MAX_ATTEMPTS, Model, Step, steps};
 use crate::fixture::{connect, database};
 
-const MAX_ATTEMPTS: i32 = 3;
 const HOUR: Duration = Duration::from_secs(3600);
-
-#[derive(Debug, Clone)]
-enum Step {
-    Enqueue,
-    EnqueueMany {
-        count: usize,
-        delayed: bool,
-    },
-    Take {
-        n: usize,
-    },
-    ExactlyOnce {
-        n: usize,
-        commit: bool,
-    },
-    Lease {
-        n: usize,
-    },
-    /// Ends some of the leases that are held, or of all that were ever given.
-    End {
-        how: End,
-        which: u16,
-        late: bool,
-    },
-    /// An hour or so passes: leases run out, or everything becomes due.
-    Pass {
-        leases_only: bool,
-    },
-    Replay {
-        which: u16,
-    },
-    Discard {
-        which: u16,
-    },
-}
-
-#[derive(Debug, Clone, Copy)]
-enum End {
-    Ack,
-    AckIn { commit: bool },
-    Archive,
-    Release,
-    Retry { delayed: bool },
-    Extend,
-}
-
-fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let n = 1..8_usize;
-    let end = prop_oneof![
-        4 => Just(End::Ack),
-        2 => any::<bool>().prop_map(|commit| End::AckIn { commit }),
-        1 => Just(End::Archive),
-        1 => Just(End::Release),
-        3 => any::<bool>().prop_map(|delayed| End::Retry { delayed }),
-        1 => Just(End::Extend),
-    ];
-    let step = prop_oneof![
-        1 => Just(Step::Enqueue),
-        4 => (0..12_usize, proptest::bool::weighted(0.2)).prop_map(|(count, delayed)| Step::EnqueueMany { count, delayed }),
-        2 => n.clone().prop_map(|n| Step::Take { n }),
-        2 => (n.clone(), any::<bool>()).prop_map(|(n, commit)| Step::ExactlyOnce { n, commit }),
-        5 => n.prop_map(|n| Step::Lease { n }),
-        7 => (end, any::<u16>(), proptest::bool::weighted(0.3)).prop_map(|(how, which, late)| Step::End { how, which, late }),
-        3 => any::<bool>().prop_map(|leases_only| Step::Pass { leases_only }),
-        1 => any::<u16>().prop_map(|which| Step::Replay { which }),
-        1 => any::<u16>().prop_map(|which| Step::Discard { which }),
-    ];
-    proptest::collection::vec(step, 1..30)
-}
-
-/// A message as the model has it.
-#[derive(Debug, Clone, PartialEq)]
-struct Known {
-    payload: i64,
-    attempt: i32,
-    /// Attempts that were given back.
-    released: i32,
-    failed: bool,
-    /// Due now, or in an hour or so.
-    is_due: bool,
-    /// As read back after the step that set it; `None` while that step runs.
-    due_at: Option<SystemTime>,
-}
-
-impl Known {
-    fn charged(&self) -> i32 {
-        self.attempt - self.released
-    }
-}
-
-#[derive(Debug, Default)]
-struct Model {
-    messages: BTreeMap<i64, Known>,
-    dead: BTreeMap<i64, (i64, i32, String)>,
-    archived: BTreeMap<i64, (i64, i32)>,
-    given: BTreeSet<Lease>,
-    next_payload: i64,
-}
-
-impl Model {
-    fn enqueued(&mut self, ids: &[i64], delayed: bool) {
-        for id in ids {
-            self.next_payload += 1;
-            let known = Known {
-                payload: self.next_payload,
-                attempt: 0,
-                released: 0,
-                failed: false,
-                is_due: !delayed,
-                due_at: None,
-            };
-            assert_eq!(self.messages.insert(*id, known), None, "ids are unique");
-        }
-    }
-
-    /// The next `n` due messages in order. What used up its attempts and stands before or between them is dead.
-    fn dequeue(&mut self, n: usize) -> Vec<i64> {
-        let mut due: Vec<_> = self.messages.iter().filter(|(_, known)| known.is_due).collect();
-        due.sort_by_key(|(id, known)| (known.due_at, **id));
-        let mut ids = Vec::new();
-        let mut spent = Vec::new();
-        for (id, known) in due {
-            if ids.len() == n {
-                break;
-            }
-            if known.charged() >= MAX_ATTEMPTS { spent.push(*id) } else { ids.push(*id) }
-        }
-        for id in spent {
-            self.bury(id, "the lease of the last attempt ran out");
-        }
-        ids
-    }
-
-    fn bury(&mut self, id: i64, reason: &str) {
-        let known = self.messages.remove(&id).expect("known");
-        self.dead.insert(id, (known.payload, known.charged(), reason.to_owned()));
-    }
-
-    fn is_held(&self, lease: &Lease) -> bool {
-        let held =
-            |known: &Known| known.attempt == lease.attempt && lease.attempt > 0 && !known.failed && !known.is_due;
-        self.messages.get(&lease.id).is_some_and(held)
-    }
-
-    fn leases(&self, which: u16, late: bool) -> Vec<Lease> {
-        let some = self.given.iter().filter(|lease| late || self.is_held(lease)).enumerate();
-        some.filter(|(nr, _)| which >> (nr % 16) & 1 == 1).map(|(_, lease)| *lease).collect()
-    }
-
-    fn end(&mut self, how: End, lease: Lease) {
-        let known = self.messages.get_mut(&lease.id).expect("held");
-        known.due_at = None;
-        match how {
-            End::Ack | End::AckIn { commit: true } => drop(self.messages.remove(&lease.id)),
-            End::AckIn { commit: false } => unreachable!("nothing ends"),
-            End::Archive => {
-                let known = self.messages.remove(&lease.id).expect("held");
-                self.archived.insert(lease.id, (known.payload, known.charged()));
-            }
-            End::Release => {
-                known.released += 1;
-                (known.failed, known.is_due) = (true, true);
-            }
-            End::Retry { .. } if known.charged() >= MAX_ATTEMPTS => self.bury(lease.id, "no"),
-            End::Retry { delayed } => (known.failed, known.is_due) = (true, !delayed),
-            End::Extend => {}
-        }
-    }
-}
 
 fn check_messages(got: &[Message<i64>], model: &Model, expected: &[i64], more: i32) {
     let got: Vec<_> = got.iter().map(|message| (message.id, message.payload, message.attempt)).collect();
@@ -297,7 +127,9 @@ async fn end(how: End, leases: &[Lease], model: &mut Model, queue: &Queue<i64>, 
         Err(error) => assert_eq!(error.lost_ids(), lost, "{error}"),
     }
     if !matches!(how, End::AckIn { commit: false }) {
-        held.into_iter().for_each(|lease| model.end(how, lease));
+        for lease in held {
+            model.end(how, lease);
+        }
     }
 }
 
@@ -363,7 +195,9 @@ fn every_history_goes_as_the_model_says() {
     let outcome = TestRunner::new(config).run(&strategy, |(max_batch, history)| {
         let case = async {
             let mut sql = sql.try_lock().expect("one case at a time");
-            db.create_queue("q", &Settings::new("int8").max_batch(max_batch).max_attempts(3)).await.expect("created");
+            db.create_queue("q", &Settings::new("int8").max_batch(max_batch).max_attempts(MAX_ATTEMPTS.unsigned_abs()))
+                .await
+                .expect("created");
             let queue = db.queue::<i64>("q").await.expect("opened");
             let mut model = Model::default();
             for step in &history {

@@ -198,7 +198,8 @@ async fn what_the_type_refuses_is_a_bad_payload() {
     let db = Db::connect(&url).await.expect("connected");
     db.create_queue("m", &Settings::new("mood")).await.expect("created");
     db.create_queue("s", &Settings::new("short")).await.expect("created");
-    let (moods, shorts) = (db.queue::<Mood>("m").await.expect("opened"), db.queue::<String>("s").await.expect("opened"));
+    let (moods, shorts) =
+        (db.queue::<Mood>("m").await.expect("opened"), db.queue::<String>("s").await.expect("opened"));
     for error in [
         moods.enqueue(Mood("glad".into())).await.expect_err("no such mood"),
         shorts.enqueue("123456".to_owned()).await.expect_err("too long"),
@@ -213,7 +214,8 @@ async fn what_the_type_refuses_is_a_bad_payload() {
 
 #[test]
 fn any_bytes_and_any_text_come_out_as_they_went_in() {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
     let Place { db, queue: bytes, .. } = runtime.block_on(place::<Vec<u8>>(Settings::new("bytea").max_batch(5)));
     let text: Queue<String> = runtime.block_on(async {
         db.create_queue("text", &Settings::new("text").max_batch(5)).await.expect("created");

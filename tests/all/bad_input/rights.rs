@@ -1,0 +1,94 @@
+//! A queue that goes away, and rights that are not there.
+
+use std::time::Instant;
+
+use tokio::time::timeout;
+use trunkline::{Db, Error, Settings, Wait};
+
+use super::code;
+use crate::{
+    contract::{GUARANTEES, Guarantee, Place, SOON, next, place},
+    fixture::{connect, eventually},
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn consumers_of_a_queue_that_is_dropped_are_told() {
+    let Place { db, queue, url, .. } = place::<i64>(Settings::new("int8")).await;
+    let mut consumers = Vec::new();
+    for wait in [Wait::poll(), Wait::Notify, Wait::Adaptive] {
+        // A transaction of the caller's own that is open holds a lock on the table: nobody can drop it then.
+        for guarantee in GUARANTEES.into_iter().filter(|guarantee| *guarantee != Guarantee::ExactlyOnceIn) {
+            let (queue, mut sql) = (queue.clone(), connect(&url).await);
+            consumers.push(tokio::spawn(async move {
+                let mut consumer = queue.consumer(wait);
+                loop {
+                    next(&mut consumer, guarantee, 1, &mut sql).await;
+                }
+            }));
+        }
+    }
+    for payload in 0..50 {
+        queue.enqueue(payload).await.expect("enqueued");
+    }
+    eventually("all is consumed", || async { queue.stats().await.expect("counted").messages == 0 }).await;
+    timeout(SOON, db.drop_queue("q")).await.expect("nobody holds it").expect("dropped");
+    let began = Instant::now();
+    for consumer in consumers {
+        let panic = timeout(SOON, consumer).await.expect("it is told before it hangs").expect_err("there is no queue");
+        let text = *panic.into_panic().downcast::<String>().expect("a text");
+        assert!(text.contains("NoQueue"), "{text}");
+    }
+    assert!(began.elapsed() < SOON, "each of them soon");
+    assert!(queue.enqueue(1).await.expect_err("dropped").is_no_queue());
+    assert!(queue.stats().await.expect_err("dropped").is_no_queue());
+    db.create_queue("q", &Settings::new("int8")).await.expect("created anew");
+    queue.enqueue(1).await.expect("the old handle finds the new queue");
+    assert_eq!(queue.at_most_once(5).await.expect("taken").len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_role_without_rights_is_told_what_it_lacks_and_nothing_is_lost() {
+    let Place { queue, sql, url, db: _db } = place::<i64>(Settings::new("int8")).await;
+    queue.enqueue(1).await.expect("enqueued");
+    sql.batch_execute("do $$ begin create role nobody_here login; exception when duplicate_object then null; end $$")
+        .await
+        .expect("a role");
+    let poor = Db::connect(&format!("{url} user=nobody_here")).await.expect("it may connect");
+    let denied = |error: Error, object: &str| {
+        let text = error.to_string();
+        assert!(code(&error) == "42501" && text.contains(object), "{text} names {object}");
+    };
+    denied(poor.queue::<i64>("q").await.expect_err("no schema"), "schema trunkline");
+    denied(poor.migrate().await.expect_err("no schema"), "trunkline");
+    sql.batch_execute("grant usage on schema trunkline to nobody_here").await.expect("granted");
+    denied(poor.queue::<i64>("q").await.expect_err("no table"), "table migration");
+    sql.batch_execute("grant select on trunkline.migration, trunkline.queue to nobody_here").await.expect("granted");
+    denied(poor.create_queue("mine", &Settings::new("int8")).await.expect_err("no right"), "schema trunkline");
+    denied(poor.drop_queue("q").await.expect_err("no right"), "q");
+    let poor = poor.queue::<i64>("q").await.expect("it may know of it");
+    denied(poor.enqueue(2).await.expect_err("no right"), "queue_q");
+    denied(poor.enqueue_many(&[2]).await.expect_err("no right"), "queue_q");
+    denied(poor.at_most_once(1).await.expect_err("no right"), "queue_q");
+    denied(poor.consumer(Wait::Adaptive).at_least_once(1).await.expect_err("no right"), "queue_q");
+    denied(poor.stats().await.expect_err("no right"), "queue_q");
+    denied(poor.purge().await.expect_err("no right"), "queue_q");
+    assert_eq!(queue.at_most_once(5).await.expect("taken").len(), 1, "nothing is lost");
+    sql.batch_execute("drop owned by nobody_here").await.expect("cleaned up");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_read_only_database_says_so() {
+    let Place { queue, url, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
+    queue.enqueue(1).await.expect("enqueued");
+    let db = Db::connect(&format!("{url} options='-c default_transaction_read_only=on'")).await.expect("connected");
+    let queue = db.queue::<i64>("q").await.expect("opened");
+    assert_eq!(queue.peek(9).await.expect("reading goes").len(), 1);
+    for error in [
+        queue.enqueue(2).await.expect_err("read only"),
+        queue.at_most_once(1).await.expect_err("read only"),
+        queue.consumer(Wait::Notify).at_least_once(1).await.expect_err("read only"),
+    ] {
+        assert!(code(&error) == "25006" && error.to_string().contains("read-only"), "{error}");
+    }
+    assert_eq!(queue.stats().await.expect("counted").due, 1, "nothing is lost");
+}

@@ -1,0 +1,121 @@
+//! Rules of the house that a reader relies on.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// All files under a folder with an ending, folders inside included.
+fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut folders = vec![root().join(folder)];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
+            let path = entry.expect("readable").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|found| found == ending) {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    assert!(!files.is_empty(), "{folder} has no .{ending} files");
+    files
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The modules of `lib.rs`, in the order of its list.
+fn modules() -> Vec<String> {
+    let lib = read(&root().join("src/lib.rs"));
+    let named = lib.lines().filter_map(|line| line.trim_start_matches("pub ").strip_prefix("mod ")?.strip_suffix(';'));
+    let modules: Vec<String> = named.map(str::to_owned).collect();
+    assert!(modules.len() > 10, "{modules:?}");
+    modules
+}
+
+/// What code names as `crate::name` and `crate::{name::…, name}`.
+fn imports(code: &str) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for after in code.split("crate::").skip(1) {
+        let (mut depth, mut level) = (0, String::new());
+        for c in after.chars() {
+            depth += i32::from(c == '{') - i32::from(c == '}');
+            if depth <= i32::from(after.starts_with('{')) {
+                level.push(c);
+            }
+            if depth == 0 && !(c.is_alphanumeric() || c == '_') {
+                break;
+            }
+        }
+        let first = |path: &str| path.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+        names.extend(level.trim_start_matches('{').split(',').map(|path| first(path.trim())));
+    }
+    names
+}
+
+#[test]
+fn a_module_imports_only_modules_above_it() {
+    let modules = modules();
+    for path in files("src", "rs") {
+        let inside = path.strip_prefix(root().join("src")).expect("in src");
+        let first = inside.iter().next().and_then(|name| name.to_str()).expect("a name");
+        let module = first.trim_end_matches(".rs");
+        let Some(at) = modules.iter().position(|name| name == module) else {
+            assert_eq!(module, "lib", "{} is in no list", path.display());
+            continue;
+        };
+        let code: Vec<_> =
+            read(&path).lines().filter(|line| !line.trim_start().starts_with("//")).map(str::to_owned).collect();
+        for name in imports(&code.join("\n")) {
+            if let Some(imported) = modules.iter().position(|module| *module == name) {
+                assert!(imported <= at, "{module} imports {name}, which is below it");
+            }
+        }
+    }
+}
+
+#[test]
+fn imports_are_found_however_they_are_written() {
+    let code = "use crate::{\n    db::{Db, Lane as stats},\n    error::Result,\n    sql,\n};\nuse crate::wait::Pace; fn f() { crate::floor::Time }";
+    let found = imports(code);
+    assert_eq!(found, ["db", "error", "floor", "sql", "", "wait"].map(str::to_owned).into());
+}
+
+#[test]
+fn every_statement_says_why_it_is_as_it_is_and_is_used() {
+    let sources: String = files("src", "rs").iter().map(|path| read(path)).collect();
+    for path in files("sql", "sql") {
+        let name = path.file_name().and_then(|name| name.to_str()).expect("a name");
+        let text = read(&path);
+        assert!(text.starts_with("-- ") && text.lines().count() > 1, "{name} does not begin with a comment");
+        assert!(sources.contains(&format!("sql/{name}\"")), "{name} is not used");
+    }
+    for path in files("migrations", "sql") {
+        let name = path.file_name().and_then(|name| name.to_str()).expect("a name");
+        assert!(name == "schema.sql" || sources.contains(&format!("migrations/{name}\"")), "{name} is not applied");
+    }
+}
+
+#[test]
+fn files_are_small_rooms_with_telling_names() {
+    const FORBIDDEN: [&str; 10] =
+        ["util", "common", "helper", "core", "types", "manager", "service", "internal", "engine", "item"];
+    for folder in ["src", "tests", "embedded/src", "cli/src", "bench/src"] {
+        for path in files(folder, "rs") {
+            let lines = read(&path).lines().count();
+            assert!(lines <= 350, "{} has {lines} lines", path.display());
+            let name = path.file_stem().and_then(|name| name.to_str()).expect("a name");
+            let name = name.trim_end_matches('s');
+            assert!(!FORBIDDEN.iter().any(|word| word.trim_end_matches('s') == name), "{}", path.display());
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Who waits without work sends nothing, and hears all the same.
+
+use std::time::Duration;
+
+use tokio::{task::JoinHandle, time::timeout};
+use tokio_postgres::Client;
+use trunkline::{Message, Queue, Result, Settings, Wait};
+
+use crate::{
+    contract::{Place, SOON, place},
+    fixture::eventually,
+};
+
+const LIBRARY: &str = "from pg_stat_activity where application_name = 'trunkline' and datname = current_database()";
+
+fn sleeper(queue: &Queue<i64>, wait: Wait) -> JoinHandle<Result<Vec<Message<i64>>>> {
+    let mut consumer = queue.consumer(wait);
+    tokio::spawn(async move { timeout(SOON, consumer.at_least_once(1)).await.expect("it is woken") })
+}
+
+/// What the library's connections did last: who they are, when they began their last statement, and which.
+async fn last_words(sql: &Client) -> Vec<(i32, String)> {
+    let words =
+        format!("select pid, query_start::text || ' ' || state_change::text || ' ' || query {LIBRARY} order by pid");
+    sql.query(&words, &[]).await.expect("visible").iter().map(|row| (row.get(0), row.get(1))).collect()
+}
+
+/// Waits until the library listens and has been silent for a while.
+async fn until_silent(sql: &Client) {
+    let silent = format!(
+        "select coalesce(bool_or(query like 'listen \"trunkline.q\"%'), false)
+                and max(state_change) < clock_timestamp() - interval '100 ms' {LIBRARY}"
+    );
+    eventually("the library listens and is silent", || async {
+        sql.query_one(&silent, &[]).await.expect("visible").get(0)
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_consumer_sends_nothing() {
+    for wait in [Wait::Notify, Wait::Adaptive] {
+        let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
+        queue.enqueue_after(0, Duration::from_secs(3600)).await.expect("enqueued"); // which is not due for long
+        let sleepers: Vec<_> = (0..5).map(|_| sleeper(&queue, wait)).collect();
+        until_silent(&sql).await;
+        let before = last_words(&sql).await;
+        assert!(before.len() >= 2, "one connection dequeues and one listens: {before:?}");
+        // Traffic elsewhere, for a time in which a poll would show.
+        for _ in 0..300 {
+            sql.batch_execute("notify elsewhere; create temporary table t (); drop table t").await.expect("no matter");
+        }
+        assert_eq!(last_words(&sql).await, before, "{wait:?}: not a statement");
+
+        let ids = queue.enqueue_many(&[1, 2, 3, 4, 5]).await.expect("enqueued");
+        let mut got = Vec::new();
+        for sleeper in sleepers {
+            let messages = sleeper.await.expect("no panic").expect("leased");
+            got.extend(messages.iter().map(|message| message.id));
+        }
+        got.sort_unstable();
+        assert_eq!(got, ids, "{wait:?}: and all are awake at once");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_consumer_hears_again_after_its_listener_was_terminated() {
+    for wait in [Wait::Notify, Wait::Adaptive] {
+        let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
+        let waiter = sleeper(&queue, wait);
+        until_silent(&sql).await;
+        let end = format!("select pid, pg_terminate_backend(pid) {LIBRARY} and query like 'listen%'");
+        let old: i32 = sql.query_one(&end, &[]).await.expect("there is one listener").get(0);
+        let again = format!("select count(*) = 1 {LIBRARY} and query like 'listen \"trunkline.q\"%' and pid <> {old}");
+        eventually("it listens again", || async { sql.query_one(&again, &[]).await.expect("visible").get(0) }).await;
+        until_silent(&sql).await; // it does not poll, so what comes now comes by notification
+        let id: i64 = sql.query_one("select trunkline.enqueue('q', 7::bigint)", &[]).await.expect("enqueued").get(0);
+        let messages = waiter.await.expect("no panic").expect("leased");
+        assert_eq!((messages[0].id, messages[0].payload), (id, 7), "{wait:?}");
+    }
+}

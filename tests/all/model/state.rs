@@ -1,0 +1,180 @@
+//! What a history can do, and what the model makes of it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::SystemTime,
+};
+
+use proptest::prelude::{Just, Strategy, any, prop_oneof};
+use trunkline::Lease;
+
+pub const MAX_ATTEMPTS: i32 = 3;
+
+#[derive(Debug, Clone)]
+pub enum Step {
+    Enqueue,
+    EnqueueMany {
+        count: usize,
+        delayed: bool,
+    },
+    Take {
+        n: usize,
+    },
+    ExactlyOnce {
+        n: usize,
+        commit: bool,
+    },
+    Lease {
+        n: usize,
+    },
+    /// Ends some of the leases that are held, or of all that were ever given.
+    End {
+        how: End,
+        which: u16,
+        late: bool,
+    },
+    /// An hour or so passes: leases run out, or everything becomes due.
+    Pass {
+        leases_only: bool,
+    },
+    Replay {
+        which: u16,
+    },
+    Discard {
+        which: u16,
+    },
+}
+
+#[derive(Debug, Clone, Copy)]
+pub enum End {
+    Ack,
+    AckIn { commit: bool },
+    Archive,
+    Release,
+    Retry { delayed: bool },
+    Extend,
+}
+
+pub fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let n = 1..8_usize;
+    let end = prop_oneof![
+        4 => Just(End::Ack),
+        2 => any::<bool>().prop_map(|commit| End::AckIn { commit }),
+        1 => Just(End::Archive),
+        1 => Just(End::Release),
+        3 => any::<bool>().prop_map(|delayed| End::Retry { delayed }),
+        1 => Just(End::Extend),
+    ];
+    let step = prop_oneof![
+        1 => Just(Step::Enqueue),
+        4 => (0..12_usize, proptest::bool::weighted(0.2)).prop_map(|(count, delayed)| Step::EnqueueMany { count, delayed }),
+        2 => n.clone().prop_map(|n| Step::Take { n }),
+        2 => (n.clone(), any::<bool>()).prop_map(|(n, commit)| Step::ExactlyOnce { n, commit }),
+        5 => n.prop_map(|n| Step::Lease { n }),
+        7 => (end, any::<u16>(), proptest::bool::weighted(0.3)).prop_map(|(how, which, late)| Step::End { how, which, late }),
+        3 => any::<bool>().prop_map(|leases_only| Step::Pass { leases_only }),
+        1 => any::<u16>().prop_map(|which| Step::Replay { which }),
+        1 => any::<u16>().prop_map(|which| Step::Discard { which }),
+    ];
+    proptest::collection::vec(step, 1..30)
+}
+
+/// A message as the model has it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Known {
+    pub payload: i64,
+    pub attempt: i32,
+    /// Attempts that were given back.
+    pub released: i32,
+    pub failed: bool,
+    /// Due now, or in an hour or so.
+    pub is_due: bool,
+    /// As read back after the step that set it; `None` while that step runs.
+    pub due_at: Option<SystemTime>,
+}
+
+impl Known {
+    fn charged(&self) -> i32 {
+        self.attempt - self.released
+    }
+}
+
+#[derive(Debug, Default)]
+pub struct Model {
+    pub messages: BTreeMap<i64, Known>,
+    pub dead: BTreeMap<i64, (i64, i32, String)>,
+    pub archived: BTreeMap<i64, (i64, i32)>,
+    pub given: BTreeSet<Lease>,
+    pub next_payload: i64,
+}
+
+impl Model {
+    pub fn enqueued(&mut self, ids: &[i64], delayed: bool) {
+        for id in ids {
+            self.next_payload += 1;
+            let known = Known {
+                payload: self.next_payload,
+                attempt: 0,
+                released: 0,
+                failed: false,
+                is_due: !delayed,
+                due_at: None,
+            };
+            assert_eq!(self.messages.insert(*id, known), None, "ids are unique");
+        }
+    }
+
+    /// The next `n` due messages in order. What used up its attempts and stands before or between them is dead.
+    pub fn dequeue(&mut self, n: usize) -> Vec<i64> {
+        let mut due: Vec<_> = self.messages.iter().filter(|(_, known)| known.is_due).collect();
+        due.sort_by_key(|(id, known)| (known.due_at, **id));
+        let mut ids = Vec::new();
+        let mut spent = Vec::new();
+        for (id, known) in due {
+            if ids.len() == n {
+                break;
+            }
+            if known.charged() >= MAX_ATTEMPTS { spent.push(*id) } else { ids.push(*id) }
+        }
+        for id in spent {
+            self.bury(id, "the lease of the last attempt ran out");
+        }
+        ids
+    }
+
+    fn bury(&mut self, id: i64, reason: &str) {
+        let known = self.messages.remove(&id).expect("known");
+        self.dead.insert(id, (known.payload, known.charged(), reason.to_owned()));
+    }
+
+    pub fn is_held(&self, lease: &Lease) -> bool {
+        let held =
+            |known: &Known| known.attempt == lease.attempt && lease.attempt > 0 && !known.failed && !known.is_due;
+        self.messages.get(&lease.id).is_some_and(held)
+    }
+
+    pub fn leases(&self, which: u16, late: bool) -> Vec<Lease> {
+        let some = self.given.iter().filter(|lease| late || self.is_held(lease)).enumerate();
+        some.filter(|(nr, _)| which >> (nr % 16) & 1 == 1).map(|(_, lease)| *lease).collect()
+    }
+
+    pub fn end(&mut self, how: End, lease: Lease) {
+        let known = self.messages.get_mut(&lease.id).expect("held");
+        known.due_at = None;
+        match how {
+            End::Ack | End::AckIn { commit: true } => drop(self.messages.remove(&lease.id)),
+            End::AckIn { commit: false } => unreachable!("nothing ends"),
+            End::Archive => {
+                let known = self.messages.remove(&lease.id).expect("held");
+                self.archived.insert(lease.id, (known.payload, known.charged()));
+            }
+            End::Release => {
+                known.released += 1;
+                (known.failed, known.is_due) = (true, true);
+            }
+            End::Retry { .. } if known.charged() >= MAX_ATTEMPTS => self.bury(lease.id, "no"),
+            End::Retry { delayed } => (known.failed, known.is_due) = (true, !delayed),
+            End::Extend => {}
+        }
+    }
+}
