@@ -89,7 +89,7 @@ begin
     execute format('create sequence trunkline.%I as bigint increment 1024 minvalue 1024', 'id_' || queue);
     execute format($f$
         create table trunkline.%1$I (
-            id          bigint primary key default nextval('trunkline.%2$I'),
+            id          bigint constraint %4$I primary key default nextval('trunkline.%2$I'),
             enqueued_at timestamptz not null default clock_timestamp(),
             due_at      timestamptz not null default trunkline.clock(),
             attempt     int not null default 0,
@@ -99,20 +99,20 @@ begin
             payload     %3$s[] not null
         ) with (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.05,
                 toast.autovacuum_vacuum_threshold = 1000, toast.autovacuum_vacuum_scale_factor = 0.05)
-    $f$, 'queue_' || queue, 'id_' || queue, element);
+    $f$, 'queue_' || queue, 'id_' || queue, element, 'key_' || queue);
     -- The sum hides the id from conditions on it: planned while the table was empty, they would cling to this index.
     execute format('create index %I on trunkline.%I (due_at, (id + 0))', 'due_' || queue, 'queue_' || queue);
     execute format('alter sequence trunkline.%I owned by trunkline.%I.id', 'id_' || queue, 'queue_' || queue);
     execute format($f$
         create table trunkline.%I (
-            id bigint primary key, enqueued_at timestamptz not null, dead_at timestamptz not null default clock_timestamp(),
+            id bigint constraint %I primary key, enqueued_at timestamptz not null, dead_at timestamptz not null default clock_timestamp(),
             attempt int not null, error text not null, payload %s not null)
-    $f$, 'dead_' || queue, element);
+    $f$, 'dead_' || queue, 'dead_key_' || queue, element);
     execute format($f$
         create table trunkline.%I (
-            id bigint primary key, enqueued_at timestamptz not null, archived_at timestamptz not null default clock_timestamp(),
+            id bigint constraint %I primary key, enqueued_at timestamptz not null, archived_at timestamptz not null default clock_timestamp(),
             attempt int not null, payload %s not null)
-    $f$, 'archive_' || queue, element);
+    $f$, 'archive_' || queue, 'archive_key_' || queue, element);
     execute format('create index %I on trunkline.%I (archived_at)', 'age_' || queue, 'archive_' || queue);
     execute format($f$
         create view trunkline.%I as
@@ -167,9 +167,9 @@ begin
     for routine in
         select p.oid from pg_proc p
         where p.pronamespace = 'trunkline'::regnamespace
-          and p.proname = any (array(select verb || queue from unnest(array[
-              'batch_', 'split_', 'carve_', 'bury_', 'gather_', 'take_', 'lease_', 'look_', 'ack_', 'archive_', 'release_',
-              'retry_', 'extend_', 'charge_', 'fail_', 'fault_']) verb))
+          and p.proname = any (array(select 'do_' || verb || '_' || queue from unnest(array[
+              'batch', 'split', 'carve', 'bury', 'gather', 'take', 'lease', 'look', 'peek', 'ack', 'archive', 'release',
+              'retry', 'extend', 'charge', 'fail', 'fault']) verb))
     loop
         execute format('drop function %s', routine);
     end loop;
@@ -180,7 +180,7 @@ begin
     perform pg_notify('trunkline.' || queue, ''); -- so that sleepers learn of it
 end $$;
 
--- Writes the functions of one queue. In the texts below, {table} stands for the queue's table and so on.
+-- Writes the functions of one queue; their names begin with do_, which no other function's does. In the texts below, {table} stands for the queue's table and so on.
 create function trunkline.install_queue(queue text) returns void
     language plpgsql set search_path = pg_catalog as $install$
 declare
@@ -496,6 +496,15 @@ begin
                     select q.due_at from trunkline.{table} q where q.due_at >= floor order by q.due_at, q.id + 0 limit 1) o on true;
         end $f$ $t$,
 
+    -- Reads on from a row, in the order of the due times.
+    $t$ create or replace function trunkline.{peek}(after_due timestamptz, after_id bigint, n bigint)
+        returns setof trunkline.{table} language plpgsql {planner} as $f$
+        #variable_conflict use_variable
+        begin
+            return query select q.* from trunkline.{table} q
+                where (q.due_at, q.id + 0) > (after_due, after_id) order by q.due_at, q.id + 0 limit n;
+        end $f$ $t$,
+
     replace(replace(replace(settle, '{verb}', '{ack}'), '{arguments}', ''), '{statement}', $t$
         delete from trunkline.{table} q using $t$ || held || $t$ returning q.id, q.size, d.attempt as under $t$),
 
@@ -539,8 +548,8 @@ begin
         text_of := replace(text_of, '{table}', quote_ident('queue_' || queue));
         text_of := replace(text_of, '{dead}', quote_ident('dead_' || queue));
         text_of := regexp_replace(text_of, 'into trunkline\.\{archive\}', format('into trunkline.%I', 'archive_' || queue));
-        text_of := regexp_replace(text_of, '\{(batch|split|carve|bury|gather|take|lease|look|ack|archive|release|extend|retry|charge|fail|fault)\}',
-                                  '"\1_' || queue || '"', 'g');
+        text_of := regexp_replace(text_of, '\{(batch|split|carve|bury|gather|take|lease|look|peek|ack|archive|release|extend|retry|charge|fail|fault)\}',
+                                  '"do_\1_' || queue || '"', 'g');
         execute text_of;
     end loop;
 end $install$;

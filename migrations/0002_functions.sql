@@ -28,7 +28,7 @@ begin
         known := null;
         reached := '-infinity';
     end if;
-    execute format('select * from trunkline.%I($1)', 'look_' || queue) into seen using reached;
+    execute format('select * from trunkline.%I($1)', 'do_look_' || queue) into seen using reached;
     if known is null then
         known := array['-infinity', seen.candidate::text, seen.next::text, clock_timestamp()::text];
     elsif seen.running >= known[3]::bigint then
@@ -45,7 +45,7 @@ declare
     id bigint;
 begin
     perform trunkline.check_queue(queue);
-    execute format('select trunkline.%I(array[$1::%s], $2)', 'batch_' || queue, trunkline.payload_type(queue))
+    execute format('select trunkline.%I(array[$1::%s], $2)', 'do_batch_' || queue, trunkline.payload_type(queue))
         into id using payload, delay;
     return id;
 end $$;
@@ -56,7 +56,7 @@ declare
     id bigint;
 begin
     perform trunkline.check_queue(queue);
-    execute format('select trunkline.%I(array[$1::%s], $2)', 'batch_' || queue, trunkline.payload_type(queue))
+    execute format('select trunkline.%I(array[$1::%s], $2)', 'do_batch_' || queue, trunkline.payload_type(queue))
         into id using payload, delay;
     return id;
 end $$;
@@ -65,7 +65,7 @@ create function trunkline.enqueue_many(queue text, payloads anyarray, delay inte
     language plpgsql as $$
 begin
     perform trunkline.check_queue(queue);
-    return query execute format('select * from trunkline.%I($1::%s[], $2)', 'batch_' || queue, trunkline.payload_type(queue))
+    return query execute format('select * from trunkline.%I($1::%s[], $2)', 'do_batch_' || queue, trunkline.payload_type(queue))
         using payloads, delay;
 end $$;
 
@@ -73,7 +73,7 @@ create function trunkline.enqueue_many(queue text, payloads text[], delay interv
     language plpgsql as $$
 begin
     perform trunkline.check_queue(queue);
-    return query execute format('select * from trunkline.%I($1::%s[], $2)', 'batch_' || queue, trunkline.payload_type(queue))
+    return query execute format('select * from trunkline.%I($1::%s[], $2)', 'do_batch_' || queue, trunkline.payload_type(queue))
         using payloads, delay;
 end $$;
 
@@ -85,7 +85,7 @@ begin
     return query execute format($q$
         select b.id + m.k, b.attempt, b.enqueued_at, m.payload::text
         from trunkline.%I($1, $2) b,
-             lateral (select generate_series(0, b.size - 1) as k, unnest(b.payload) as payload) m $q$, 'take_' || queue)
+             lateral (select generate_series(0, b.size - 1) as k, unnest(b.payload) as payload) m $q$, 'do_take_' || queue)
         using trunkline.check_n(n), trunkline.floor(queue);
 end $$;
 
@@ -97,7 +97,7 @@ begin
     return query execute format($q$
         select b.id + m.k, b.attempt, b.enqueued_at, b.due_at, m.payload::text
         from trunkline.%I($1, $2, $3) b,
-             lateral (select generate_series(0, b.size - 1) as k, unnest(b.payload) as payload) m $q$, 'lease_' || queue)
+             lateral (select generate_series(0, b.size - 1) as k, unnest(b.payload) as payload) m $q$, 'do_lease_' || queue)
         using trunkline.check_n(n), lease, trunkline.floor(queue);
 end $$;
 
@@ -118,7 +118,7 @@ begin
         select array_agg(i.id) from unnest($1::bigint[], $2::int[]) i(id, attempt)
         where (i.id, i.attempt) not in (
             select d.id + k, d.attempt from trunkline.%I($1, array_fill(1, array[cardinality($1)]), $2 %s) d,
-                   generate_series(0, d.size - 1) k) $q$, verb || '_' || queue, more)
+                   generate_series(0, d.size - 1) k) $q$, 'do_' || verb || '_' || queue, more)
         into lost using ids, attempts, span, reason;
     if lost is not null then
         raise exception 'the lease of message % of queue % is lost', array_to_string(lost[1:3], ', '), quote_literal(queue)

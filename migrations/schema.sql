@@ -60,9 +60,9 @@ table waiting (
 
 sequence id_emails increment 1024 minvalue 1024 start 1024;
 
-alter table archive_emails add constraint archive_emails_pkey PRIMARY KEY (id);
+alter table archive_emails add constraint archive_key_emails PRIMARY KEY (id);
 
-alter table dead_emails add constraint dead_emails_pkey PRIMARY KEY (id);
+alter table dead_emails add constraint dead_key_emails PRIMARY KEY (id);
 
 alter table migration add constraint migration_pkey PRIMARY KEY (version);
 
@@ -76,21 +76,21 @@ alter table queue add constraint queue_name_check CHECK ((name ~ '^[a-z][a-z0-9_
 
 alter table queue add constraint queue_pkey PRIMARY KEY (name);
 
-alter table queue_emails add constraint queue_emails_pkey PRIMARY KEY (id);
+alter table queue_emails add constraint key_emails PRIMARY KEY (id);
 
 alter table waiting add constraint waiting_pkey PRIMARY KEY (consumer);
 
 CREATE INDEX age_emails ON trunkline.archive_emails USING btree (archived_at);
 
-CREATE UNIQUE INDEX archive_emails_pkey ON trunkline.archive_emails USING btree (id);
+CREATE UNIQUE INDEX archive_key_emails ON trunkline.archive_emails USING btree (id);
 
-CREATE UNIQUE INDEX dead_emails_pkey ON trunkline.dead_emails USING btree (id);
+CREATE UNIQUE INDEX dead_key_emails ON trunkline.dead_emails USING btree (id);
 
 CREATE INDEX due_emails ON trunkline.queue_emails USING btree (due_at, ((id + 0)));
 
-CREATE UNIQUE INDEX migration_pkey ON trunkline.migration USING btree (version);
+CREATE UNIQUE INDEX key_emails ON trunkline.queue_emails USING btree (id);
 
-CREATE UNIQUE INDEX queue_emails_pkey ON trunkline.queue_emails USING btree (id);
+CREATE UNIQUE INDEX migration_pkey ON trunkline.migration USING btree (version);
 
 CREATE UNIQUE INDEX queue_pkey ON trunkline.queue USING btree (name);
 
@@ -99,37 +99,6 @@ CREATE UNIQUE INDEX waiting_pkey ON trunkline.waiting USING btree (consumer);
 CREATE INDEX waiting_queue ON trunkline.waiting USING btree (queue);
 
 function ack(queue text, id bigint, attempt integer) returns void language sql volatile as  select trunkline.settle('ack', queue, array[id], array[attempt]) ;
-
-function ack_emails(ids bigint[], sizes integer[], attempts integer[]) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-        #variable_conflict use_variable
-        declare
-            asked bigint := (select sum(s) from unnest(sizes) s);
-            settled bigint := 0;
-            settled_ids bigint[] := '{}';
-            settled_sizes int[] := '{}';
-            settled_attempts int[] := '{}';
-            more record;
-        begin
-            for pass in 1..2 loop
-                with held as (
-        delete from trunkline.queue_emails q using 
-        unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
-        where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
-          and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
-          and q.id <> all (settled_ids)  returning q.id, q.size, d.attempt as under )
-                select array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
-                       coalesce(sum(h.size), 0) as size
-                into more from held h;
-                settled := settled + more.size;
-                settled_ids := settled_ids || more.ids;
-                settled_sizes := settled_sizes || more.sizes;
-                settled_attempts := settled_attempts || more.attempts;
-                exit when settled >= asked or pass = 2;
-                perform trunkline."carve_emails"(d.id, d.id + d.size, d.attempt, true)
-                from unnest(ids, sizes, attempts) d(id, size, attempt);
-            end loop;
-            return query select * from unnest(settled_ids, settled_sizes, settled_attempts);
-        end ;
 
 function ack_many(queue text, ids bigint[], attempts integer[]) returns void language sql volatile as  select trunkline.settle('ack', queue, ids, attempts) ;
 
@@ -146,131 +115,7 @@ end ;
 
 function archive(queue text, id bigint, attempt integer) returns void language sql volatile as  select trunkline.settle('archive', queue, array[id], array[attempt]) ;
 
-function archive_emails(ids bigint[], sizes integer[], attempts integer[]) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-        #variable_conflict use_variable
-        declare
-            asked bigint := (select sum(s) from unnest(sizes) s);
-            settled bigint := 0;
-            settled_ids bigint[] := '{}';
-            settled_sizes int[] := '{}';
-            settled_attempts int[] := '{}';
-            more record;
-        begin
-            for pass in 1..2 loop
-                with held as (
-        delete from trunkline.queue_emails q using 
-        unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
-        where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
-          and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
-          and q.id <> all (settled_ids)  returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, d.attempt as under
-        ), kept as (
-            insert into trunkline.archive_emails (id, enqueued_at, attempt, payload)
-            select h.id + m.k, h.enqueued_at, h.attempt - h.released, m.payload
-            from held h, lateral (select generate_series(0, h.size - 1) as k, unnest(h.payload) as payload) m )
-                select array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
-                       coalesce(sum(h.size), 0) as size
-                into more from held h;
-                settled := settled + more.size;
-                settled_ids := settled_ids || more.ids;
-                settled_sizes := settled_sizes || more.sizes;
-                settled_attempts := settled_attempts || more.attempts;
-                exit when settled >= asked or pass = 2;
-                perform trunkline."carve_emails"(d.id, d.id + d.size, d.attempt, true)
-                from unnest(ids, sizes, attempts) d(id, size, attempt);
-            end loop;
-            return query select * from unnest(settled_ids, settled_sizes, settled_attempts);
-        end ;
-
 function archive_many(queue text, ids bigint[], attempts integer[]) returns void language sql volatile as  select trunkline.settle('archive', queue, ids, attempts) ;
-
-function batch_emails(payloads jsonb[], delay interval DEFAULT '00:00:00'::interval) returns SETOF bigint language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-        #variable_conflict use_variable
-        begin
-            if delay is null or delay < '0' or delay > '36500 days' then
-                raise exception 'a delay of % is out of bounds', delay using errcode = 'invalid_parameter_value',
-                    hint = 'A delay is at least zero and at most 36500 days.';
-            end if;
-            return query
-                with message as (
-                    select m.nr, m.payload, trunkline.payload_bytes('emails', pg_column_size(m.payload)) as bytes
-                    from (select generate_series(1, cardinality(payloads)) as nr, unnest(payloads) as payload) m
-                ), placed as (
-                    select m.*, (sum(m.bytes) over (order by m.nr) - m.bytes)::bigint / 262144 as page from message m
-                ), batch as (
-                    insert into trunkline.queue_emails (due_at, size, payload)
-                    select trunkline.clock() + delay, count(*), array_agg(p.payload order by p.nr)
-                    from placed p group by p.page, p.bytes > 262144, (p.nr - 1) / 1024 order by min(p.nr)
-                    returning id, size
-                )
-                select b.id + k from batch b, generate_series(0, b.size - 1) k order by b.id, k;
-            if cardinality(payloads) > 0 then
-                perform pg_notify('trunkline.emails', '');
-            end if;
-        end ;
-
-function bury_emails(row_id bigint, reason text) returns void language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-        #variable_conflict use_variable
-        begin
-            with gone as (
-                delete from trunkline.queue_emails q where q.id = row_id
-                returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload)
-            insert into trunkline.dead_emails (id, enqueued_at, attempt, error, payload)
-            select g.id + m.k, g.enqueued_at, g.attempt - g.released, reason, m.payload
-            from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload) m;
-        end ;
-
-function carve_emails(low bigint, high bigint, of_attempt integer, leased boolean) returns void language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-        #variable_conflict use_variable
-        declare
-            edge bigint; r trunkline.queue_emails%rowtype; seen record;
-        begin
-            foreach edge in array array[low, high] loop
-                loop
-                    select q.id, q.size, q.attempt, q.error, q.due_at into seen
-                    from trunkline.queue_emails q where q.id < edge order by q.id desc limit 1;
-                    exit when not found or seen.id + seen.size <= edge or seen.attempt <> of_attempt
-                           or leased and (seen.error is not null or seen.due_at <= clock_timestamp());
-                    if leased then
-                        select * into r from trunkline.queue_emails q where q.id = seen.id for update;
-                    else
-                        -- Whoever holds it settles it.
-                        select * into r from trunkline.queue_emails q where q.id = seen.id for update skip locked;
-                        exit when not found;
-                    end if;
-                    continue when not found or r.size <> seen.size;
-                    if r.attempt = of_attempt and (not leased or r.error is null and r.due_at > clock_timestamp()) then
-                        perform trunkline."split_emails"(r.id, array[low - r.id, high - r.id]::int[]);
-                    end if;
-                    exit;
-                end loop;
-            end loop;
-        end ;
-
-function charge_emails(ids bigint[], sizes integer[], attempts integer[], delays interval[], errors text[]) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-        #variable_conflict use_variable
-        declare
-            asked bigint := (select sum(s) from unnest(sizes) s);
-            settled bigint := 0;
-            settled_ids bigint[] := '{}';
-            settled_sizes int[] := '{}';
-            settled_attempts int[] := '{}';
-            more record;
-        begin
-            for pass in 1..2 loop
-                with held as ( select * from trunkline."fault_emails"(ids, sizes, attempts, delays, errors) )
-                select array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
-                       coalesce(sum(h.size), 0) as size
-                into more from held h;
-                settled := settled + more.size;
-                settled_ids := settled_ids || more.ids;
-                settled_sizes := settled_sizes || more.sizes;
-                settled_attempts := settled_attempts || more.attempts;
-                exit when settled >= asked or pass = 2;
-                perform trunkline."carve_emails"(d.id, d.id + d.size, d.attempt, false)
-                from unnest(ids, sizes, attempts) d(id, size, attempt);
-            end loop;
-            return query select * from unnest(settled_ids, settled_sizes, settled_attempts);
-        end ;
 
 function check_n(n integer) returns integer language plpgsql immutable as 
 begin
@@ -330,7 +175,7 @@ begin
     execute format('create sequence trunkline.%I as bigint increment 1024 minvalue 1024', 'id_' || queue);
     execute format($f$
         create table trunkline.%1$I (
-            id          bigint primary key default nextval('trunkline.%2$I'),
+            id          bigint constraint %4$I primary key default nextval('trunkline.%2$I'),
             enqueued_at timestamptz not null default clock_timestamp(),
             due_at      timestamptz not null default trunkline.clock(),
             attempt     int not null default 0,
@@ -340,20 +185,20 @@ begin
             payload     %3$s[] not null
         ) with (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.05,
                 toast.autovacuum_vacuum_threshold = 1000, toast.autovacuum_vacuum_scale_factor = 0.05)
-    $f$, 'queue_' || queue, 'id_' || queue, element);
+    $f$, 'queue_' || queue, 'id_' || queue, element, 'key_' || queue);
     -- The sum hides the id from conditions on it: planned while the table was empty, they would cling to this index.
     execute format('create index %I on trunkline.%I (due_at, (id + 0))', 'due_' || queue, 'queue_' || queue);
     execute format('alter sequence trunkline.%I owned by trunkline.%I.id', 'id_' || queue, 'queue_' || queue);
     execute format($f$
         create table trunkline.%I (
-            id bigint primary key, enqueued_at timestamptz not null, dead_at timestamptz not null default clock_timestamp(),
+            id bigint constraint %I primary key, enqueued_at timestamptz not null, dead_at timestamptz not null default clock_timestamp(),
             attempt int not null, error text not null, payload %s not null)
-    $f$, 'dead_' || queue, element);
+    $f$, 'dead_' || queue, 'dead_key_' || queue, element);
     execute format($f$
         create table trunkline.%I (
-            id bigint primary key, enqueued_at timestamptz not null, archived_at timestamptz not null default clock_timestamp(),
+            id bigint constraint %I primary key, enqueued_at timestamptz not null, archived_at timestamptz not null default clock_timestamp(),
             attempt int not null, payload %s not null)
-    $f$, 'archive_' || queue, element);
+    $f$, 'archive_' || queue, 'archive_key_' || queue, element);
     execute format('create index %I on trunkline.%I (archived_at)', 'age_' || queue, 'archive_' || queue);
     execute format($f$
         create view trunkline.%I as
@@ -395,79 +240,162 @@ begin
     return count;
 end ;
 
-function drop_queue(queue text) returns void language plpgsql volatile set lock_timeout=10s as 
-declare
-    routine regprocedure;
-begin
-    perform trunkline.check_queue(queue);
-    perform pg_advisory_xact_lock(hashtextextended('trunkline.queue ' || queue, 0));
-    begin
-        execute format('lock table trunkline.%I in access exclusive mode', 'queue_' || queue);
-    exception when lock_not_available then
-        -- Whoever waits for this lock makes everybody wait who comes after.
-        raise exception 'queue % is in use', quote_literal(queue) using errcode = 'lock_not_available',
-            hint = 'A transaction that touched it has been open for ten seconds. End it (see pg_stat_activity), then try again.';
-    end;
-    for routine in
-        select p.oid from pg_proc p
-        where p.pronamespace = 'trunkline'::regnamespace
-          and p.proname = any (array(select verb || queue from unnest(array[
-              'batch_', 'split_', 'carve_', 'bury_', 'gather_', 'take_', 'lease_', 'look_', 'ack_', 'archive_', 'release_',
-              'retry_', 'extend_', 'charge_', 'fail_', 'fault_']) verb))
-    loop
-        execute format('drop function %s', routine);
-    end loop;
-    execute format('drop view trunkline.%I', 'messages_' || queue);
-    execute format('drop table trunkline.%I, trunkline.%I, trunkline.%I', 'queue_' || queue, 'dead_' || queue, 'archive_' || queue);
-    execute format('drop domain if exists trunkline.%I', 'payload_' || queue);
-    delete from trunkline.queue q where q.name = queue;
-    perform pg_notify('trunkline.' || queue, ''); -- so that sleepers learn of it
-end ;
+function do_ack_emails(ids bigint[], sizes integer[], attempts integer[]) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+        #variable_conflict use_variable
+        declare
+            asked bigint := (select sum(s) from unnest(sizes) s);
+            settled bigint := 0;
+            settled_ids bigint[] := '{}';
+            settled_sizes int[] := '{}';
+            settled_attempts int[] := '{}';
+            more record;
+        begin
+            for pass in 1..2 loop
+                with held as (
+        delete from trunkline.queue_emails q using 
+        unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
+        where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
+          and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
+          and q.id <> all (settled_ids)  returning q.id, q.size, d.attempt as under )
+                select array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
+                       coalesce(sum(h.size), 0) as size
+                into more from held h;
+                settled := settled + more.size;
+                settled_ids := settled_ids || more.ids;
+                settled_sizes := settled_sizes || more.sizes;
+                settled_attempts := settled_attempts || more.attempts;
+                exit when settled >= asked or pass = 2;
+                perform trunkline."do_carve_emails"(d.id, d.id + d.size, d.attempt, true)
+                from unnest(ids, sizes, attempts) d(id, size, attempt);
+            end loop;
+            return query select * from unnest(settled_ids, settled_sizes, settled_attempts);
+        end ;
 
-function enqueue(queue text, payload anyelement, delay interval DEFAULT '00:00:00'::interval) returns bigint language plpgsql volatile as 
-declare
-    id bigint;
-begin
-    perform trunkline.check_queue(queue);
-    execute format('select trunkline.%I(array[$1::%s], $2)', 'batch_' || queue, trunkline.payload_type(queue))
-        into id using payload, delay;
-    return id;
-end ;
+function do_archive_emails(ids bigint[], sizes integer[], attempts integer[]) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+        #variable_conflict use_variable
+        declare
+            asked bigint := (select sum(s) from unnest(sizes) s);
+            settled bigint := 0;
+            settled_ids bigint[] := '{}';
+            settled_sizes int[] := '{}';
+            settled_attempts int[] := '{}';
+            more record;
+        begin
+            for pass in 1..2 loop
+                with held as (
+        delete from trunkline.queue_emails q using 
+        unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
+        where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
+          and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
+          and q.id <> all (settled_ids)  returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, d.attempt as under
+        ), kept as (
+            insert into trunkline.archive_emails (id, enqueued_at, attempt, payload)
+            select h.id + m.k, h.enqueued_at, h.attempt - h.released, m.payload
+            from held h, lateral (select generate_series(0, h.size - 1) as k, unnest(h.payload) as payload) m )
+                select array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
+                       coalesce(sum(h.size), 0) as size
+                into more from held h;
+                settled := settled + more.size;
+                settled_ids := settled_ids || more.ids;
+                settled_sizes := settled_sizes || more.sizes;
+                settled_attempts := settled_attempts || more.attempts;
+                exit when settled >= asked or pass = 2;
+                perform trunkline."do_carve_emails"(d.id, d.id + d.size, d.attempt, true)
+                from unnest(ids, sizes, attempts) d(id, size, attempt);
+            end loop;
+            return query select * from unnest(settled_ids, settled_sizes, settled_attempts);
+        end ;
 
-function enqueue(queue text, payload text, delay interval DEFAULT '00:00:00'::interval) returns bigint language plpgsql volatile as 
-declare
-    id bigint;
-begin
-    perform trunkline.check_queue(queue);
-    execute format('select trunkline.%I(array[$1::%s], $2)', 'batch_' || queue, trunkline.payload_type(queue))
-        into id using payload, delay;
-    return id;
-end ;
+function do_batch_emails(payloads jsonb[], delay interval DEFAULT '00:00:00'::interval) returns SETOF bigint language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+        #variable_conflict use_variable
+        begin
+            if delay is null or delay < '0' or delay > '36500 days' then
+                raise exception 'a delay of % is out of bounds', delay using errcode = 'invalid_parameter_value',
+                    hint = 'A delay is at least zero and at most 36500 days.';
+            end if;
+            return query
+                with message as (
+                    select m.nr, m.payload, trunkline.payload_bytes('emails', pg_column_size(m.payload)) as bytes
+                    from (select generate_series(1, cardinality(payloads)) as nr, unnest(payloads) as payload) m
+                ), placed as (
+                    select m.*, (sum(m.bytes) over (order by m.nr) - m.bytes)::bigint / 262144 as page from message m
+                ), batch as (
+                    insert into trunkline.queue_emails (due_at, size, payload)
+                    select trunkline.clock() + delay, count(*), array_agg(p.payload order by p.nr)
+                    from placed p group by p.page, p.bytes > 262144, (p.nr - 1) / 1024 order by min(p.nr)
+                    returning id, size
+                )
+                select b.id + k from batch b, generate_series(0, b.size - 1) k order by b.id, k;
+            if cardinality(payloads) > 0 then
+                perform pg_notify('trunkline.emails', '');
+            end if;
+        end ;
 
-function enqueue_many(queue text, payloads anyarray, delay interval DEFAULT '00:00:00'::interval) returns SETOF bigint language plpgsql volatile as 
-begin
-    perform trunkline.check_queue(queue);
-    return query execute format('select * from trunkline.%I($1::%s[], $2)', 'batch_' || queue, trunkline.payload_type(queue))
-        using payloads, delay;
-end ;
+function do_bury_emails(row_id bigint, reason text) returns void language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+        #variable_conflict use_variable
+        begin
+            with gone as (
+                delete from trunkline.queue_emails q where q.id = row_id
+                returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload)
+            insert into trunkline.dead_emails (id, enqueued_at, attempt, error, payload)
+            select g.id + m.k, g.enqueued_at, g.attempt - g.released, reason, m.payload
+            from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload) m;
+        end ;
 
-function enqueue_many(queue text, payloads text[], delay interval DEFAULT '00:00:00'::interval) returns SETOF bigint language plpgsql volatile as 
-begin
-    perform trunkline.check_queue(queue);
-    return query execute format('select * from trunkline.%I($1::%s[], $2)', 'batch_' || queue, trunkline.payload_type(queue))
-        using payloads, delay;
-end ;
+function do_carve_emails(low bigint, high bigint, of_attempt integer, leased boolean) returns void language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+        #variable_conflict use_variable
+        declare
+            edge bigint; r trunkline.queue_emails%rowtype; seen record;
+        begin
+            foreach edge in array array[low, high] loop
+                loop
+                    select q.id, q.size, q.attempt, q.error, q.due_at into seen
+                    from trunkline.queue_emails q where q.id < edge order by q.id desc limit 1;
+                    exit when not found or seen.id + seen.size <= edge or seen.attempt <> of_attempt
+                           or leased and (seen.error is not null or seen.due_at <= clock_timestamp());
+                    if leased then
+                        select * into r from trunkline.queue_emails q where q.id = seen.id for update;
+                    else
+                        -- Whoever holds it settles it.
+                        select * into r from trunkline.queue_emails q where q.id = seen.id for update skip locked;
+                        exit when not found;
+                    end if;
+                    continue when not found or r.size <> seen.size;
+                    if r.attempt = of_attempt and (not leased or r.error is null and r.due_at > clock_timestamp()) then
+                        perform trunkline."do_split_emails"(r.id, array[low - r.id, high - r.id]::int[]);
+                    end if;
+                    exit;
+                end loop;
+            end loop;
+        end ;
 
-function extend(queue text, id bigint, attempt integer, lease interval) returns void language plpgsql volatile as 
-begin
-    if lease is null or lease <= '0' or lease > '365 days' then
-        raise exception 'a lease of % is out of bounds', lease using errcode = 'invalid_parameter_value',
-            hint = 'A lease is more than zero and at most 365 days.';
-    end if;
-    perform trunkline.settle('extend', queue, array[id], array[attempt], ', $3', lease);
-end ;
+function do_charge_emails(ids bigint[], sizes integer[], attempts integer[], delays interval[], errors text[]) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+        #variable_conflict use_variable
+        declare
+            asked bigint := (select sum(s) from unnest(sizes) s);
+            settled bigint := 0;
+            settled_ids bigint[] := '{}';
+            settled_sizes int[] := '{}';
+            settled_attempts int[] := '{}';
+            more record;
+        begin
+            for pass in 1..2 loop
+                with held as ( select * from trunkline."do_fault_emails"(ids, sizes, attempts, delays, errors) )
+                select array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
+                       coalesce(sum(h.size), 0) as size
+                into more from held h;
+                settled := settled + more.size;
+                settled_ids := settled_ids || more.ids;
+                settled_sizes := settled_sizes || more.sizes;
+                settled_attempts := settled_attempts || more.attempts;
+                exit when settled >= asked or pass = 2;
+                perform trunkline."do_carve_emails"(d.id, d.id + d.size, d.attempt, false)
+                from unnest(ids, sizes, attempts) d(id, size, attempt);
+            end loop;
+            return query select * from unnest(settled_ids, settled_sizes, settled_attempts);
+        end ;
 
-function extend_emails(ids bigint[], sizes integer[], attempts integer[], lease interval) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+function do_extend_emails(ids bigint[], sizes integer[], attempts integer[], lease interval) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
         #variable_conflict use_variable
         declare
             asked bigint := (select sum(s) from unnest(sizes) s);
@@ -492,13 +420,13 @@ function extend_emails(ids bigint[], sizes integer[], attempts integer[], lease 
                 settled_sizes := settled_sizes || more.sizes;
                 settled_attempts := settled_attempts || more.attempts;
                 exit when settled >= asked or pass = 2;
-                perform trunkline."carve_emails"(d.id, d.id + d.size, d.attempt, true)
+                perform trunkline."do_carve_emails"(d.id, d.id + d.size, d.attempt, true)
                 from unnest(ids, sizes, attempts) d(id, size, attempt);
             end loop;
             return query select * from unnest(settled_ids, settled_sizes, settled_attempts);
         end ;
 
-function fail_emails(ids bigint[], sizes integer[], attempts integer[], delays interval[], errors text[]) returns TABLE(id bigint, size integer, under integer) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+function do_fail_emails(ids bigint[], sizes integer[], attempts integer[], delays interval[], errors text[]) returns TABLE(id bigint, size integer, under integer) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
         #variable_conflict use_variable
         begin
             return query
@@ -527,7 +455,7 @@ function fail_emails(ids bigint[], sizes integer[], attempts integer[], delays i
             select a.id, a.size, a.under from again a union all select g.id, g.size, g.under from gone g;
         end ;
 
-function fault_emails(ids bigint[], sizes integer[], attempts integer[], delays interval[], errors text[]) returns TABLE(id bigint, size integer, under integer) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+function do_fault_emails(ids bigint[], sizes integer[], attempts integer[], delays interval[], errors text[]) returns TABLE(id bigint, size integer, under integer) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
         #variable_conflict use_variable
         begin
             return query
@@ -556,31 +484,7 @@ function fault_emails(ids bigint[], sizes integer[], attempts integer[], delays 
             select a.id, a.size, a.under from again a union all select g.id, g.size, g.under from gone g;
         end ;
 
-function floor(queue text) returns timestamp with time zone language plpgsql volatile as 
-declare
-    setting text := format('trunkline.floor_%s', to_regclass(format('trunkline.%I', 'queue_' || queue))::oid);
-    known text[] := string_to_array(nullif(current_setting(setting, true), ''), ',');
-    reached timestamptz := coalesce(known[1], '-infinity')::timestamptz;
-    seen record;
-begin
-    if clock_timestamp() between known[5]::timestamptz and known[5]::timestamptz + interval '100 ms' then
-        return reached;
-    elsif known[4]::timestamptz not between clock_timestamp() - interval '30 s' and clock_timestamp() then
-        known := null;
-        reached := '-infinity';
-    end if;
-    execute format('select * from trunkline.%I($1)', 'look_' || queue) into seen using reached;
-    if known is null then
-        known := array['-infinity', seen.candidate::text, seen.next::text, clock_timestamp()::text];
-    elsif seen.running >= known[3]::bigint then
-        reached := greatest(reached, least(known[2]::timestamptz, seen.oldest));
-        known := array[reached::text, seen.candidate::text, seen.next::text, known[4]];
-    end if;
-    perform set_config(setting, array_to_string(known[1:4] || clock_timestamp()::text, ','), false);
-    return reached;
-end ;
-
-function gather_emails(n integer, floor timestamp with time zone, rows integer, cut boolean DEFAULT true, OUT tids tid[], OUT got integer) returns record language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+function do_gather_emails(n integer, floor timestamp with time zone, rows integer, cut boolean DEFAULT true, OUT tids tid[], OUT got integer) returns record language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
         #variable_conflict use_variable
         declare
             until timestamptz := clock_timestamp();
@@ -612,14 +516,276 @@ function gather_emails(n integer, floor timestamp with time zone, rows integer, 
                     got := line.got;
                     return;
                 elsif line.spent then
-                    perform trunkline."bury_emails"(line.first, 'the lease of the last attempt ran out');
+                    perform trunkline."do_bury_emails"(line.first, 'the lease of the last attempt ran out');
                 elsif line.ran_out then
-                    perform trunkline."split_emails"(line.first, array(select generate_series(1, line.size)));
+                    perform trunkline."do_split_emails"(line.first, array(select generate_series(1, line.size)));
                 else
-                    perform trunkline."split_emails"(line.first, array[n]);
+                    perform trunkline."do_split_emails"(line.first, array[n]);
                 end if;
             end loop;
         end ;
+
+function do_lease_emails(n integer, lease interval DEFAULT NULL::interval, floor timestamp with time zone DEFAULT '-infinity'::timestamp with time zone, rows integer DEFAULT 1) returns TABLE(id bigint, attempt integer, size integer, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload jsonb[]) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+        #variable_conflict use_variable
+        declare
+            tids tid[];
+            got int;
+            term interval := coalesce(lease, '00:00:30'::interval);
+        begin
+            if term <= '0' or term > '365 days' then
+                raise exception 'a lease of % is out of bounds', term using errcode = 'invalid_parameter_value',
+                    hint = 'A lease is more than zero and at most 365 days.';
+            end if;
+            while n > 0 loop
+                select g.tids, g.got into tids, got from trunkline."do_gather_emails"(n, floor, rows) g;
+                exit when tids = '{}';
+                return query
+                    with leased as (
+                        update trunkline.queue_emails q
+                        set due_at = clock_timestamp() + term, attempt = q.attempt + 1, error = null
+                        from unnest(tids) with ordinality d(tid, nr)
+                        where q.ctid = d.tid returning d.nr, q.id, q.attempt, q.size, q.enqueued_at, q.due_at, q.payload)
+                    select l.id, l.attempt, l.size, l.enqueued_at, l.due_at, l.payload from leased l order by l.nr;
+                n := n - got;
+                rows := least(n, 1 + n::bigint * cardinality(tids) / got);
+            end loop;
+        end ;
+
+function do_look_emails(floor timestamp with time zone) returns TABLE(oldest timestamp with time zone, candidate timestamp with time zone, due_in double precision, running bigint, next bigint) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+        #variable_conflict use_variable
+        begin
+            return query
+                select o.due_at, least(o.due_at, now()),
+                       extract(epoch from o.due_at - clock_timestamp())::float8,
+                       pg_snapshot_xmin(s)::text::bigint,
+                       pg_snapshot_xmin(s)::text::bigint + age(pg_snapshot_xmin(s)::xid)
+                from pg_current_snapshot() s
+                left join lateral (
+                    select q.due_at from trunkline.queue_emails q where q.due_at >= floor order by q.due_at, q.id + 0 limit 1) o on true;
+        end ;
+
+function do_peek_emails(after_due timestamp with time zone, after_id bigint, n bigint) returns SETOF queue_emails language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+        #variable_conflict use_variable
+        begin
+            return query select q.* from trunkline.queue_emails q
+                where (q.due_at, q.id + 0) > (after_due, after_id) order by q.due_at, q.id + 0 limit n;
+        end ;
+
+function do_release_emails(ids bigint[], sizes integer[], attempts integer[]) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+        #variable_conflict use_variable
+        declare
+            asked bigint := (select sum(s) from unnest(sizes) s);
+            settled bigint := 0;
+            settled_ids bigint[] := '{}';
+            settled_sizes int[] := '{}';
+            settled_attempts int[] := '{}';
+            more record;
+        begin
+            for pass in 1..2 loop
+                with held as (
+        update trunkline.queue_emails q set due_at = trunkline.clock(), released = q.released + 1, error = ''
+        from 
+        unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
+        where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
+          and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
+          and q.id <> all (settled_ids)  returning q.id, q.size, d.attempt as under )
+                select array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
+                       coalesce(sum(h.size), 0) as size
+                into more from held h;
+                settled := settled + more.size;
+                settled_ids := settled_ids || more.ids;
+                settled_sizes := settled_sizes || more.sizes;
+                settled_attempts := settled_attempts || more.attempts;
+                exit when settled >= asked or pass = 2;
+                perform trunkline."do_carve_emails"(d.id, d.id + d.size, d.attempt, true)
+                from unnest(ids, sizes, attempts) d(id, size, attempt);
+            end loop;
+            return query select * from unnest(settled_ids, settled_sizes, settled_attempts);
+        end ;
+
+function do_retry_emails(ids bigint[], sizes integer[], attempts integer[], delays interval[], errors text[]) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+        #variable_conflict use_variable
+        declare
+            asked bigint := (select sum(s) from unnest(sizes) s);
+            settled bigint := 0;
+            settled_ids bigint[] := '{}';
+            settled_sizes int[] := '{}';
+            settled_attempts int[] := '{}';
+            more record;
+        begin
+            for pass in 1..2 loop
+                with held as (
+        select * from trunkline."do_fail_emails"(ids, sizes, attempts, delays, errors) )
+                select array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
+                       coalesce(sum(h.size), 0) as size
+                into more from held h;
+                settled := settled + more.size;
+                settled_ids := settled_ids || more.ids;
+                settled_sizes := settled_sizes || more.sizes;
+                settled_attempts := settled_attempts || more.attempts;
+                exit when settled >= asked or pass = 2;
+                perform trunkline."do_carve_emails"(d.id, d.id + d.size, d.attempt, true)
+                from unnest(ids, sizes, attempts) d(id, size, attempt);
+            end loop;
+            return query select * from unnest(settled_ids, settled_sizes, settled_attempts);
+        end ;
+
+function do_split_emails(row_id bigint, cuts integer[]) returns void language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+        #variable_conflict use_variable
+        declare
+            r trunkline.queue_emails%rowtype;
+            whole jsonb[];
+            whole_size int;
+            ends int[];
+            start int := 0;
+            stop int;
+        begin
+            select * into r from trunkline.queue_emails q where q.id = row_id;
+            whole := r.payload;
+            whole_size := r.size;
+            select array_agg(distinct c order by c) into ends from (
+                select unnest(cuts) union all
+                select generate_series(1, 32) * ((whole_size + 31) / 32) union all
+                select whole_size) x(c)
+            where c > 0 and c <= whole_size;
+            foreach stop in array ends loop
+                r.size := stop - start;
+                r.payload := whole[start + 1 : stop];
+                if start = 0 then
+                    update trunkline.queue_emails q set size = r.size, payload = r.payload where q.id = row_id;
+                else
+                    r.id := row_id + start;
+                    insert into trunkline.queue_emails select r.*;
+                end if;
+                start := stop;
+            end loop;
+        end ;
+
+function do_take_emails(n integer, floor timestamp with time zone DEFAULT '-infinity'::timestamp with time zone, rows integer DEFAULT 1, cut boolean DEFAULT true) returns TABLE(id bigint, attempt integer, size integer, enqueued_at timestamp with time zone, payload jsonb[]) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+        #variable_conflict use_variable
+        declare
+            tids tid[];
+            got int;
+        begin
+            while n > 0 loop
+                if cut then
+                    select g.tids, g.got into tids, got from trunkline."do_gather_emails"(n, floor, rows) g;
+                else
+                    begin
+                        select g.tids, g.got into tids, got from trunkline."do_gather_emails"(n, floor, rows, false) g;
+                    exception when sqlstate 'TL000' then
+                        rows := sqlerrm::int;
+                        continue when rows > 0;
+                        return query select null::bigint, 0, 0, null::timestamptz, null::jsonb[];
+                        return;
+                    end;
+                end if;
+                exit when tids = '{}';
+                return query
+                    with gone as (
+                        delete from trunkline.queue_emails q using unnest(tids) with ordinality d(tid, nr)
+                        where q.ctid = d.tid returning d.nr, q.id, q.attempt, q.size, q.enqueued_at, q.payload)
+                    select g.id, g.attempt, g.size, g.enqueued_at, g.payload from gone g order by g.nr;
+                n := n - got;
+                rows := least(n, 1 + n::bigint * cardinality(tids) / got);
+            end loop;
+        end ;
+
+function drop_queue(queue text) returns void language plpgsql volatile set lock_timeout=10s as 
+declare
+    routine regprocedure;
+begin
+    perform trunkline.check_queue(queue);
+    perform pg_advisory_xact_lock(hashtextextended('trunkline.queue ' || queue, 0));
+    begin
+        execute format('lock table trunkline.%I in access exclusive mode', 'queue_' || queue);
+    exception when lock_not_available then
+        -- Whoever waits for this lock makes everybody wait who comes after.
+        raise exception 'queue % is in use', quote_literal(queue) using errcode = 'lock_not_available',
+            hint = 'A transaction that touched it has been open for ten seconds. End it (see pg_stat_activity), then try again.';
+    end;
+    for routine in
+        select p.oid from pg_proc p
+        where p.pronamespace = 'trunkline'::regnamespace
+          and p.proname = any (array(select 'do_' || verb || '_' || queue from unnest(array[
+              'batch', 'split', 'carve', 'bury', 'gather', 'take', 'lease', 'look', 'peek', 'ack', 'archive', 'release',
+              'retry', 'extend', 'charge', 'fail', 'fault']) verb))
+    loop
+        execute format('drop function %s', routine);
+    end loop;
+    execute format('drop view trunkline.%I', 'messages_' || queue);
+    execute format('drop table trunkline.%I, trunkline.%I, trunkline.%I', 'queue_' || queue, 'dead_' || queue, 'archive_' || queue);
+    execute format('drop domain if exists trunkline.%I', 'payload_' || queue);
+    delete from trunkline.queue q where q.name = queue;
+    perform pg_notify('trunkline.' || queue, ''); -- so that sleepers learn of it
+end ;
+
+function enqueue(queue text, payload anyelement, delay interval DEFAULT '00:00:00'::interval) returns bigint language plpgsql volatile as 
+declare
+    id bigint;
+begin
+    perform trunkline.check_queue(queue);
+    execute format('select trunkline.%I(array[$1::%s], $2)', 'do_batch_' || queue, trunkline.payload_type(queue))
+        into id using payload, delay;
+    return id;
+end ;
+
+function enqueue(queue text, payload text, delay interval DEFAULT '00:00:00'::interval) returns bigint language plpgsql volatile as 
+declare
+    id bigint;
+begin
+    perform trunkline.check_queue(queue);
+    execute format('select trunkline.%I(array[$1::%s], $2)', 'do_batch_' || queue, trunkline.payload_type(queue))
+        into id using payload, delay;
+    return id;
+end ;
+
+function enqueue_many(queue text, payloads anyarray, delay interval DEFAULT '00:00:00'::interval) returns SETOF bigint language plpgsql volatile as 
+begin
+    perform trunkline.check_queue(queue);
+    return query execute format('select * from trunkline.%I($1::%s[], $2)', 'do_batch_' || queue, trunkline.payload_type(queue))
+        using payloads, delay;
+end ;
+
+function enqueue_many(queue text, payloads text[], delay interval DEFAULT '00:00:00'::interval) returns SETOF bigint language plpgsql volatile as 
+begin
+    perform trunkline.check_queue(queue);
+    return query execute format('select * from trunkline.%I($1::%s[], $2)', 'do_batch_' || queue, trunkline.payload_type(queue))
+        using payloads, delay;
+end ;
+
+function extend(queue text, id bigint, attempt integer, lease interval) returns void language plpgsql volatile as 
+begin
+    if lease is null or lease <= '0' or lease > '365 days' then
+        raise exception 'a lease of % is out of bounds', lease using errcode = 'invalid_parameter_value',
+            hint = 'A lease is more than zero and at most 365 days.';
+    end if;
+    perform trunkline.settle('extend', queue, array[id], array[attempt], ', $3', lease);
+end ;
+
+function floor(queue text) returns timestamp with time zone language plpgsql volatile as 
+declare
+    setting text := format('trunkline.floor_%s', to_regclass(format('trunkline.%I', 'queue_' || queue))::oid);
+    known text[] := string_to_array(nullif(current_setting(setting, true), ''), ',');
+    reached timestamptz := coalesce(known[1], '-infinity')::timestamptz;
+    seen record;
+begin
+    if clock_timestamp() between known[5]::timestamptz and known[5]::timestamptz + interval '100 ms' then
+        return reached;
+    elsif known[4]::timestamptz not between clock_timestamp() - interval '30 s' and clock_timestamp() then
+        known := null;
+        reached := '-infinity';
+    end if;
+    execute format('select * from trunkline.%I($1)', 'do_look_' || queue) into seen using reached;
+    if known is null then
+        known := array['-infinity', seen.candidate::text, seen.next::text, clock_timestamp()::text];
+    elsif seen.running >= known[3]::bigint then
+        reached := greatest(reached, least(known[2]::timestamptz, seen.oldest));
+        known := array[reached::text, seen.candidate::text, seen.next::text, known[4]];
+    end if;
+    perform set_config(setting, array_to_string(known[1:4] || clock_timestamp()::text, ','), false);
+    return reached;
+end ;
 
 function hand_over(queue text, element bytea) returns bigint language plpgsql volatile set enable_seqscan=off jit=off as 
 declare
@@ -959,6 +1125,15 @@ begin
                     select q.due_at from trunkline.{table} q where q.due_at >= floor order by q.due_at, q.id + 0 limit 1) o on true;
         end $f$ $t$,
 
+    -- Reads on from a row, in the order of the due times.
+    $t$ create or replace function trunkline.{peek}(after_due timestamptz, after_id bigint, n bigint)
+        returns setof trunkline.{table} language plpgsql {planner} as $f$
+        #variable_conflict use_variable
+        begin
+            return query select q.* from trunkline.{table} q
+                where (q.due_at, q.id + 0) > (after_due, after_id) order by q.due_at, q.id + 0 limit n;
+        end $f$ $t$,
+
     replace(replace(replace(settle, '{verb}', '{ack}'), '{arguments}', ''), '{statement}', $t$
         delete from trunkline.{table} q using $t$ || held || $t$ returning q.id, q.size, d.attempt as under $t$),
 
@@ -1002,8 +1177,8 @@ begin
         text_of := replace(text_of, '{table}', quote_ident('queue_' || queue));
         text_of := replace(text_of, '{dead}', quote_ident('dead_' || queue));
         text_of := regexp_replace(text_of, 'into trunkline\.\{archive\}', format('into trunkline.%I', 'archive_' || queue));
-        text_of := regexp_replace(text_of, '\{(batch|split|carve|bury|gather|take|lease|look|ack|archive|release|extend|retry|charge|fail|fault)\}',
-                                  '"\1_' || queue || '"', 'g');
+        text_of := regexp_replace(text_of, '\{(batch|split|carve|bury|gather|take|lease|look|peek|ack|archive|release|extend|retry|charge|fail|fault)\}',
+                                  '"do_\1_' || queue || '"', 'g');
         execute text_of;
     end loop;
 end ;
@@ -1014,48 +1189,9 @@ begin
     return query execute format($q$
         select b.id + m.k, b.attempt, b.enqueued_at, b.due_at, m.payload::text
         from trunkline.%I($1, $2, $3) b,
-             lateral (select generate_series(0, b.size - 1) as k, unnest(b.payload) as payload) m $q$, 'lease_' || queue)
+             lateral (select generate_series(0, b.size - 1) as k, unnest(b.payload) as payload) m $q$, 'do_lease_' || queue)
         using trunkline.check_n(n), lease, trunkline.floor(queue);
 end ;
-
-function lease_emails(n integer, lease interval DEFAULT NULL::interval, floor timestamp with time zone DEFAULT '-infinity'::timestamp with time zone, rows integer DEFAULT 1) returns TABLE(id bigint, attempt integer, size integer, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload jsonb[]) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-        #variable_conflict use_variable
-        declare
-            tids tid[];
-            got int;
-            term interval := coalesce(lease, '00:00:30'::interval);
-        begin
-            if term <= '0' or term > '365 days' then
-                raise exception 'a lease of % is out of bounds', term using errcode = 'invalid_parameter_value',
-                    hint = 'A lease is more than zero and at most 365 days.';
-            end if;
-            while n > 0 loop
-                select g.tids, g.got into tids, got from trunkline."gather_emails"(n, floor, rows) g;
-                exit when tids = '{}';
-                return query
-                    with leased as (
-                        update trunkline.queue_emails q
-                        set due_at = clock_timestamp() + term, attempt = q.attempt + 1, error = null
-                        from unnest(tids) with ordinality d(tid, nr)
-                        where q.ctid = d.tid returning d.nr, q.id, q.attempt, q.size, q.enqueued_at, q.due_at, q.payload)
-                    select l.id, l.attempt, l.size, l.enqueued_at, l.due_at, l.payload from leased l order by l.nr;
-                n := n - got;
-                rows := least(n, 1 + n::bigint * cardinality(tids) / got);
-            end loop;
-        end ;
-
-function look_emails(floor timestamp with time zone) returns TABLE(oldest timestamp with time zone, candidate timestamp with time zone, due_in double precision, running bigint, next bigint) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-        #variable_conflict use_variable
-        begin
-            return query
-                select o.due_at, least(o.due_at, now()),
-                       extract(epoch from o.due_at - clock_timestamp())::float8,
-                       pg_snapshot_xmin(s)::text::bigint,
-                       pg_snapshot_xmin(s)::text::bigint + age(pg_snapshot_xmin(s)::xid)
-                from pg_current_snapshot() s
-                left join lateral (
-                    select q.due_at from trunkline.queue_emails q where q.due_at >= floor order by q.due_at, q.id + 0 limit 1) o on true;
-        end ;
 
 function messages(queue text) returns TABLE(id bigint, enqueued_at timestamp with time zone, due_at timestamp with time zone, attempt integer, error text, payload text) language plpgsql volatile as 
 begin
@@ -1106,38 +1242,6 @@ begin
     perform pg_notify('trunkline.' || queue, '');
 end ;
 
-function release_emails(ids bigint[], sizes integer[], attempts integer[]) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-        #variable_conflict use_variable
-        declare
-            asked bigint := (select sum(s) from unnest(sizes) s);
-            settled bigint := 0;
-            settled_ids bigint[] := '{}';
-            settled_sizes int[] := '{}';
-            settled_attempts int[] := '{}';
-            more record;
-        begin
-            for pass in 1..2 loop
-                with held as (
-        update trunkline.queue_emails q set due_at = trunkline.clock(), released = q.released + 1, error = ''
-        from 
-        unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
-        where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
-          and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
-          and q.id <> all (settled_ids)  returning q.id, q.size, d.attempt as under )
-                select array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
-                       coalesce(sum(h.size), 0) as size
-                into more from held h;
-                settled := settled + more.size;
-                settled_ids := settled_ids || more.ids;
-                settled_sizes := settled_sizes || more.sizes;
-                settled_attempts := settled_attempts || more.attempts;
-                exit when settled >= asked or pass = 2;
-                perform trunkline."carve_emails"(d.id, d.id + d.size, d.attempt, true)
-                from unnest(ids, sizes, attempts) d(id, size, attempt);
-            end loop;
-            return query select * from unnest(settled_ids, settled_sizes, settled_attempts);
-        end ;
-
 function replay(queue text, ids bigint[] DEFAULT NULL::bigint[]) returns bigint language plpgsql volatile as 
 declare
     count bigint;
@@ -1162,33 +1266,6 @@ begin
     perform pg_notify('trunkline.' || queue, '');
 end ;
 
-function retry_emails(ids bigint[], sizes integer[], attempts integer[], delays interval[], errors text[]) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-        #variable_conflict use_variable
-        declare
-            asked bigint := (select sum(s) from unnest(sizes) s);
-            settled bigint := 0;
-            settled_ids bigint[] := '{}';
-            settled_sizes int[] := '{}';
-            settled_attempts int[] := '{}';
-            more record;
-        begin
-            for pass in 1..2 loop
-                with held as (
-        select * from trunkline."fail_emails"(ids, sizes, attempts, delays, errors) )
-                select array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
-                       coalesce(sum(h.size), 0) as size
-                into more from held h;
-                settled := settled + more.size;
-                settled_ids := settled_ids || more.ids;
-                settled_sizes := settled_sizes || more.sizes;
-                settled_attempts := settled_attempts || more.attempts;
-                exit when settled >= asked or pass = 2;
-                perform trunkline."carve_emails"(d.id, d.id + d.size, d.attempt, true)
-                from unnest(ids, sizes, attempts) d(id, size, attempt);
-            end loop;
-            return query select * from unnest(settled_ids, settled_sizes, settled_attempts);
-        end ;
-
 function settle(verb text, queue text, ids bigint[], attempts integer[], more text DEFAULT ''::text, span interval DEFAULT NULL::interval, reason text DEFAULT NULL::text) returns void language plpgsql volatile as 
 declare
     lost bigint[];
@@ -1203,7 +1280,7 @@ begin
         select array_agg(i.id) from unnest($1::bigint[], $2::int[]) i(id, attempt)
         where (i.id, i.attempt) not in (
             select d.id + k, d.attempt from trunkline.%I($1, array_fill(1, array[cardinality($1)]), $2 %s) d,
-                   generate_series(0, d.size - 1) k) $q$, verb || '_' || queue, more)
+                   generate_series(0, d.size - 1) k) $q$, 'do_' || verb || '_' || queue, more)
         into lost using ids, attempts, span, reason;
     if lost is not null then
         raise exception 'the lease of message % of queue % is lost', array_to_string(lost[1:3], ', '), quote_literal(queue)
@@ -1211,37 +1288,6 @@ begin
                   hint = 'Roll back what was done for it. Work that takes longer needs a longer lease, or trunkline.extend.';
     end if;
 end ;
-
-function split_emails(row_id bigint, cuts integer[]) returns void language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-        #variable_conflict use_variable
-        declare
-            r trunkline.queue_emails%rowtype;
-            whole jsonb[];
-            whole_size int;
-            ends int[];
-            start int := 0;
-            stop int;
-        begin
-            select * into r from trunkline.queue_emails q where q.id = row_id;
-            whole := r.payload;
-            whole_size := r.size;
-            select array_agg(distinct c order by c) into ends from (
-                select unnest(cuts) union all
-                select generate_series(1, 32) * ((whole_size + 31) / 32) union all
-                select whole_size) x(c)
-            where c > 0 and c <= whole_size;
-            foreach stop in array ends loop
-                r.size := stop - start;
-                r.payload := whole[start + 1 : stop];
-                if start = 0 then
-                    update trunkline.queue_emails q set size = r.size, payload = r.payload where q.id = row_id;
-                else
-                    r.id := row_id + start;
-                    insert into trunkline.queue_emails select r.*;
-                end if;
-                start := stop;
-            end loop;
-        end ;
 
 function stats(queue text) returns TABLE(due bigint, delayed bigint, leased bigint, to_retry bigint, dead bigint, rows bigint, oldest_due interval) language plpgsql volatile as 
 begin
@@ -1261,36 +1307,6 @@ begin
     return query execute format($q$
         select b.id + m.k, b.attempt, b.enqueued_at, m.payload::text
         from trunkline.%I($1, $2) b,
-             lateral (select generate_series(0, b.size - 1) as k, unnest(b.payload) as payload) m $q$, 'take_' || queue)
+             lateral (select generate_series(0, b.size - 1) as k, unnest(b.payload) as payload) m $q$, 'do_take_' || queue)
         using trunkline.check_n(n), trunkline.floor(queue);
 end ;
-
-function take_emails(n integer, floor timestamp with time zone DEFAULT '-infinity'::timestamp with time zone, rows integer DEFAULT 1, cut boolean DEFAULT true) returns TABLE(id bigint, attempt integer, size integer, enqueued_at timestamp with time zone, payload jsonb[]) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-        #variable_conflict use_variable
-        declare
-            tids tid[];
-            got int;
-        begin
-            while n > 0 loop
-                if cut then
-                    select g.tids, g.got into tids, got from trunkline."gather_emails"(n, floor, rows) g;
-                else
-                    begin
-                        select g.tids, g.got into tids, got from trunkline."gather_emails"(n, floor, rows, false) g;
-                    exception when sqlstate 'TL000' then
-                        rows := sqlerrm::int;
-                        continue when rows > 0;
-                        return query select null::bigint, 0, 0, null::timestamptz, null::jsonb[];
-                        return;
-                    end;
-                end if;
-                exit when tids = '{}';
-                return query
-                    with gone as (
-                        delete from trunkline.queue_emails q using unnest(tids) with ordinality d(tid, nr)
-                        where q.ctid = d.tid returning d.nr, q.id, q.attempt, q.size, q.enqueued_at, q.payload)
-                    select g.id, g.attempt, g.size, g.enqueued_at, g.payload from gone g order by g.nr;
-                n := n - got;
-                rows := least(n, 1 + n::bigint * cardinality(tids) / got);
-            end loop;
-        end ;

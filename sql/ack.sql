@@ -1,2 +1,2 @@
 -- Ranges of messages under an attempt; what is not returned was not leased any more.
-select id, size, attempt from trunkline.{ack_}($1, $2, $3)
+select id, size, attempt from trunkline.{do_ack_}($1, $2, $3)

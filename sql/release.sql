@@ -1,2 +1,2 @@
 -- Due again at once, and the attempt is not charged.
-select id, size, attempt from trunkline.{release_}($1, $2, $3)
+select id, size, attempt from trunkline.{do_release_}($1, $2, $3)

@@ -16,7 +16,7 @@ impl Sql {
         Self { name, text: text.into() }
     }
 
-    /// Fills `{verb_}` with the queue's table or function of that prefix: `{take_}` becomes `"take_emails"`.
+    /// Fills `{verb_}` with the queue's table or function of that prefix: `{do_take_}` becomes `"do_take_emails"`.
     pub fn of_queue(name: &'static str, text: &str, queue: &str) -> Self {
         let mut filled = String::with_capacity(text.len() + 64);
         let mut rest = text;

@@ -154,16 +154,18 @@ async fn a_waiting_consumer_in_a_transaction_learns_that_its_connection_broke() 
     for wait in crate::contract::WAITS {
         let mut own = connect(&url).await;
         let pid: i32 = own.query_one("select pg_backend_pid()", &[]).await.expect("asked").get(0);
-        let (queue, took) = (queue.clone(), "select query like '%take_q%' from pg_stat_activity where pid = $1");
+        queue.purge().await.expect("purged");
+        let begun = "select state = 'idle in transaction' from pg_stat_activity where pid = $1";
+        let consumed = queue.clone();
         let waiter = tokio::spawn(async move {
             let transaction = own.transaction().await.expect("begun");
-            queue.consumer(wait).exactly_once_in(&transaction, 1).await.map(|messages| messages.len())
+            consumed.consumer(wait).exactly_once_in(&transaction, 1).await.map(|messages| messages.len())
         });
-        eventually("it waits", || async { sql.query_one(took, &[&pid]).await.expect("there").get(0) }).await;
+        eventually("it waits", || async { sql.query_one(begun, &[&pid]).await.expect("there").get(0) }).await;
         sql.execute("select pg_terminate_backend($1)", &[&pid]).await.expect("terminated");
-        if wait == Wait::Notify || wait == Wait::Adaptive {
-            sql.batch_execute("select pg_notify('trunkline.q', '')").await.expect("woken"); // or half a minute later
-        }
+        let gone = "select not exists (select from pg_stat_activity where pid = $1)";
+        eventually("its backend is gone", || async { sql.query_one(gone, &[&pid]).await.expect("asked").get(0) }).await;
+        queue.enqueue(1).await.expect("enqueued");
         let abort = waiter.abort_handle();
         let outcome = timeout(SOON, waiter).await;
         abort.abort();

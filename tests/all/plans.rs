@@ -117,7 +117,7 @@ async fn wrong(url: &str, sql: &Client, state: &str) -> Vec<String> {
         rows.iter().map(|row| (row.get(0), row.get(1))).collect::<Vec<(String, String)>>()
     };
     let tables: Vec<String> = oids("queue_q dead_q archive_q").await.into_iter().map(|(_, oid)| oid).collect();
-    let indexes = oids("due_q queue_q_pkey dead_q_pkey archive_q_pkey age_q").await;
+    let indexes = oids("due_q key_q dead_key_q archive_key_q age_q").await;
 
     let leased = "select coalesce(array_agg(id), '{}') from (
                   select id from trunkline.queue_q where attempt = 1 order by id limit 10) leased";
@@ -130,8 +130,8 @@ async fn wrong(url: &str, sql: &Client, state: &str) -> Vec<String> {
     let payload = vec![1_i64];
     let settle: [&(dyn ToSql + Sync); 3] = [&ids, &sizes, &sizes];
     let fail: Vec<&(dyn ToSql + Sync)> = [&settle[..], &[&delays, &errors]].concat();
-    let (due, pk) = (&["due_q"][..], &["queue_q_pkey", "TIDSCAN"][..]);
-    let due_first = &["due_q", "queue_q_pkey", "TIDSCAN"][..];
+    let (due, pk) = (&["due_q"][..], &["key_q", "TIDSCAN"][..]);
+    let due_first = &["due_q", "key_q", "TIDSCAN"][..];
     let statements: [Statement<'_>; 17] = [
         ("take", include_str!("../../sql/take.sql"), vec![&five, &far, &one, &true], due_first),
         ("take uncut", include_str!("../../sql/take.sql"), vec![&five, &far, &one, &false], due_first),
@@ -148,8 +148,8 @@ async fn wrong(url: &str, sql: &Client, state: &str) -> Vec<String> {
         ("enqueue", include_str!("../../sql/enqueue.sql"), vec![&zero, &one, &payload], &[]),
         ("enqueue_in", include_str!("../../sql/enqueue_in.sql"), vec![&payload, &zero], &[]),
         ("peek", include_str!("../../sql/peek.sql"), vec![&far, &id, &many], due),
-        ("dead", include_str!("../../sql/dead.sql"), vec![&id, &many], &["dead_q_pkey"]),
-        ("archived", include_str!("../../sql/archived.sql"), vec![&id, &many], &["archive_q_pkey"]),
+        ("dead", include_str!("../../sql/dead.sql"), vec![&id, &many], &["dead_key_q"]),
+        ("archived", include_str!("../../sql/archived.sql"), vec![&id, &many], &["archive_key_q"]),
     ];
     for (name, text, params, may_use) in statements {
         if state.starts_with("empty") && ["dead", "archived"].contains(&name) {

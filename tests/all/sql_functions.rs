@@ -92,8 +92,8 @@ async fn a_late_worker_is_told_so_and_nothing_changes() {
     let lost = [
         "ack('q', 1024, 2)",
         "ack('q', 1, 1)",
-        "ack('q', array[1024, 1025, 1026], array[1, 1, 2])",
-        "ack('q', array[1024, 1024], array[1, 2])",
+        "ack_many('q', array[1024, 1025, 1026], array[1, 1, 2])",
+        "ack_many('q', array[1024, 1024], array[1, 2])",
         "archive('q', 1024, 0)",
         "extend('q', 1024, 2, '1 s')",
         "retry('q', 1024, 2)",
@@ -149,8 +149,8 @@ async fn wrong_arguments_get_a_hint() {
         ("dead_letters('q', 0, -1)", "22023"),
         ("enqueue('q', null::text)", "22004"),
         ("enqueue_many('q', array['a', null])", "22004"),
-        ("ack('q', array[1, 2], array[1])", "22023"),
-        ("ack('q', array[1, null], array[1, 1])", "22023"),
+        ("ack_many('q', array[1, 2], array[1])", "22023"),
+        ("ack_many('q', array[1, null], array[1, 1])", "22023"),
         ("create_queue('Q')", "42602"),
         ("create_queue('p', 'text', 0)", "22023"),
         ("create_queue('q', 'int8')", "42710"),
@@ -186,7 +186,7 @@ async fn a_trigger_enqueues_and_wakes_a_consumer_in_rust() {
         let payloads: Vec<_> = messages.iter().map(|message| &*message.payload).collect();
         assert_eq!(payloads, ["one", "two"], "{wait:?}");
         for message in messages {
-            let ack = "select trunkline.ack('q', $1::bigint, $2::int)"; // what Rust leased, SQL acknowledges
+            let ack = "select trunkline.ack('q', $1, $2)"; // what Rust leased, SQL acknowledges
             sql.execute(ack, &[&message.id, &message.attempt]).await.expect("acknowledged");
         }
     }
