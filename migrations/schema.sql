@@ -551,14 +551,17 @@ function do_lease_emails(n integer, lease interval DEFAULT NULL::interval, floor
             end loop;
         end ;
 
-function do_look_emails(floor timestamp with time zone) returns TABLE(oldest timestamp with time zone, candidate timestamp with time zone, due_in double precision, running bigint, next bigint) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+function do_look_emails(floor timestamp with time zone) returns TABLE(oldest timestamp with time zone, candidate timestamp with time zone, due_in double precision, running bigint, next bigint, cost double precision) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
         #variable_conflict use_variable
+        declare
+            began timestamptz := clock_timestamp();
         begin
             return query
                 select o.due_at, least(o.due_at, now()),
                        extract(epoch from o.due_at - clock_timestamp())::float8,
                        pg_snapshot_xmin(s)::text::bigint,
-                       pg_snapshot_xmin(s)::text::bigint + age(pg_snapshot_xmin(s)::xid)
+                       pg_snapshot_xmin(s)::text::bigint + age(pg_snapshot_xmin(s)::xid),
+                       extract(epoch from clock_timestamp() - began)::float8
                 from pg_current_snapshot() s
                 left join lateral (
                     select q.due_at from trunkline.queue_emails q where q.due_at >= floor order by q.due_at, q.id + 0 limit 1) o on true;
@@ -1111,15 +1114,18 @@ begin
     -- any isolation level: whoever draws an earlier due_at has an id below "next" then (see trunkline.clock). The next
     -- id to be given out is what age() counts from; a snapshot's xmax is only one past the last that has ended.
     $t$ create or replace function trunkline.{look}(floor timestamptz)
-        returns table (oldest timestamptz, candidate timestamptz, due_in float8, running bigint, next bigint)
+        returns table (oldest timestamptz, candidate timestamptz, due_in float8, running bigint, next bigint, cost float8)
         language plpgsql {planner} as $f$
         #variable_conflict use_variable
+        declare
+            began timestamptz := clock_timestamp();
         begin
             return query
                 select o.due_at, least(o.due_at, now()),
                        extract(epoch from o.due_at - clock_timestamp())::float8,
                        pg_snapshot_xmin(s)::text::bigint,
-                       pg_snapshot_xmin(s)::text::bigint + age(pg_snapshot_xmin(s)::xid)
+                       pg_snapshot_xmin(s)::text::bigint + age(pg_snapshot_xmin(s)::xid),
+                       extract(epoch from clock_timestamp() - began)::float8
                 from pg_current_snapshot() s
                 left join lateral (
                     select q.due_at from trunkline.{table} q where q.due_at >= floor order by q.due_at, q.id + 0 limit 1) o on true;

@@ -1,2 +1,2 @@
 -- One snapshot for the oldest row and for the transactions that could still commit an older one.
-select oldest, candidate, due_in, running, next from trunkline.{do_look_}($1)
+select oldest, candidate, due_in, running, next, cost from trunkline.{do_look_}($1)

@@ -108,7 +108,7 @@ impl Floor {
         }
     }
 
-    /// Learns from a look that took `cost`.
+    /// Learns from a look that took the server `cost`.
     pub fn saw(&mut self, due: Due, look: Look, now: Instant, cost: Duration) {
         match due {
             Due::Near => self.next = now + EVERY.max(cost * SHARE),

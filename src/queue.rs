@@ -250,11 +250,11 @@ impl Shared {
     /// included; `None` where nothing waits at all.
     pub async fn look(&self, due: Due) -> Result<Option<f64>> {
         let start = self.floor_state().start(due);
-        let began = Instant::now();
         let rows = self.query_again(&self.sql.look, &[&start]).await?;
         let row = &rows[0]; // the statement always returns one
         let look = Look { oldest: row.get(0), candidate: row.get(1), running: row.get(3), next: row.get(4) };
-        self.floor_state().saw(due, look, Instant::now(), began.elapsed());
+        let cost = Duration::try_from_secs_f64(row.get(5)).unwrap_or_default();
+        self.floor_state().saw(due, look, Instant::now(), cost);
         Ok(row.get(2))
     }
 
