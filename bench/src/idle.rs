@@ -9,7 +9,17 @@ use crate::{Failure, Figures, Ground, percentile};
 
 const MESSAGES: usize = 300;
 
+/// Stored, notified, taken.
 pub async fn run(ground: Ground) -> Result<Figures, Failure> {
+    measure(ground, false).await
+}
+
+/// Inside the notification.
+pub async fn handed_over(ground: Ground) -> Result<Figures, Failure> {
+    measure(ground, true).await
+}
+
+async fn measure(ground: Ground, inside: bool) -> Result<Figures, Failure> {
     let queue = ground.queue("idle").await?;
     // Another process would have connections of its own; so nothing is short-cut inside this one.
     let other = Db::connect(&ground.url).await?.queue::<Vec<u8>>("idle").await?;
@@ -17,7 +27,10 @@ pub async fn run(ground: Ground) -> Result<Figures, Failure> {
     let consumer = tokio::spawn(async move {
         let mut consumer = other.consumer(Wait::Notify);
         for _ in 0..MESSAGES {
-            consumer.at_most_once(1).await?;
+            match inside {
+                true => drop(consumer.handed_over().await?),
+                false => drop(consumer.at_most_once(1).await?),
+            }
             let _ = handed.send(Instant::now()); // the receiver outlives it
         }
         Ok::<_, Failure>(())
@@ -27,7 +40,10 @@ pub async fn run(ground: Ground) -> Result<Figures, Failure> {
     for _ in 0..MESSAGES {
         tick.tick().await;
         let began = Instant::now();
-        queue.enqueue(vec![7; 100]).await?;
+        match inside {
+            true => queue.hand_over(vec![7; 100]).await?,
+            false => queue.enqueue(vec![7; 100]).await?,
+        };
         let at = received.recv().await.ok_or("the consumer is gone")?;
         latencies.push(at.duration_since(began).as_secs_f64() * 1e6);
     }

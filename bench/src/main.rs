@@ -8,7 +8,7 @@ mod idle;
 mod many;
 mod one;
 
-use std::{collections::BTreeMap, future::Future, pin::Pin, time::Instant};
+use std::{collections::BTreeMap, future::Future, path::PathBuf, pin::Pin, time::Instant};
 
 use trunkline::{Db, Queue, Settings};
 use trunkline_embedded::{Binaries, Cluster};
@@ -18,6 +18,8 @@ use trunkline_embedded::{Binaries, Cluster};
 pub struct Ground {
     url: String,
     db: Db,
+    /// The server's own programs, its socket's folder and port, for pgbench.
+    place: (PathBuf, PathBuf, u16),
 }
 
 /// Named figures of one measurement, in the unit that the name says.
@@ -30,7 +32,9 @@ const RUNS: &[(&str, Run)] = &[
     ("many", |ground| Box::pin(many::run(ground))),
     ("one", |ground| Box::pin(one::run(ground))),
     ("plain-insert", |ground| Box::pin(one::plain(ground))),
+    ("pgbench", |ground| Box::pin(one::pgbench(ground))),
     ("idle", |ground| Box::pin(idle::run(ground))),
+    ("handed-over", |ground| Box::pin(idle::handed_over(ground))),
     ("hasql-queue", |ground| Box::pin(hasql_queue::run(ground))),
 ];
 
@@ -56,7 +60,8 @@ fn main() -> Result<(), Failure> {
     let ground = runtime.block_on(async {
         let db = Db::connect(&url).await?;
         db.migrate().await?;
-        Ok::<_, Failure>(Ground { url: url.clone(), db })
+        let place = (cluster.binaries().dir().to_owned(), cluster.socket_dir().to_owned(), cluster.port());
+        Ok::<_, Failure>(Ground { url: url.clone(), db, place })
     })?;
     let mut all: BTreeMap<(&str, &str), Vec<f64>> = BTreeMap::new();
     for round in 1..=rounds {

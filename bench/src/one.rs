@@ -6,6 +6,8 @@ use tokio_postgres::NoTls;
 
 use crate::{Failure, Figures, Ground, percentile};
 
+const TABLE: &str = "drop table if exists plain;
+    create table plain (id bigserial primary key, at timestamptz default now(), payload bytea)";
 const TIME: Duration = Duration::from_secs(3);
 
 fn figures(mut latencies: Vec<f64>, took: f64) -> Figures {
@@ -27,11 +29,28 @@ pub async fn run(ground: Ground) -> Result<Figures, Failure> {
     Ok(figures(latencies, began.elapsed().as_secs_f64()))
 }
 
+/// The same insert by pgbench, where the server comes with it: no figures otherwise.
+pub async fn pgbench(ground: Ground) -> Result<Figures, Failure> {
+    let (client, connection) = tokio_postgres::connect(&ground.url, NoTls).await?;
+    tokio::spawn(connection);
+    client.batch_execute(TABLE).await?;
+    let (programs, socket, port) = ground.place;
+    let script = std::env::temp_dir().join(format!("trunkline-insert-{}.sql", std::process::id()));
+    std::fs::write(&script, format!("insert into plain (payload) values ('\\x{}');\n", "07".repeat(100)))?;
+    let mut run = std::process::Command::new(programs.join("pgbench"));
+    run.args(["-n", "-M", "prepared", "-c", "1", "-T", "3", "-U", "trunkline", "-p", &port.to_string(), "-h"]);
+    let ran = run.arg(socket).arg("-f").arg(&script).arg("postgres").output();
+    std::fs::remove_file(script)?;
+    let Ok(output) = ran else { return Ok(Vec::new()) };
+    let text = String::from_utf8(output.stdout)?;
+    let rate = text.lines().find_map(|line| line.strip_prefix("tps = ")?.split(' ').next()?.parse().ok());
+    Ok(vec![("enqueued/s", rate.ok_or("pgbench did not say how fast it was")?)])
+}
+
 pub async fn plain(ground: Ground) -> Result<Figures, Failure> {
     let (client, connection) = tokio_postgres::connect(&ground.url, NoTls).await?;
     tokio::spawn(connection);
-    let table = "drop table if exists plain; create table plain (id bigserial primary key, at timestamptz default now(), payload bytea)";
-    client.batch_execute(table).await?;
+    client.batch_execute(TABLE).await?;
     let insert = client.prepare("insert into plain (payload) values ($1) returning id").await?;
     let (began, mut latencies, payload) = (Instant::now(), Vec::new(), vec![7_u8; 100]);
     while began.elapsed() < TIME {
