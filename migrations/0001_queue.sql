@@ -168,7 +168,7 @@ begin
         select p.oid from pg_proc p
         where p.pronamespace = 'trunkline'::regnamespace
           and p.proname = any (array(select 'do_' || verb || '_' || queue from unnest(array[
-              'batch', 'split', 'carve', 'bury', 'gather', 'take', 'lease', 'look', 'peek', 'ack', 'archive', 'release',
+              'batch', 'split', 'carve', 'bury', 'gather', 'cut', 'take', 'lease', 'look', 'peek', 'ack', 'archive', 'release',
               'retry', 'extend', 'charge', 'fail', 'fault']) verb))
     loop
         execute format('drop function %s', routine);
@@ -186,7 +186,8 @@ create function trunkline.install_queue(queue text) returns void
 declare
     settings trunkline.queue;
     text_of text;
-    -- Plans that need no statistics: always the index, never the heap from end to end.
+    -- Plans that need no statistics: always the index, never the heap from end to end. Functions that only others of
+    -- these call plan under the settings of those.
     planner constant text := $t$
         set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
         set jit = off set plan_cache_mode = force_generic_plan $t$;
@@ -231,7 +232,7 @@ declare
     failure constant text := $t$
         create or replace function trunkline.{verb}(
             ids bigint[], sizes int[], attempts int[], delays interval[], errors text[])
-        returns table (id bigint, size int, under int) language plpgsql {planner} as $f$
+        returns table (id bigint, size int, under int) language plpgsql as $f$
         #variable_conflict use_variable
         begin
             return query
@@ -294,7 +295,7 @@ begin
     -- Cuts a row, locked by the caller, before the messages at the given offsets. A row rewritten once falls into at
     -- least 32 pieces, so whoever takes it message by message has it rewritten twice, not a thousand times.
     $t$ create or replace function trunkline.{split}(row_id bigint, cuts int[])
-        returns void language plpgsql {planner} as $f$
+        returns void language plpgsql as $f$
         #variable_conflict use_variable
         declare
             r trunkline.{table}%rowtype;
@@ -357,7 +358,7 @@ begin
 
     -- Moves a row, locked by the caller, to the dead letters.
     $t$ create or replace function trunkline.{bury}(row_id bigint, reason text)
-        returns void language plpgsql {planner} as $f$
+        returns void language plpgsql as $f$
         #variable_conflict use_variable
         begin
             with gone as (
@@ -375,31 +376,48 @@ begin
     -- before it would do, so that the caller can give the locks back.
     $t$ create or replace function trunkline.{gather}(
             n int, floor timestamptz, rows int, cut bool default true, out tids tid[], out got int)
-        language plpgsql {planner} as $f$
+        language plpgsql as $f$
         #variable_conflict use_variable
         declare
             until timestamptz := clock_timestamp();
             line record;
         begin
             loop
-                with due as materialized (
-                    select q.ctid as tid, q.id, q.due_at, q.size,
+                if rows = 1 then
+                    -- One row needs no running total.
+                    select 1 as locked, array[q.ctid] as tids, q.size as got, q.id as first, q.size,
                            q.attempt - q.released >= {max_attempts} as spent,
-                           q.attempt > 0 and q.error is null and q.size > 1 as ran_out
+                           q.attempt > 0 and q.error is null and q.size > 1 as ran_out,
+                           (q.size <= n and q.attempt - q.released < {max_attempts}
+                            and (q.attempt = 0 or q.error is not null or q.size = 1))::int as fitting
+                    into line
                     from trunkline.{table} q
                     where q.due_at >= floor and q.due_at <= until
-                    order by q.due_at, q.id + 0 limit rows for update skip locked
-                ), line as (
-                    select d.*, row_number() over w as nr,
-                           sum(d.size) over w <= n and not bool_or(d.spent or d.ran_out) over w as fits
-                    from due d window w as (order by d.due_at, d.id)
-                )
-                select count(*) as locked,
-                       array_agg(l.tid order by l.nr) filter (where l.fits) as tids,
-                       count(*) filter (where l.fits) as fitting, sum(l.size) filter (where l.fits) as got,
-                       min(l.id) filter (where l.nr = 1) as first, min(l.size) filter (where l.nr = 1) as size,
-                       bool_or(l.spent) filter (where l.nr = 1) as spent, bool_or(l.ran_out) filter (where l.nr = 1) as ran_out
-                into line from line l;
+                    order by q.due_at, q.id + 0 limit 1 for update skip locked;
+                    if not found then
+                        tids := '{}';
+                        return;
+                    end if;
+                else
+                    with due as materialized (
+                        select q.ctid as tid, q.id, q.due_at, q.size,
+                               q.attempt - q.released >= {max_attempts} as spent,
+                               q.attempt > 0 and q.error is null and q.size > 1 as ran_out
+                        from trunkline.{table} q
+                        where q.due_at >= floor and q.due_at <= until
+                        order by q.due_at, q.id + 0 limit rows for update skip locked
+                    ), line as (
+                        select d.*, row_number() over w as nr,
+                               sum(d.size) over w <= n and not bool_or(d.spent or d.ran_out) over w as fits
+                        from due d window w as (order by d.due_at, d.id)
+                    )
+                    select count(*)::int as locked,
+                           array_agg(l.tid order by l.nr) filter (where l.fits) as tids,
+                           (count(*) filter (where l.fits))::int as fitting, (sum(l.size) filter (where l.fits))::int as got,
+                           min(l.id) filter (where l.nr = 1) as first, min(l.size) filter (where l.nr = 1) as size,
+                           bool_or(l.spent) filter (where l.nr = 1) as spent, bool_or(l.ran_out) filter (where l.nr = 1) as ran_out
+                    into line from line l;
+                end if;
                 if line.fitting < line.locked and not cut then
                     raise exception sqlstate 'TL000' using message = line.fitting::text;
                 elsif line.locked = 0 or line.fitting > 0 then
@@ -414,6 +432,14 @@ begin
                     perform trunkline.{split}(line.first, array[n]);
                 end if;
             end loop;
+        end $f$ $t$,
+
+    -- For takes in somebody's transaction: see that what stands first fits, and leave it where it is.
+    $t$ create or replace function trunkline.{cut}(n int, floor timestamptz)
+        returns void language plpgsql {planner} as $f$
+        #variable_conflict use_variable
+        begin
+            perform trunkline.{gather}(n, floor, 1);
         end $f$ $t$,
 
     -- Takes up to n messages. The last row has no id where something due was left alone because it must be cut first.
@@ -551,7 +577,7 @@ begin
         text_of := replace(text_of, '{table}', quote_ident('queue_' || queue));
         text_of := replace(text_of, '{dead}', quote_ident('dead_' || queue));
         text_of := regexp_replace(text_of, 'into trunkline\.\{archive\}', format('into trunkline.%I', 'archive_' || queue));
-        text_of := regexp_replace(text_of, '\{(batch|split|carve|bury|gather|take|lease|look|peek|ack|archive|release|extend|retry|charge|fail|fault)\}',
+        text_of := regexp_replace(text_of, '\{(batch|split|carve|bury|gather|cut|take|lease|look|peek|ack|archive|release|extend|retry|charge|fail|fault)\}',
                                   '"do_\1_' || queue || '"', 'g');
         execute text_of;
     end loop;

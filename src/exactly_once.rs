@@ -69,7 +69,7 @@ impl Shared {
     /// Cuts what stands first down to `n` messages, in a transaction of its own that ends at once.
     async fn cut(self: &std::sync::Arc<Self>, n: usize) -> Result<()> {
         let wanted = n.min(i32::MAX as usize) as i32;
-        self.query_again(&self.sql.gather, &[&wanted, &self.floor(), &1]).await?;
+        self.query_again(&self.sql.cut, &[&wanted, &self.floor()]).await?;
         Ok(())
     }
 }

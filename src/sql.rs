@@ -40,7 +40,7 @@ pub(crate) fn quote(name: &str) -> String {
 #[derive(Debug)]
 pub(crate) struct Statements {
     pub take: Sql,
-    pub gather: Sql,
+    pub cut: Sql,
     pub lease: Sql,
     pub look: Sql,
     pub carve: Sql,
@@ -75,7 +75,7 @@ impl Statements {
         };
         Self {
             take: Sql::of_queue("take", include_str!("../sql/take.sql"), queue),
-            gather: Sql::of_queue("gather", include_str!("../sql/gather.sql"), queue),
+            cut: Sql::of_queue("cut", include_str!("../sql/cut.sql"), queue),
             lease: Sql::of_queue("lease", include_str!("../sql/lease.sql"), queue),
             look: Sql::of_queue("look", include_str!("../sql/look.sql"), queue),
             carve: Sql::of_queue("carve", include_str!("../sql/carve.sql"), queue),

@@ -6,8 +6,8 @@ use trunkline::{Queue, Wait};
 
 use crate::{Failure, Figures, Ground};
 
-const PRODUCERS: usize = 2;
-const CALLS: usize = 1000;
+const PRODUCERS: usize = 4;
+const CALLS: usize = 500;
 const BATCH: usize = 1000;
 
 pub async fn run(ground: Ground) -> Result<Figures, Failure> {

@@ -135,7 +135,7 @@ async fn wrong(url: &str, sql: &Client, state: &str) -> Vec<String> {
     let statements: [Statement<'_>; 17] = [
         ("take", include_str!("../../sql/take.sql"), vec![&five, &far, &one, &true], due_first),
         ("take uncut", include_str!("../../sql/take.sql"), vec![&five, &far, &one, &false], due_first),
-        ("gather", include_str!("../../sql/gather.sql"), vec![&five, &far, &one], due),
+        ("cut", include_str!("../../sql/cut.sql"), vec![&five, &far], due),
         ("lease", include_str!("../../sql/lease.sql"), vec![&five, &none, &far, &one], due_first),
         ("look", include_str!("../../sql/look.sql"), vec![&far], due),
         ("ack", include_str!("../../sql/ack.sql"), settle.to_vec(), pk),
