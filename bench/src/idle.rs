@@ -35,7 +35,7 @@ async fn measure(ground: Ground, inside: bool) -> Result<Figures, Failure> {
         }
         Ok::<_, Failure>(())
     });
-    let mut latencies = Vec::new();
+    let (mut latencies, mut enqueues) = (Vec::new(), Vec::new());
     let mut tick = tokio::time::interval(Duration::from_millis(10));
     for _ in 0..MESSAGES {
         tick.tick().await;
@@ -44,9 +44,14 @@ async fn measure(ground: Ground, inside: bool) -> Result<Figures, Failure> {
             true => queue.hand_over(vec![7; 100]).await?,
             false => queue.enqueue(vec![7; 100]).await?,
         };
+        enqueues.push(began.elapsed().as_secs_f64() * 1e6);
         let at = received.recv().await.ok_or("the consumer is gone")?;
         latencies.push(at.duration_since(began).as_secs_f64() * 1e6);
     }
     consumer.await??;
-    Ok(vec![("p50 us", percentile(&mut latencies, 0.5)), ("p99 us", percentile(&mut latencies, 0.99))])
+    Ok(vec![
+        ("p50 us", percentile(&mut latencies, 0.5)),
+        ("p99 us", percentile(&mut latencies, 0.99)),
+        ("until enqueued p50 us", percentile(&mut enqueues, 0.5)),
+    ])
 }

@@ -34,6 +34,7 @@ const RUNS: &[(&str, Run)] = &[
     ("plain-insert", |ground| Box::pin(one::plain(ground))),
     ("pgbench", |ground| Box::pin(one::pgbench(ground))),
     ("idle", |ground| Box::pin(idle::run(ground))),
+    ("plain-idle", |ground| Box::pin(one::plain_idle(ground))),
     ("handed-over", |ground| Box::pin(idle::handed_over(ground))),
     ("hasql-queue", |ground| Box::pin(hasql_queue::run(ground))),
 ];

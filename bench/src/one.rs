@@ -60,3 +60,20 @@ pub async fn plain(ground: Ground) -> Result<Figures, Failure> {
     }
     Ok(figures(latencies, began.elapsed().as_secs_f64()))
 }
+
+/// The plain insert once every ten milliseconds, as in `idle`: what the machine's own sleepiness costs.
+pub async fn plain_idle(ground: Ground) -> Result<Figures, Failure> {
+    let (client, connection) = tokio_postgres::connect(&ground.url, NoTls).await?;
+    tokio::spawn(connection);
+    client.batch_execute(TABLE).await?;
+    let insert = client.prepare("insert into plain (payload) values ($1) returning id").await?;
+    let (mut latencies, payload) = (Vec::new(), vec![7_u8; 100]);
+    let mut tick = tokio::time::interval(Duration::from_millis(10));
+    for _ in 0..300 {
+        tick.tick().await;
+        let call = Instant::now();
+        client.query(&insert, &[&payload]).await?;
+        latencies.push(call.elapsed().as_secs_f64() * 1e6);
+    }
+    Ok(vec![("p50 us", percentile(&mut latencies, 0.5)), ("p99 us", percentile(&mut latencies, 0.99))])
+}
