@@ -35,7 +35,11 @@ pub async fn run(ground: Ground) -> Result<Figures, Failure> {
     let done = began.elapsed().as_secs_f64();
     let rows = queue.stats().await?.rows;
     assert_eq!(rows, 0, "everything is acknowledged");
+    let (client, connection) = tokio_postgres::connect(&ground.url, tokio_postgres::NoTls).await?;
+    tokio::spawn(connection);
+    let inserted = client.query_one("select last_value / 1024 from trunkline.id_coalesced", &[]).await?;
     Ok(vec![
+        ("messages a row", MESSAGES as f64 / inserted.get::<_, i64>(0) as f64),
         ("enqueued/s", MESSAGES as f64 / enqueued),
         ("end-to-end/s", MESSAGES as f64 / done),
         ("enqueue p50 us", percentile(&mut latencies, 0.5)),
