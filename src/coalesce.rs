@@ -18,7 +18,7 @@ pub(crate) const BATCH_BYTES: usize = 256 << 10;
 const PENDING_BYTES: usize = 16 << 20;
 /// What one message counts for besides its bytes.
 const OVERHEAD: usize = 32;
-/// Inserts on their way at the same time.
+/// Inserts on their way at the same time; the second starts when a full row waits.
 const WRITERS: usize = 2;
 
 /// What became of a batch.
@@ -118,7 +118,8 @@ impl Coalescer {
         batch.elements.extend_from_slice(element);
         batch.count += 1;
         let place = Place { outcome: batch.outcome.clone(), at: batch.count - 1 };
-        if pending.writers < WRITERS {
+        // A second insert is worth its row only when that row is full.
+        if pending.writers == 0 || pending.writers < WRITERS && pending.batches.len() > 1 {
             pending.writers += 1;
             Some(Joined::StartWriter(place))
         } else {
