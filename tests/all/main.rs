@@ -19,3 +19,4 @@ mod payloads;
 mod sql_functions;
 mod house;
 mod idle;
+mod tls;

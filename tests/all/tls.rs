@@ -1,0 +1,96 @@
+//! Encrypted when the connection string asks for it, with libpq's meaning of `sslmode`.
+//!
+//! The private cluster listens on a socket only, where Postgres speaks no TLS; so a proxy speaks it here.
+
+use std::{path::PathBuf, sync::Arc};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional},
+    net::{TcpListener, UnixStream},
+};
+use tokio_rustls::{
+    TlsAcceptor,
+    rustls::{ServerConfig, crypto::ring, pki_types::PrivateKeyDer},
+};
+use trunkline::{Db, Settings, Wait};
+
+use crate::fixture::{cluster, database};
+
+/// A port that speaks TLS to the cluster, and the file with the certificate to trust. Only for the name `localhost`.
+struct Proxy {
+    port: u16,
+    root: PathBuf,
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.root); // the run's folder for temporary files goes anyway
+    }
+}
+
+async fn proxy() -> Proxy {
+    let signed = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate is made");
+    let key = PrivateKeyDer::try_from(signed.signing_key.serialize_der()).expect("its key is one");
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("versions are known")
+        .with_no_client_auth()
+        .with_single_cert(vec![signed.cert.der().clone()], key)
+        .expect("the key fits");
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
+    let port = listener.local_addr().expect("bound").port();
+    let socket = cluster().socket_dir().join(format!(".s.PGSQL.{}", cluster().port()));
+    tokio::spawn(async move {
+        while let Ok((mut plain, _)) = listener.accept().await {
+            let (acceptor, socket) = (acceptor.clone(), socket.clone());
+            tokio::spawn(async move {
+                let mut request = [0; 8];
+                plain.read_exact(&mut request).await?;
+                if request != [0, 0, 0, 8, 4, 210, 22, 47] {
+                    return Ok(()); // not a request for TLS: hang up
+                }
+                plain.write_all(b"S").await?;
+                let mut client = acceptor.accept(plain).await?;
+                copy_bidirectional(&mut client, &mut UnixStream::connect(socket).await?).await.map(drop)
+            });
+        }
+    });
+    let root = std::env::temp_dir().join(format!("trunkline-tls-{}-{port}.pem", std::process::id()));
+    std::fs::write(&root, signed.cert.pem()).expect("the certificate is written");
+    Proxy { port, root }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_travel_encrypted() {
+    let proxy = proxy().await;
+    let url = database().await;
+    let name = url.split_whitespace().find_map(|word| word.strip_prefix("dbname=")).expect("the database has a name");
+    let root = proxy.root.display();
+    for options in ["sslmode=require".to_owned(), format!("sslmode=verify-full&sslrootcert={root}")] {
+        let url = format!("postgres://trunkline@localhost:{}/{name}?{options}", proxy.port);
+        let db = Db::connect(&url).await.unwrap_or_else(|error| panic!("{options}: {error}"));
+        db.create_queue("q", &Settings::new("text")).await.expect("created");
+        let queue = db.queue::<String>("q").await.expect("opened");
+        let mut consumer = queue.consumer(Wait::Notify);
+        let waiter = tokio::spawn(async move { consumer.at_most_once(1).await });
+        queue.enqueue("secret".to_owned()).await.expect("enqueued");
+        assert_eq!(waiter.await.expect("no panic").expect("taken")[0].payload, "secret");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_cannot_prove_its_name_is_refused() {
+    let (proxy, other) = (proxy().await, self::proxy().await);
+    let words = format!("port={} user=trunkline dbname=postgres", proxy.port);
+    for (host, options, said) in [
+        ("localhost", format!("sslmode=verify-full sslrootcert={}", other.root.display()), "certificate"),
+        ("127.0.0.1", format!("sslmode=verify-full sslrootcert={}", proxy.root.display()), "certificate"),
+        ("localhost", "sslmode=verify-full sslrootcert=/nowhere.pem".to_owned(), "/nowhere.pem"),
+        ("localhost", "sslmode=maybe".to_owned(), "disable, prefer, require or verify-full"),
+        ("localhost", "sslmode=disable".to_owned(), "cannot connect"),
+    ] {
+        let error = Db::connect(&format!("host={host} {words} {options}")).await.expect_err(&options).to_string();
+        assert!(error.contains(said), "{host} {options}: {error}");
+    }
+}
