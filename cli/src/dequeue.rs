@@ -39,6 +39,9 @@ pub struct Args {
     /// What happens to messages whose reader goes away
     #[arg(long, value_name = "MODE", default_value = "at-least-once")]
     mode: Mode,
+    /// Keep what was delivered in the queue's archive (at least once only)
+    #[arg(long)]
+    archive: bool,
 }
 
 /// What happens to messages whose reader goes away.
@@ -51,10 +54,15 @@ enum Mode {
 }
 
 pub async fn run(args: Args, database: &Database) -> Result<()> {
+    if args.archive && args.mode == Mode::AtMostOnce {
+        return Err(Error::usage("--archive keeps what is acknowledged, and at most once nothing is")
+            .hint("leave out --archive or --mode at-most-once"));
+    }
     let queue = database.queue(&args.queue).await?;
     let delivery = Delivery {
         left: args.n.unwrap_or(u64::MAX),
         follow: args.follow,
+        archive: args.archive,
         size: Size::default(),
         outlet: Outlet::stdout()?,
         stop: Stop::on_signals()?,
@@ -74,6 +82,7 @@ struct Delivery {
     /// Messages that are still wanted.
     left: u64,
     follow: bool,
+    archive: bool,
     size: Size,
     outlet: Outlet,
     stop: Stop,
@@ -82,7 +91,7 @@ struct Delivery {
 impl Delivery {
     /// Leases, prints, acknowledges, until there is enough.
     async fn at_least_once(mut self) -> Result<()> {
-        let mut held = Held::default();
+        let mut held = Held { keep: self.archive, ..Held::default() };
         let outcome = self.lease_and_print(&mut held).await;
         // Whatever ended it: what was delivered is acknowledged, the rest is given back.
         let delivered = self.outlet.end().await;
@@ -238,6 +247,8 @@ impl Size {
 #[derive(Default)]
 struct Held {
     leases: VecDeque<(Lease, u64)>,
+    /// In the archive, once they are acknowledged.
+    keep: bool,
     late: u64,
 }
 
@@ -245,7 +256,11 @@ impl Held {
     /// Acknowledges what ends within the bytes that were delivered.
     async fn acknowledge(&mut self, queue: &Queue<Text>, delivered: u64) -> Result<()> {
         let count = self.leases.partition_point(|(_, end)| *end <= delivered);
-        let outcome = queue.ack(self.leases.range(..count).map(|(lease, _)| lease)).await;
+        let delivered = self.leases.range(..count).map(|(lease, _)| lease);
+        let outcome = match self.keep {
+            true => queue.archive(delivered).await,
+            false => queue.ack(delivered).await,
+        };
         self.note_late(outcome)?;
         self.leases.drain(..count);
         Ok(())

@@ -92,7 +92,8 @@ fn every_type_with_a_simple_text_goes_in_and_out() {
 fn purge_asks_and_the_archive_can_be_read_and_pruned() {
     let trunkline = Trunkline::with_queue(&["--type", "text"]);
     trunkline.ok(&["enqueue", "q", "kept", "gone", "gone"]);
-    sql(&trunkline.url, "select trunkline.archive('q', id, attempt) from trunkline.lease('q', 1)");
+    assert_eq!(trunkline.lines(&["dequeue", "q", "-n", "1", "--archive"]), ["kept"]);
+    assert_eq!(trunkline.fails(&["dequeue", "q", "--archive", "--mode", "at-most-once"]).0, 2);
     assert_eq!(trunkline.fails(&["purge", "q"]).0, 2);
     assert_eq!(trunkline.lines(&["purge", "q", "--yes"]), ["2"]);
     let archived = trunkline.json(&["archive", "q", "--json"]);
