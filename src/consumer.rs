@@ -146,8 +146,7 @@ impl<T: Payload> Consumer<T> {
     /// If the work fails, the transaction is rolled back. A failure of several messages is tried again one message at a
     /// time, so that only those that fail are charged an attempt: they are due again after
     /// [`Consumer::retry_after`], or dead letters after their last attempt. Then the next messages are waited for; the
-    /// method returns with the first work that succeeded and committed. The transaction runs at the database's default
-    /// level; under `repeatable read` a batch that has to be cut first is a serialization failure, and tried again.
+    /// method returns with the first work that succeeded and committed. The transaction runs at `read committed`.
     ///
     /// # Errors
     /// The database's, not the work's. [`Error::is_outcome_unknown`]: the connection broke during the commit.

@@ -7,6 +7,7 @@ mod tls;
 use std::{
     collections::BTreeSet,
     fmt,
+    pin::pin,
     sync::{
         Arc, Mutex as SyncMutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -14,6 +15,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::{Either, select};
 use tokio::sync::{Mutex, mpsc};
 use tokio_postgres::{Row, types::ToSql};
 use tracing::debug;
@@ -181,11 +183,13 @@ impl Db {
         tokio::spawn(self.clone().notify(NOTIFY_GAP)); // and then what is asked for meanwhile
         let channels = [channel];
         let notification: [&(dyn ToSql + Sync); 2] = [&&channels[..], &self.0.listener.mark];
-        let (rows, notified) =
-            futures_util::join!(session.query(sql, params), session.query(&self.0.notify_sql, &notification));
-        if let Err(error) = notified {
-            debug!(%error, "a notification was not sent");
-        }
+        // Both are sent by the first poll, in this order; the caller's answer does not wait for the second's.
+        let (statement, notify) =
+            (pin!(session.query(sql, params)), pin!(session.query(&self.0.notify_sql, &notification)));
+        let rows = match select(statement, notify).await {
+            Either::Left((rows, _)) => rows,
+            Either::Right((_, statement)) => statement.await,
+        };
         self.0.listener.ring(channel);
         rows
     }
