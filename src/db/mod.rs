@@ -41,13 +41,20 @@ pub struct Db(Arc<Inner>);
 
 struct Inner {
     target: Target,
-    enqueue: [Mutex<Option<Arc<Session>>>; LANES],
-    dequeue: [Mutex<Option<Arc<Session>>>; LANES],
-    turn: AtomicUsize,
+    enqueue: [Slot; LANES],
+    dequeue: [Slot; LANES],
     idle: SyncMutex<Vec<Session>>,
     listener: Listener,
     notify: SyncMutex<Notifications>,
     notify_sql: Sql,
+}
+
+/// A place for a connection.
+#[derive(Default)]
+struct Slot {
+    session: Mutex<Option<Arc<Session>>>,
+    /// Statements on their way.
+    load: Arc<AtomicUsize>,
 }
 
 #[derive(Default)]
@@ -77,33 +84,37 @@ impl Db {
     /// The string does not parse, or the database cannot be reached now. Only later losses are waited out.
     pub async fn connect(url: &str) -> Result<Self> {
         let target = Target::parse(url)?;
-        let first = Session::open_now(&target).await?;
+        let first = Session::open_now(&target, Arc::default()).await?; // the first transaction will have it
         let db = Self(Arc::new(Inner {
             listener: Listener::new(target.clone()),
             target,
-            enqueue: [Mutex::new(Some(Arc::new(first))), Mutex::default()],
+            enqueue: Default::default(),
             dequeue: Default::default(),
-            turn: AtomicUsize::new(0),
-            idle: SyncMutex::default(),
+            idle: SyncMutex::new(vec![first]),
             notify: SyncMutex::default(),
             notify_sql: Sql::new("notify", include_str!("../../sql/notify.sql")),
         }));
         Ok(db)
     }
 
-    /// A live connection of a lane, made anew if it was lost. While one is slow, the next caller gets the other.
+    /// A live connection of a lane, the one with less to do, made anew if it was lost.
     pub(crate) async fn session(&self, lane: Lane) -> Result<Arc<Session>> {
         let slots = match lane {
             Lane::Enqueue => &self.0.enqueue,
             Lane::Dequeue => &self.0.dequeue,
         };
-        let slot = &slots[self.0.turn.fetch_add(1, Ordering::Relaxed) % LANES];
-        let mut slot = slot.lock().await;
-        if let Some(session) = slot.as_ref().filter(|session| !session.is_closed()) {
+        let mut slot = &slots[0];
+        for other in &slots[1..] {
+            if other.load.load(Ordering::Relaxed) < slot.load.load(Ordering::Relaxed) {
+                slot = other;
+            }
+        }
+        let mut place = slot.session.lock().await;
+        if let Some(session) = place.as_ref().filter(|session| !session.is_closed()) {
             return Ok(session.clone());
         }
-        let session = Arc::new(Session::open(&self.0.target).await?);
-        *slot = Some(session.clone());
+        let session = Arc::new(Session::open(&self.0.target, slot.load.clone()).await?);
+        *place = Some(session.clone());
         Ok(session)
     }
 
@@ -127,7 +138,7 @@ impl Db {
             match idle {
                 Some(session) if session.is_closed() => {}
                 Some(session) => return Ok(session),
-                None => return Session::open(&self.0.target).await,
+                None => return Session::open(&self.0.target, Arc::default()).await,
             }
         }
     }

@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -30,6 +30,8 @@ pub(crate) struct Session {
     pub client: Client,
     /// A statement was answered by the connection's end, which the client may not have noticed yet.
     broken: AtomicBool,
+    /// Statements on their way, counted for whoever chooses between connections.
+    load: Arc<AtomicUsize>,
     prepared: Mutex<HashMap<Arc<str>, Statement>>,
 }
 
@@ -53,11 +55,11 @@ fn may_pass(error: &Error) -> bool {
 
 impl Session {
     /// Connects, again and again while the database is starting, restarting or out of connections.
-    pub async fn open(target: &Target) -> Result<Self> {
+    pub async fn open(target: &Target, load: Arc<AtomicUsize>) -> Result<Self> {
         let began = Instant::now();
         let mut pause = FIRST_PAUSE;
         loop {
-            match Self::open_now(target).await {
+            match Self::open_now(target, load.clone()).await {
                 Err(error) if may_pass(&error) && began.elapsed() + pause < PATIENCE => {
                     debug!(%error, ?pause, "the database cannot be reached; trying again");
                     tokio::time::sleep(pause).await;
@@ -69,7 +71,7 @@ impl Session {
     }
 
     /// Connects once, and drives the connection in a task of its own.
-    pub async fn open_now(target: &Target) -> Result<Self> {
+    pub async fn open_now(target: &Target, load: Arc<AtomicUsize>) -> Result<Self> {
         let (client, connection) = connect(target).await?;
         tokio::spawn(async move {
             if let Err(error) = connection.await {
@@ -79,7 +81,7 @@ impl Session {
         // `skip locked` wants to see what was committed, whatever the database's default is.
         let prepared = client.batch_execute(include_str!("../../sql/connect.sql")).await;
         prepared.map_err(|error| Error::new(Kind::Connect(error)))?;
-        Ok(Self { client, broken: AtomicBool::new(false), prepared: Mutex::default() })
+        Ok(Self { client, broken: AtomicBool::new(false), load, prepared: Mutex::default() })
     }
 
     async fn prepare(&self, sql: &Sql) -> Result<Statement, tokio_postgres::Error> {
@@ -122,6 +124,7 @@ impl Session {
     }
 
     async fn query_once(&self, sql: &Sql, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, tokio_postgres::Error> {
+        let _underway = Underway::new(&self.load);
         let statement = self.prepare(sql).await?;
         self.client.query(&statement, params).await
     }
@@ -133,6 +136,22 @@ impl Session {
 
     pub fn is_closed(&self) -> bool {
         self.client.is_closed() || self.broken.load(Ordering::Relaxed)
+    }
+}
+
+/// Counts a statement while it is on its way, or its caller waits.
+struct Underway<'a>(&'a AtomicUsize);
+
+impl<'a> Underway<'a> {
+    fn new(load: &'a AtomicUsize) -> Self {
+        load.fetch_add(1, Ordering::Relaxed);
+        Self(load)
+    }
+}
+
+impl Drop for Underway<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
