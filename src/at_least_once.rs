@@ -10,7 +10,6 @@ use tokio_postgres::{
 use tracing::warn;
 
 use crate::{
-    db::on_callers,
     dequeue::{Dequeue, Dequeued},
     error::{Error, Result},
     message::{Lease, Message, Ranges, Settled},
@@ -119,7 +118,8 @@ impl<T: Payload> Queue<T> {
         let params: [(&(dyn ToSql + Sync), Type); 3] =
             [(&ranges.ids, Type::INT8_ARRAY), (&ranges.sizes, Type::INT4_ARRAY), (&ranges.attempts, Type::INT4_ARRAY)];
         let settled = transaction.query_typed(&shared.sql.ack.text, &params).await;
-        let settled = settled.map_err(|error| on_callers(shared.sql.ack.name, error).or_no_queue(shared.name()))?;
+        let settled =
+            settled.map_err(|error| Error::of_statement("the transaction", error).or_no_queue(shared.name()))?;
         let settled: HashSet<Lease> = settled_by(&settled).into_iter().flat_map(Settled::leases).collect();
         let lost = leases.iter().filter(|lease| !settled.contains(lease)).map(|lease| lease.id);
         lost_or_ok(shared.name(), lost.collect())

@@ -3,7 +3,6 @@
 use std::time::SystemTime;
 
 use crate::{
-    db::Lane,
     error::Result,
     payload::{Payload, Received},
     queue::Queue,
@@ -76,8 +75,7 @@ impl<T> Queue<T> {
     async fn page_by_page(&self, sql: &crate::sql::Sql) -> Result<usize> {
         let mut count = 0;
         loop {
-            let rows = self.shared.db.query(Lane::Dequeue, sql, &[&None::<Vec<i64>>, &PAGE]).await;
-            let rows = rows.map_err(|error| error.or_no_queue(self.shared.name()))?.len();
+            let rows = self.shared.query(sql, &[&None::<Vec<i64>>, &PAGE]).await?.len();
             count += rows;
             if rows < PAGE as usize {
                 return Ok(count);

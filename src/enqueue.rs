@@ -10,7 +10,7 @@ use tokio_postgres::{
 
 use crate::{
     coalesce::{BATCH_BYTES, Batch, Joined, Outcome},
-    db::{Lane, Session, on_callers},
+    db::{Lane, Session},
     error::{Error, Result},
     payload::{Column, Payload},
     queue::{Queue, Shared},
@@ -124,7 +124,8 @@ impl<T: Payload> Queue<T> {
         let payloads = column.array(payloads.len(), &elements);
         let params: [(&(dyn ToSql + Sync), Type); 2] = [(&payloads, column.array.clone()), (&delay, Type::FLOAT8)];
         let rows = transaction.query_typed(&sql.text, &params).await;
-        let rows = rows.map_err(|error| on_callers(sql.name, error).or_no_queue(self.shared.name()))?;
+        let rows =
+            rows.map_err(|error| Error::of_statement("the transaction", error).or_no_queue(self.shared.name()))?;
         Ok(rows.iter().map(|row| row.get(0)).collect())
     }
 }

@@ -6,8 +6,7 @@ use tokio_postgres::{
 };
 
 use crate::{
-    db::on_callers,
-    error::Result,
+    error::{Error, Result},
     message::Message,
     payload::{Payload, Received},
     queue::{Queue, Shared},
@@ -49,7 +48,8 @@ impl Shared {
         let params: [(&(dyn ToSql + Sync), Type); 4] =
             [(&wanted, Type::INT4), (&floor, Type::TIMESTAMPTZ), (&rows, Type::INT4), (&false, Type::BOOL)];
         let taken = transaction.query_typed(&self.sql.take.text, &params).await;
-        let mut taken = taken.map_err(|error| on_callers(self.sql.take.name, error).or_no_queue(self.name()))?;
+        let mut taken =
+            taken.map_err(|error| Error::of_statement("the transaction", error).or_no_queue(self.name()))?;
         let left_alone = taken.last().is_some_and(|row| row.get::<_, Option<i64>>(0).is_none());
         if left_alone {
             taken.pop();

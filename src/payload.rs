@@ -120,34 +120,29 @@ impl Column {
         batch: &Received<'_>,
         mut each: impl FnMut(i64, Result<T>),
     ) -> Result<()> {
-        let failed = |id, cause| {
-            Error::new(Kind::Decode { queue: queue.to_owned(), id, rust: std::any::type_name::<T>(), cause })
-        };
-        let array = postgres_protocol_array(batch.0).map_err(|cause| failed(first_id, cause))?;
+        let array = elements_of(batch.0).map_err(|cause| unreadable::<T>(queue, first_id, cause))?;
         for (id, element) in (first_id..).zip(array) {
-            let raw = element.map_err(|cause| failed(id, cause))?;
+            let raw = element.map_err(|cause| unreadable::<T>(queue, id, cause))?;
             each(id, self.decode_one(queue, id, raw));
         }
         Ok(())
     }
-}
 
-impl Column {
     /// All elements of a received batch with their ids, or the first error.
     pub fn decode_all<T: Payload>(&self, queue: &str, first_id: i64, batch: &Received<'_>) -> Result<Vec<(i64, T)>> {
         let mut all = Vec::new();
         self.decode(queue, first_id, batch, |id, payload| all.push(payload.map(|payload| (id, payload))))?;
         all.into_iter().collect()
     }
-}
 
-impl Column {
     /// An element without its length.
     pub fn decode_one<T: Payload>(&self, queue: &str, id: i64, raw: &[u8]) -> Result<T> {
-        T::from_sql(&self.base, raw).map_err(|cause| {
-            Error::new(Kind::Decode { queue: queue.to_owned(), id, rust: std::any::type_name::<T>(), cause })
-        })
+        T::from_sql(&self.base, raw).map_err(|cause| unreadable::<T>(queue, id, cause))
     }
+}
+
+fn unreadable<T>(queue: &str, id: i64, cause: Box<dyn std::error::Error + Sync + Send>) -> Error {
+    Error::new(Kind::Decode { queue: queue.to_owned(), id, rust: std::any::type_name::<T>(), cause })
 }
 
 /// A batch on its way out.
@@ -209,9 +204,7 @@ impl ToSql for Received<'_> {
 type Raw<'a> = Result<&'a [u8], Box<dyn std::error::Error + Sync + Send>>;
 
 /// The elements of an array in binary format: a header of 12 bytes, 8 bytes a dimension, then a length and a value each.
-fn postgres_protocol_array(
-    raw: &[u8],
-) -> Result<impl Iterator<Item = Raw<'_>>, Box<dyn std::error::Error + Sync + Send>> {
+fn elements_of(raw: &[u8]) -> Result<impl Iterator<Item = Raw<'_>>, Box<dyn std::error::Error + Sync + Send>> {
     let number = |at: usize| -> Result<i32, Box<dyn std::error::Error + Sync + Send>> {
         let bytes = raw.get(at..at + 4).ok_or("the array ends early")?;
         Ok(i32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))

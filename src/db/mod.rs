@@ -21,7 +21,7 @@ use tokio_postgres::{Row, types::ToSql};
 use tracing::debug;
 
 use self::{listen::Listener, tls::Target};
-pub(crate) use self::{listen::Subscription, session::Session, session::on_callers};
+pub(crate) use self::{listen::Subscription, session::Session};
 use crate::{error::Result, sql::Sql};
 
 /// Connections for enqueueing, and as many for dequeueing and settling.

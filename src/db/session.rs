@@ -154,9 +154,3 @@ impl Drop for Underway<'_> {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
-
-/// What a statement on the caller's own connection came back with.
-pub(crate) fn on_callers(what: &'static str, error: tokio_postgres::Error) -> Error {
-    debug_assert!(!what.is_empty());
-    if is_broken(&error) { Error::of_statement("the transaction", error) } else { Error::of_statement(what, error) }
-}
