@@ -1,115 +1,102 @@
-//! Trunkline measured beside the SQL of hasql-queue: same driver, same process, same server, in turns.
-//!
-//! `cargo run --release -p trunkline-bench -- [ROUNDS] [NAME]` prints a line a measurement and the medians at the end.
+//! The benchmark suite: Trunkline's layers and its peers, side by side, in one run.
 
-mod coalesced;
-mod hasql_queue;
-mod idle;
-mod many;
-mod one;
+mod results;
+mod contenders;
+mod prepare;
+mod machine;
+mod ground;
+mod suites;
+mod choose;
+mod contend;
+mod round;
+mod show;
+mod run;
+mod report;
 
-use std::{collections::BTreeMap, future::Future, path::PathBuf, pin::Pin, time::Instant};
+use std::path::PathBuf;
 
-use trunkline::{Db, Queue, Settings};
-use trunkline_embedded::{Binaries, Cluster};
+use clap::{Args, Parser, Subcommand};
 
-/// What every measurement is given.
-#[derive(Clone)]
-pub struct Ground {
-    url: String,
-    db: Db,
-    /// The server's own programs, its socket's folder and port, for pgbench.
-    place: (PathBuf, PathBuf, u16),
+/// Whatever goes wrong: it is printed, and ends the run.
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Trunkline's layers and its peers, side by side, in one run.
+#[derive(Parser)]
+#[command(version, max_term_width = 100)]
+struct Command {
+    #[command(subcommand)]
+    verb: Verb,
 }
 
-/// Named figures of one measurement, in the unit that the name says.
-pub type Figures = Vec<(&'static str, f64)>;
-type Failure = Box<dyn std::error::Error + Send + Sync>;
-type Run = fn(Ground) -> Pin<Box<dyn Future<Output = Result<Figures, Failure>> + Send>>;
+#[derive(Subcommand)]
+enum Verb {
+    /// List the rows: suite/case/contender
+    List(Choice),
+    /// Run rows, and keep what came out in bench/results/results.json
+    Run(Box<Run>),
+    /// Write tables and figures of what is kept into bench/results
+    Report,
+}
 
-const RUNS: &[(&str, Run)] = &[
-    ("coalesced", |ground| Box::pin(coalesced::run(ground))),
-    ("many", |ground| Box::pin(many::run(ground))),
-    ("one", |ground| Box::pin(one::run(ground))),
-    ("plain-insert", |ground| Box::pin(one::plain(ground))),
-    ("pgbench", |ground| Box::pin(one::pgbench(ground))),
-    ("idle", |ground| Box::pin(idle::run(ground))),
-    ("plain-idle", |ground| Box::pin(one::plain_idle(ground))),
-    ("handed-over", |ground| Box::pin(idle::handed_over(ground))),
-    ("hasql-queue", |ground| Box::pin(hasql_queue::run(ground))),
-];
+/// Which rows.
+#[derive(Args, Clone)]
+struct Choice {
+    /// Only rows whose suite/case/contender has this in it; * stands for anything; may be repeated
+    #[arg(short, long = "pattern", value_name = "PATTERN")]
+    patterns: Vec<String>,
+    /// Shorter: 1 to 5 seconds a row instead of 10, a snapshot held for 60 seconds instead of 30 minutes
+    #[arg(long)]
+    quick: bool,
+    /// How many messages a call are tried in `send`, `read` and `ack`
+    #[arg(long, env = "BENCH_BATCH_SIZES", value_name = "N,N", value_delimiter = ',', default_values_t = [1, 10, 50, 100])]
+    batch_sizes: Vec<usize>,
+    /// The backlog of a drain, for peers; Trunkline's is ten times as long
+    #[arg(long, env = "BENCH_MESSAGE_COUNT", value_name = "N", default_value_t = 100_000)]
+    messages: usize,
+    /// Whether to time reads that wait for messages
+    #[arg(long, env = "BENCH_ENABLE_POLL", value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    poll: bool,
+    /// Whether to run the suite `throughput`
+    #[arg(long, env = "BENCH_ENABLE_THROUGHPUT", value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    throughput: bool,
+}
 
-impl Ground {
-    /// A fresh, empty queue of bytes.
-    async fn queue(&self, name: &str) -> Result<Queue<Vec<u8>>, Failure> {
-        if self.db.list_queues().await?.iter().any(|queue| queue.name == name) {
-            self.db.drop_queue(name).await?;
-        }
-        self.db.create_queue(name, &Settings::new("bytea")).await?;
-        Ok(self.db.queue(name).await?)
-    }
+#[derive(Args)]
+struct Run {
+    #[command(flatten)]
+    choice: Choice,
+    /// Measure this server, as a superuser, instead of a private cluster
+    #[arg(long, env = "PG_CONNECTION_STRING", value_name = "URL")]
+    database_url: Option<String>,
+    /// Turns of each row [default: the suite's]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: Option<u32>,
+    /// Seconds a turn [default: the suite's]
+    #[arg(long, value_name = "SECONDS")]
+    seconds: Option<f64>,
+    /// A setting of the private cluster, as in `fsync=off` or `commit_delay=100`; may be repeated
+    #[arg(long = "setting", value_name = "NAME=VALUE")]
+    settings: Vec<String>,
+    /// Where to keep what comes out
+    #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/results/results.json"))]
+    results: PathBuf,
+    /// Write this run's rows as CSV, too
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Leave the databases of the run where they are
+    #[arg(long, env = "BENCH_SKIP_CLEANUP", value_name = "BOOL", default_value_t = false, default_missing_value = "true",
+          num_args = 0..=1, action = clap::ArgAction::Set)]
+    skip_cleanup: bool,
 }
 
 fn main() -> Result<(), Failure> {
-    let mut arguments = std::env::args().skip(1);
-    let rounds: usize = arguments.next().map_or(Ok(3), |rounds| rounds.parse())?;
-    let only = arguments.next();
-    let cluster = Cluster::temporary().binaries(Binaries::find_or_fetch(|_, _| {})?).start()?;
-    println!("{}; {:.0} fsyncs/s", cluster.binaries().version(), fsyncs_per_second()?);
-    let runtime = tokio::runtime::Runtime::new()?;
-    let url = cluster.url("postgres");
-    let ground = runtime.block_on(async {
-        let db = Db::connect(&url).await?;
-        db.migrate().await?;
-        let place = (cluster.binaries().dir().to_owned(), cluster.socket_dir().to_owned(), cluster.port());
-        Ok::<_, Failure>(Ground { url: url.clone(), db, place })
-    })?;
-    let mut all: BTreeMap<(&str, &str), Vec<f64>> = BTreeMap::new();
-    for round in 1..=rounds {
-        for (name, run) in RUNS.iter().filter(|(name, _)| only.as_ref().is_none_or(|only| name == only)) {
-            // Spawned: work on the thread that blocks would cost twice as much.
-            let figures = runtime.block_on(async { tokio::spawn(run(ground.clone())).await })??;
-            let text: Vec<String> = figures.iter().map(|(what, value)| format!("{what} {value:.0}")).collect();
-            println!("{round} {name:12} {}", text.join("  "));
-            for (what, value) in figures {
-                all.entry((name, what)).or_default().push(value);
-            }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    match Command::parse().verb {
+        Verb::List(choice) => {
+            show::list(&choice);
+            Ok(())
         }
+        Verb::Run(run) => runtime.block_on(run::run(&run)),
+        Verb::Report => report::kept(),
     }
-    println!("\nmedian (least, most); {:.0} fsyncs/s", fsyncs_per_second()?);
-    for ((name, what), mut values) in all {
-        values.sort_by(f64::total_cmp);
-        println!(
-            "{name:12} {what:24} {:12.0} ({:.0}, {:.0})",
-            values[values.len() / 2],
-            values[0],
-            values[values.len() - 1]
-        );
-    }
-    Ok(())
-}
-
-/// How fast this disk is now: writes of 8 KB, each made durable.
-fn fsyncs_per_second() -> Result<f64, Failure> {
-    use std::io::{Seek, Write};
-    let path = std::env::temp_dir().join(format!("trunkline-fsync-{}", std::process::id()));
-    let mut file = std::fs::File::create(&path)?;
-    let began = Instant::now();
-    for _ in 0..200 {
-        file.rewind()?;
-        file.write_all(&[0; 8192])?;
-        file.sync_data()?;
-    }
-    let rate = 200.0 / began.elapsed().as_secs_f64();
-    std::fs::remove_file(path)?;
-    Ok(rate)
-}
-
-/// The value below which that share of the sorted values lies.
-fn percentile(values: &mut [f64], share: f64) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values
-        .get(((values.len() as f64 * share) as usize).min(values.len().saturating_sub(1)))
-        .copied()
-        .unwrap_or_default()
 }

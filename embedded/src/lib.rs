@@ -22,9 +22,11 @@ mod watchdog;
 mod server;
 mod cluster;
 mod builder;
+mod delay_proxy;
 
 pub use builder::Builder;
 pub use cluster::Cluster;
+pub use delay_proxy::{DelayProxy, Upstream};
 pub use error::{Error, Result};
 pub use find::Binaries;
 pub use running::Running;

@@ -1,0 +1,72 @@
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use tokio::task::JoinHandle;
+
+use crate::{Contender, Failure, Settings, Tally, payloads, produce, say};
+
+/// How long consumers may take to notice that it is over.
+const STOP: Duration = Duration::from_secs(5);
+
+/// Producers and consumers at the same time.
+pub async fn run<C: Contender>(settings: Settings) -> Result<(), Failure> {
+    let (contender, ready) = C::install(&settings).await?;
+    let (contender, tally) = (Arc::new(contender), Arc::new(Tally::new(settings.rate.is_some())));
+    produce::seed(&contender, &settings).await?;
+    let consume = contender.clone().consume(tally.clone());
+    let mut consuming = if settings.backlog == 0 {
+        let consuming = tokio::spawn(consume);
+        contender.send(0, payloads(1, settings.payload)).await?;
+        tally.has(1).await;
+        say::ready(&ready).await?;
+        consuming
+    } else {
+        // With a backlog there is no warming up without consuming it.
+        say::ready(&ready).await?;
+        tokio::spawn(consume)
+    };
+    tally.start();
+    let progress = tokio::spawn(say::progress(tally.clone()));
+    let began = Instant::now();
+    let mut producing = tokio::spawn(produce(contender, settings.clone(), tally.clone()));
+    let clock = tokio::time::sleep(settings.time);
+    tokio::pin!(clock);
+    let mut produced = false;
+    loop {
+        tokio::select! {
+            () = &mut clock => break,
+            ended = &mut producing, if !produced => { ended??; produced = true }
+            ended = &mut consuming => { ended??; return Err("the consumers stopped by themselves".into()) }
+        }
+    }
+    let (sent, received, took) = (tally.sent(), tally.received_now(), began.elapsed());
+    if let Some(latencies) = tally.take_latencies() {
+        say::latencies(&latencies);
+    }
+    tally.finish();
+    progress.abort();
+    say::done(sent, received, took.as_secs_f64());
+    say::end().await?;
+    if !produced {
+        stopped(producing).await?;
+    }
+    stopped(consuming).await
+}
+
+async fn produce<C: Contender>(contender: Arc<C>, settings: Settings, tally: Arc<Tally>) -> Result<(), Failure> {
+    match settings.rate {
+        Some(rate) => produce::open_loop(contender, settings, rate, tally).await,
+        None => produce::closed_loop(contender, settings, tally).await.map(drop),
+    }
+}
+
+/// The task's end, or, where that takes too long, its abortion: what it still had under way is nobody's business now.
+pub async fn stopped(mut task: JoinHandle<Result<(), Failure>>) -> Result<(), Failure> {
+    if let Ok(ended) = tokio::time::timeout(STOP, &mut task).await {
+        return ended?;
+    }
+    task.abort();
+    Ok(())
+}

@@ -1,0 +1,25 @@
+use std::{sync::Arc, time::Instant};
+
+use crate::{Contender, Failure, Settings, Tally, cycle::stopped, produce, say};
+
+/// Consumers alone, over a backlog.
+pub async fn run<C: Contender>(settings: Settings) -> Result<(), Failure> {
+    let (contender, ready) = C::install(&settings).await?;
+    let (contender, tally) = (Arc::new(contender), Arc::new(Tally::new(false)));
+    produce::seed(&contender, &settings).await?;
+    say::ready(&ready).await?;
+    let progress = tokio::spawn(say::progress(tally.clone()));
+    let began = Instant::now();
+    let mut consuming = tokio::spawn(contender.consume(tally.clone()));
+    tokio::select! {
+        () = tokio::time::sleep(settings.time) => {}
+        () = tally.has(settings.backlog) => {}
+        ended = &mut consuming => { ended??; return Err("the consumers stopped by themselves".into()) }
+    }
+    let (received, took) = (tally.all_received(), began.elapsed());
+    tally.finish();
+    progress.abort();
+    say::done(0, received, took.as_secs_f64());
+    say::end().await?;
+    stopped(consuming).await
+}

@@ -1,0 +1,48 @@
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// So many payloads of so many bytes that were to be sent now.
+#[must_use]
+pub fn payloads(n: usize, bytes: usize) -> Vec<String> {
+    let at = now();
+    (0..n).map(|_| payload(at, bytes)).collect()
+}
+
+/// A JSON object of exactly so many bytes (at least 36) that says when it was to be sent.
+pub(crate) fn payload(at: u64, bytes: usize) -> String {
+    const AROUND: usize = r#"{"at":1763737000000000,"pad":""}"#.len();
+    let mut text = String::with_capacity(bytes.max(AROUND));
+    text.push_str("{\"at\":");
+    text.push_str(&at.to_string());
+    text.push_str(",\"pad\":\"");
+    text.extend(std::iter::repeat_n('x', bytes.saturating_sub(AROUND)));
+    text.push_str("\"}");
+    text
+}
+
+/// Microseconds since 1970.
+pub(crate) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)
+}
+
+/// When the payload was to be sent. The database may have written it anew, with spaces and in another order.
+pub(crate) fn sent_at(payload: &[u8]) -> Option<u64> {
+    let key = payload.windows(5).position(|five| five == b"\"at\":")?;
+    let digits = payload[key + 5..].iter().skip_while(|byte| **byte == b' ').take_while(|byte| byte.is_ascii_digit());
+    digits.map(|digit| u64::from(digit - b'0')).reduce(|value, digit| value * 10 + digit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_payload_has_its_size_and_says_when_it_was_to_be_sent() {
+        let at = now();
+        for bytes in [36, 100, 10_000] {
+            let text = payload(at, bytes);
+            assert_eq!((text.len(), sent_at(text.as_bytes())), (bytes, Some(at)));
+        }
+        assert_eq!(sent_at(br#"{"pad": "x", "at": 17}"#), Some(17));
+        assert_eq!(sent_at(b"{}"), None);
+    }
+}

@@ -1,0 +1,88 @@
+use std::{
+    io::{BufRead, Read, Write},
+    process::ExitCode,
+    sync::Arc,
+    time::Duration,
+};
+
+use hdrhistogram::Histogram;
+use serde_json::{Map, Value, json};
+
+use crate::{Failure, Missing, Ready, Tally};
+
+/// A line on standard output. Nobody may be left to read it: then there is nobody to tell, either.
+fn line(value: &Value) {
+    let mut out = std::io::stdout().lock();
+    let _ = writeln!(out, "{value}").and_then(|()| out.flush());
+}
+
+/// Says `ready` and waits for `go`.
+pub async fn ready(ready: &Ready) -> Result<(), Failure> {
+    line(&json!({ "ready": {
+        "version": ready.version, "runtime": concat!("rust ", env!("CARGO_PKG_RUST_VERSION")), "settings": ready.settings,
+    }}));
+    tokio::task::spawn_blocking(|| {
+        let mut word = String::new();
+        std::io::stdin().lock().read_line(&mut word)?;
+        match word.trim() {
+            "go" => Ok(()),
+            word => Err(format!("expected go, not {word:?}").into()),
+        }
+    })
+    .await?
+}
+
+/// Says twice a second how far it is, for ever.
+pub async fn progress(tally: Arc<Tally>) {
+    let mut tick = tokio::time::interval(Duration::from_millis(500));
+    loop {
+        tick.tick().await;
+        line(&json!({ "progress": { "sent": tally.sent(), "received": tally.all_received() } }));
+    }
+}
+
+pub fn latencies(latencies: &Histogram<u64>) {
+    let counts: Map<String, Value> = latencies
+        .iter_recorded()
+        .map(|bucket| (bucket.value_iterated_to().to_string(), bucket.count_since_last_iteration().into()))
+        .collect();
+    if !counts.is_empty() {
+        line(&json!({ "latency": counts }));
+    }
+}
+
+pub fn done(sent: u64, received: u64, seconds: f64) {
+    line(&json!({ "done": { "sent": sent, "received": received, "seconds": seconds } }));
+}
+
+/// A step's end, with what it allocated where that was counted.
+pub fn done_with(count: u64, seconds: f64, allocated: Option<(u64, u64)>) {
+    let mut done = json!({ "sent": count, "received": count, "seconds": seconds });
+    if let Some((allocations, bytes)) = allocated {
+        done["allocations"] = allocations.into();
+        done["allocated_bytes"] = bytes.into();
+    }
+    line(&json!({ "done": done }));
+}
+
+/// Waits until the runner has looked at everything.
+pub async fn end() -> Result<(), Failure> {
+    tokio::task::spawn_blocking(|| std::io::copy(&mut std::io::stdin().lock().by_ref(), &mut std::io::sink()))
+        .await??;
+    Ok(())
+}
+
+pub fn failure(failure: &Failure) -> ExitCode {
+    if let Some(missing) = failure.downcast_ref::<Missing>() {
+        line(&json!({ "missing": missing.0 }));
+        return ExitCode::SUCCESS;
+    }
+    let mut text = failure.to_string();
+    let mut cause = failure.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    line(&json!({ "error": text }));
+    ExitCode::FAILURE
+}

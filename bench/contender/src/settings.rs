@@ -1,0 +1,77 @@
+use std::{str::FromStr, time::Duration};
+
+use crate::Failure;
+
+/// What the runner tells a contender by its environment.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The fresh database.
+    pub url: String,
+    /// `send`, `drain`, `cycle`, or a single step.
+    pub case: String,
+    /// Bytes of a payload.
+    pub payload: usize,
+    /// Messages a call.
+    pub batch: usize,
+    /// Callers at the same time.
+    pub producers: usize,
+    /// Consumers at the same time; 0 is the contender's own best documented setting.
+    pub consumers: usize,
+    /// Messages a second in all; none is as fast as it goes.
+    pub rate: Option<f64>,
+    /// Messages that are there before the clock starts.
+    pub backlog: usize,
+    /// How long to measure.
+    pub time: Duration,
+    /// How consumers learn of messages.
+    pub wait: Wait,
+}
+
+/// How consumers learn of messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// The contender's own choice.
+    Best,
+    /// By asking every so often.
+    Poll,
+    /// By being told.
+    Notify,
+}
+
+impl Settings {
+    pub(crate) fn from_environment() -> Result<Self, Failure> {
+        Ok(Self {
+            url: told("BENCH_URL")?,
+            case: told("BENCH_CASE")?,
+            payload: told("BENCH_PAYLOAD")?,
+            batch: told::<usize>("BENCH_BATCH")?.max(1),
+            producers: told::<usize>("BENCH_PRODUCERS")?.max(1),
+            consumers: told("BENCH_CONSUMERS")?,
+            rate: match told::<String>("BENCH_RATE")?.as_str() {
+                "max" => None,
+                rate => Some(rate.parse()?),
+            },
+            backlog: told("BENCH_BACKLOG")?,
+            time: Duration::try_from_secs_f64(told("BENCH_SECONDS")?)?,
+            wait: match told::<String>("BENCH_WAIT")?.as_str() {
+                "poll" => Wait::Poll,
+                "notify" => Wait::Notify,
+                _ => Wait::Best,
+            },
+        })
+    }
+
+    /// Consumers, with this many where the contender may choose.
+    #[must_use]
+    pub fn consumers_or(&self, best: usize) -> usize {
+        if self.consumers == 0 { best } else { self.consumers }
+    }
+}
+
+fn told<T: FromStr>(name: &str) -> Result<T, Failure>
+where
+    T::Err: std::fmt::Display,
+{
+    let text = std::env::var(name).map_err(|_| format!("{name} is not set; bench/peers/README.md says what it is"))?;
+    text.parse().map_err(|wrong| format!("{name} is {text:?}: {wrong}").into())
+}

@@ -1,0 +1,146 @@
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use hdrhistogram::Histogram;
+use tokio::task::JoinSet;
+
+use crate::{Contender, Failure, Settings, Tally, payloads, say, tally::histogram};
+
+/// Allocations and their bytes so far, for a contender that counts them.
+pub type Measure = Option<fn() -> (u64, u64)>;
+/// A contender that does not count its allocations.
+pub const NO_MEASURE: Measure = None;
+
+/// One kind of call, again and again, each caller waiting for its answer.
+#[derive(Clone, Copy)]
+enum Step {
+    Send,
+    Read,
+    ReadWithPoll,
+    Delete,
+    Archive,
+    Pop,
+    FullCycle,
+}
+
+impl Step {
+    fn parse(case: &str) -> Result<Self, Failure> {
+        // `delete-batch-100` is a delete: how many at a time is in the settings.
+        Ok(match case.trim_end_matches(|c: char| c.is_ascii_digit() || c == '-') {
+            "send-single" | "send-batch" | "send-payload" => Self::Send,
+            "read-single" | "read-batch" => Self::Read,
+            "read-with-poll" => Self::ReadWithPoll,
+            "delete-single" | "delete-batch" => Self::Delete,
+            "archive-single" | "archive-batch" => Self::Archive,
+            "pop-single" | "pop-batch" => Self::Pop,
+            "full-cycle" => Self::FullCycle,
+            _ => return Err(format!("BENCH_CASE is {case:?}: no such case").into()),
+        })
+    }
+
+    /// Does it once, and returns what the part that is asked about cost: what it needs is put there before, outside the time.
+    async fn once<C: Contender>(
+        self,
+        contender: &C,
+        caller: usize,
+        settings: &Settings,
+        measure: Measure,
+    ) -> Result<Cost, Failure> {
+        let n = settings.batch;
+        let payloads = payloads(n, settings.payload);
+        match self {
+            Self::Send | Self::FullCycle => {}
+            _ => contender.send(caller, payloads.clone()).await?,
+        }
+        let read = match self {
+            Self::Delete | Self::Archive => contender.read(caller, n).await?,
+            _ => Vec::new(),
+        };
+        let (allocated, began) = (measure.map(|measure| measure()), Instant::now());
+        let count = match self {
+            Self::Send => contender.send(caller, payloads).await.map(|()| n)?,
+            Self::Read => contender.read(caller, n).await?.len(),
+            Self::ReadWithPoll => contender.read_with_poll(caller, n).await?.len(),
+            Self::Delete => (read.len(), contender.delete(caller, read).await?).0,
+            Self::Archive => (read.len(), contender.archive(caller, read).await?).0,
+            Self::Pop => contender.pop(caller, n).await?,
+            Self::FullCycle => {
+                contender.send(caller, payloads).await?;
+                let read = contender.read(caller, n).await?;
+                (read.len(), contender.delete(caller, read).await?).0
+            }
+        };
+        let time = began.elapsed();
+        let (allocations, bytes) = allocated.zip(measure).map_or((0, 0), |(before, measure)| {
+            let after = measure();
+            (after.0 - before.0, after.1 - before.1)
+        });
+        // A row that says "10 messages" over an empty queue is worse than none.
+        if count != n {
+            return Err(format!("asked for {n} messages and had {count}").into());
+        }
+        Ok(Cost { time, allocations, bytes })
+    }
+}
+
+/// What a step, or many of them, cost.
+#[derive(Debug, Clone, Copy, Default)]
+struct Cost {
+    time: Duration,
+    allocations: u64,
+    bytes: u64,
+}
+
+impl std::ops::AddAssign for Cost {
+    fn add_assign(&mut self, other: Self) {
+        self.time += other.time;
+        self.allocations += other.allocations;
+        self.bytes += other.bytes;
+    }
+}
+
+pub async fn run<C: Contender>(settings: Settings, measure: Measure) -> Result<(), Failure> {
+    let step = Step::parse(&settings.case)?;
+    let (contender, ready) = C::install(&settings).await?;
+    let (contender, tally) = (Arc::new(contender), Arc::new(Tally::new(false)));
+    // More than anybody asks for at once, so that a read is never short because another caller was first.
+    crate::produce::seed(
+        &contender,
+        &Settings { backlog: settings.backlog.max(2 * settings.batch * settings.producers), ..settings.clone() },
+    )
+    .await?;
+    for caller in 0..settings.producers {
+        step.once(&*contender, caller, &settings, None).await?;
+    }
+    say::ready(&ready).await?;
+    let progress = tokio::spawn(say::progress(tally.clone()));
+    let until = Instant::now() + settings.time;
+    let mut callers = JoinSet::new();
+    for caller in 0..settings.producers {
+        let (contender, settings, tally) = (contender.clone(), settings.clone(), tally.clone());
+        callers.spawn(async move {
+            let (mut latencies, mut all) = (histogram(), Cost::default());
+            while Instant::now() < until {
+                let cost = step.once(&*contender, caller, &settings, measure).await?;
+                latencies.saturating_record(cost.time.as_nanos().div_ceil(1000) as u64);
+                all += cost;
+                tally.did_send(settings.batch);
+            }
+            Ok::<_, Failure>((latencies, all))
+        });
+    }
+    let (mut all, mut total): (Histogram<u64>, Cost) = (histogram(), Cost::default());
+    while let Some(ended) = callers.join_next().await {
+        let (latencies, cost) = ended??;
+        all.add(latencies)?;
+        total += cost;
+    }
+    progress.abort();
+    say::latencies(&all);
+    // The callers' own time in the step: what was put there before does not count.
+    let seconds = total.time.as_secs_f64() / settings.producers as f64;
+    say::done_with(tally.sent(), seconds, measure.map(|_| (total.allocations, total.bytes)));
+    say::end().await
+}

@@ -1,0 +1,15 @@
+//! The same, with every allocation counted, which costs a little: only for the figures of memory.
+
+use std::{alloc::System, process::ExitCode};
+
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+
+#[global_allocator]
+static COUNTED: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+fn main() -> ExitCode {
+    trunkline_layers::main(Some(|| {
+        let so_far = COUNTED.stats();
+        (so_far.allocations as u64, so_far.bytes_allocated as u64)
+    }))
+}

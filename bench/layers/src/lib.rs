@@ -1,0 +1,36 @@
+//! Trunkline's own layers as contenders: `layers sql|queue|coalesced [jsonb|bytea]`.
+
+mod sql;
+mod payload;
+mod open;
+mod consume;
+mod queue;
+mod coalesced;
+
+use std::process::ExitCode;
+
+use trunkline_contender::{Measure, run};
+
+use crate::{
+    coalesced::Coalesced,
+    payload::{Bytes, Document},
+    queue::Queue,
+    sql::Sql,
+};
+
+/// Runs the layer that the command line names.
+#[must_use]
+pub fn main(measure: Measure) -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["sql"] => run::<Sql>(measure),
+        ["queue"] => run::<Queue<Document>>(measure),
+        ["queue", "bytea"] => run::<Queue<Bytes>>(measure),
+        ["coalesced"] => run::<Coalesced<Document>>(measure),
+        ["coalesced", "bytea"] => run::<Coalesced<Bytes>>(measure),
+        _ => {
+            eprintln!("usage: layers sql | queue [bytea] | coalesced [bytea]");
+            ExitCode::FAILURE
+        }
+    }
+}

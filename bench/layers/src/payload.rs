@@ -1,0 +1,45 @@
+use serde_json::value::RawValue;
+use trunkline::{Binary, Json, Payload};
+use trunkline_contender::Failure;
+
+/// A payload that is made from a JSON text and shows one.
+pub trait Text: Payload + Clone {
+    /// The type of the queue's column.
+    const TYPE: &str;
+    fn of(text: String) -> Result<Self, Failure>;
+    fn bytes(&self) -> &[u8];
+}
+
+/// What the peers store, too.
+pub type Document = Json<Box<RawValue>>;
+
+/// The queue's default type: the server does not look into it.
+pub type Bytes = Binary;
+
+impl Text for Document {
+    const TYPE: &str = "jsonb";
+
+    fn of(text: String) -> Result<Self, Failure> {
+        Ok(Json(RawValue::from_string(text)?))
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.0.get().as_bytes()
+    }
+}
+
+impl Text for Bytes {
+    const TYPE: &str = "bytea";
+
+    fn of(text: String) -> Result<Self, Failure> {
+        Ok(Binary(text.into()))
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+pub fn all<T: Text>(texts: Vec<String>) -> Result<Vec<T>, Failure> {
+    texts.into_iter().map(T::of).collect()
+}

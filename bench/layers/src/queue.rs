@@ -1,0 +1,56 @@
+use std::{sync::Arc, time::Duration};
+
+use trunkline::{Lease, Wait};
+use trunkline_contender::{Contender, Failure, Ready, Settings, Tally};
+
+use crate::{
+    consume,
+    open::open,
+    payload::{Text, all},
+};
+
+/// The library, a statement of its own for each call.
+pub struct Queue<T: Text> {
+    queue: trunkline::Queue<T>,
+    told: Settings,
+}
+
+impl<T: Text> Contender for Queue<T> {
+    type Handle = Lease;
+
+    async fn install(told: &Settings) -> Result<(Self, Ready), Failure> {
+        let (queue, ready) = open(told, "enqueue_many, at_least_once, ack").await?;
+        Ok((Self { queue, told: told.clone() }, ready))
+    }
+
+    async fn send(&self, _: usize, payloads: Vec<String>) -> Result<(), Failure> {
+        self.queue.enqueue_many(&all::<T>(payloads)?).await?;
+        Ok(())
+    }
+
+    async fn consume(self: Arc<Self>, tally: Arc<Tally>) -> Result<(), Failure> {
+        consume::consume(self.queue.clone(), &self.told, &tally).await
+    }
+
+    async fn read(&self, _: usize, n: usize) -> Result<Vec<Lease>, Failure> {
+        Ok(self.queue.at_least_once(n).await?.iter().map(trunkline::Message::lease).collect())
+    }
+
+    async fn delete(&self, _: usize, read: Vec<Lease>) -> Result<(), Failure> {
+        Ok(self.queue.ack(read).await?)
+    }
+
+    async fn archive(&self, _: usize, read: Vec<Lease>) -> Result<(), Failure> {
+        Ok(self.queue.archive(read).await?)
+    }
+
+    async fn pop(&self, _: usize, n: usize) -> Result<usize, Failure> {
+        Ok(self.queue.at_most_once(n).await?.len())
+    }
+
+    async fn read_with_poll(&self, _: usize, n: usize) -> Result<Vec<Lease>, Failure> {
+        let mut consumer = self.queue.consumer(Wait::Adaptive);
+        let messages = tokio::time::timeout(Duration::from_secs(1), consumer.at_least_once(n)).await??;
+        Ok(messages.iter().map(trunkline::Message::lease).collect())
+    }
+}

@@ -1,0 +1,257 @@
+//! A talk with a contender: it is started, gets ready, is told to go, and says what came out.
+
+use std::{
+    fs::File,
+    io::{Read, Seek, SeekFrom},
+    path::PathBuf,
+    process::Stdio,
+    time::Duration,
+};
+
+use hdrhistogram::Histogram;
+use serde::Deserialize;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
+    process::{Child, ChildStdin, ChildStdout, Command},
+    time::timeout,
+};
+
+use crate::{
+    Failure,
+    ground::{Address, Database},
+    prepare::Program,
+    results::{Latency, Told},
+};
+
+/// How long a contender may install and seed.
+const GET_READY: Duration = Duration::from_secs(300);
+/// How long it may say nothing while the clock runs.
+pub const SILENCE: Duration = Duration::from_secs(20);
+/// How long it may take to end.
+const END: Duration = Duration::from_secs(15);
+
+/// A line that a contender says.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Line {
+    Ready(Ready),
+    Progress(Progress),
+    Latency(std::collections::HashMap<u64, u64>),
+    Done(Done),
+    Missing(String),
+    Error(String),
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct Ready {
+    pub version: String,
+    #[serde(default)]
+    pub runtime: String,
+    #[serde(default)]
+    pub settings: String,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+pub struct Progress {
+    pub sent: u64,
+    pub received: u64,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub struct Done {
+    pub sent: u64,
+    pub received: u64,
+    pub seconds: f64,
+    pub allocations: Option<u64>,
+    pub allocated_bytes: Option<u64>,
+}
+
+/// Why a talk ended early.
+#[derive(Debug)]
+pub enum Ended {
+    Missing(String),
+    Stalled(String),
+    Failed(String),
+}
+
+impl From<Failure> for Ended {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure.to_string())
+    }
+}
+
+impl From<std::io::Error> for Ended {
+    fn from(error: std::io::Error) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+/// A contender that is running.
+pub struct Contending {
+    child: Child,
+    pub pid: u32,
+    input: Option<ChildStdin>,
+    lines: Lines<BufReader<ChildStdout>>,
+    log: Log,
+    silence: Duration,
+    latencies: Histogram<u64>,
+    pub progress: Progress,
+}
+
+impl Contending {
+    /// Starts it; it may be silent so long.
+    pub fn start(
+        program: &Program,
+        database: &Database,
+        address: &Address,
+        told: &Told,
+        silence: Duration,
+    ) -> Result<Self, Ended> {
+        let mut command = Command::new(&program.path);
+        command.args(&program.arguments).current_dir(&program.folder).process_group(0).kill_on_drop(true);
+        command.env("BENCH_URL", address.url(&database.name)).env("PGDATABASE", &database.name);
+        command.env("PGHOST", &address.host).env("PGPORT", address.port.to_string()).env("PGUSER", &address.user);
+        command.env("PGPASSWORD", &address.password);
+        for (name, value) in [
+            ("CASE", told.case.clone()),
+            ("PAYLOAD", told.payload.to_string()),
+            ("BATCH", told.batch.to_string()),
+            ("PRODUCERS", told.producers.to_string()),
+            ("CONSUMERS", told.consumers.to_string()),
+            ("RATE", told.rate.map_or_else(|| "max".to_owned(), |rate| rate.to_string())),
+            ("BACKLOG", told.backlog.to_string()),
+            ("SECONDS", told.seconds.to_string()),
+            ("WAIT", told.wait.clone()),
+        ] {
+            command.env(format!("BENCH_{name}"), value);
+        }
+        let log = Log::new()?;
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log.file.try_clone()?).spawn()?;
+        let (pid, input) = (child.id().unwrap_or_default(), child.stdin.take());
+        let output = child.stdout.take().ok_or_else(|| Ended::Failed("it has no standard output".to_owned()))?;
+        let mut latencies = Histogram::new_with_max(1_000_000_000, 3).expect("bounds that hdrhistogram takes");
+        latencies.auto(true);
+        let lines = BufReader::new(output).lines();
+        Ok(Self { child, pid, input, lines, log, silence, latencies, progress: Progress::default() })
+    }
+
+    /// Until it is ready.
+    pub async fn ready(&mut self) -> Result<Ready, Ended> {
+        loop {
+            match self.line(GET_READY.max(self.silence)).await? {
+                Line::Ready(ready) => return Ok(ready),
+                Line::Progress(progress) => self.progress = progress,
+                Line::Missing(why) => return Err(Ended::Missing(why)),
+                line => return Err(Ended::Failed(format!("it should have said that it is ready, and said {line:?}"))),
+            }
+        }
+    }
+
+    pub async fn go(&mut self) -> Result<(), Ended> {
+        let input = self.input.as_mut().ok_or_else(|| Ended::Failed("it has no standard input".to_owned()))?;
+        input.write_all(b"go\n").await?;
+        Ok(input.flush().await?)
+    }
+
+    /// Its next word while the clock runs: what came out, or nothing yet.
+    pub async fn listen(&mut self) -> Result<Option<Done>, Ended> {
+        match self.line(self.silence).await? {
+            Line::Done(done) => return Ok(Some(done)),
+            Line::Progress(progress) => self.progress = progress,
+            Line::Latency(counts) => {
+                for (value, count) in counts {
+                    self.latencies.saturating_record_n(value, count);
+                }
+            }
+            line => return Err(Ended::Failed(format!("it should have said how far it is, and said {line:?}"))),
+        }
+        Ok(None)
+    }
+
+    /// Lets it go, and waits until it has gone.
+    pub async fn end(mut self) -> Result<Option<Latency>, Ended> {
+        drop(self.input.take());
+        match timeout(END, self.child.wait()).await {
+            Ok(status) if status.as_ref().is_ok_and(std::process::ExitStatus::success) => {}
+            Ok(_) => return Err(self.exited().await),
+            Err(_) => self.kill().await,
+        }
+        let counted = &self.latencies;
+        Ok((!counted.is_empty()).then(|| Latency {
+            count: counted.len(),
+            mean: counted.mean(),
+            p50: counted.value_at_quantile(0.5),
+            p90: counted.value_at_quantile(0.9),
+            p99: counted.value_at_quantile(0.99),
+            p999: counted.value_at_quantile(0.999),
+            max: counted.max(),
+        }))
+    }
+
+    /// Ends it and all that came from it: they are a process group of their own.
+    pub async fn kill(&mut self) {
+        if self.pid != 0 {
+            let group = format!("-{}", self.pid);
+            let _ = Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status().await;
+        }
+        let _ = self.child.wait().await;
+    }
+
+    async fn line(&mut self, patience: Duration) -> Result<Line, Ended> {
+        let Ok(line) = timeout(patience, self.lines.next_line()).await else {
+            self.kill().await;
+            let (Progress { sent, received }, seconds) = (self.progress, patience.as_secs_f64());
+            return Err(Ended::Stalled(format!(
+                "silent for {seconds:.0} s; before, {sent} sent and {received} received"
+            )));
+        };
+        let Some(line) = line? else { return Err(self.exited().await) };
+        match serde_json::from_str(&line) {
+            Ok(Line::Error(text)) => Err(Ended::Failed(text)),
+            Ok(line) => Ok(line),
+            Err(error) => Err(Ended::Failed(format!("it said {line:?}, which is not the protocol: {error}"))),
+        }
+    }
+
+    /// It stopped by itself: how, and what it said last.
+    async fn exited(&mut self) -> Ended {
+        let status = match timeout(END, self.child.wait()).await {
+            Ok(Ok(status)) => status.to_string(),
+            _ => "it closed its output".to_owned(),
+        };
+        self.kill().await;
+        let said = self.log.end();
+        let last: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
+        Ended::Failed(format!("{status}; {}", last[last.len().saturating_sub(3)..].join(" / ")))
+    }
+}
+
+/// What a contender writes to its standard error: a file, which never fills up as a pipe does.
+struct Log {
+    file: File,
+    path: PathBuf,
+}
+
+impl Log {
+    fn new() -> std::io::Result<Self> {
+        let path = std::env::temp_dir().join(format!("trunkline-contender-{}.log", std::process::id()));
+        let file = File::options().read(true).append(true).create(true).open(&path)?;
+        file.set_len(0)?;
+        Ok(Self { file, path })
+    }
+
+    /// Its last words.
+    fn end(&mut self) -> String {
+        let mut said = Vec::new();
+        let length = self.file.metadata().map_or(0, |metadata| metadata.len());
+        let _ =
+            self.file.seek(SeekFrom::Start(length.saturating_sub(4096))).and_then(|_| self.file.read_to_end(&mut said));
+        String::from_utf8_lossy(&said).into_owned()
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}

@@ -1,0 +1,249 @@
+//! The server that everything is measured on, and what it says of itself.
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    str::FromStr,
+};
+
+use tokio_postgres::{Client, Config, NoTls, config::Host};
+use trunkline_embedded::{Binaries, Cluster, DelayProxy, Upstream};
+
+use crate::{Failure, machine, results::Server};
+
+/// The server, and the way to it.
+pub struct Ground {
+    /// The private cluster, unless another server was named.
+    cluster: Option<Cluster>,
+    address: Address,
+    admin: Client,
+    pub server: Server,
+    counts_statements: bool,
+    made: u32,
+}
+
+/// Where a server is.
+#[derive(Debug, Clone)]
+pub struct Address {
+    /// A name, or the folder of a socket.
+    pub host: String,
+    pub port: u16,
+    pub user: String,
+    pub password: String,
+}
+
+impl Address {
+    pub fn url(&self, database: &str) -> String {
+        let Self { host, port, user, password } = self;
+        let secret = if password.is_empty() { String::new() } else { format!(":{password}") };
+        match host.starts_with('/') {
+            true => format!("postgresql://{user}{secret}@/{database}?host={host}&port={port}"),
+            false => format!("postgresql://{user}{secret}@{host}:{port}/{database}"),
+        }
+    }
+
+    /// The same server, so much farther away; it is so as long as the proxy lives.
+    pub fn delayed(&self, milliseconds: f64) -> Result<(Self, DelayProxy), Failure> {
+        let upstream = format!("{}:{}", self.host, self.port).parse::<Upstream>()?;
+        let delay = std::time::Duration::try_from_secs_f64(milliseconds / 1000.0)?;
+        let proxy = DelayProxy::start("127.0.0.1:0", upstream, delay)?;
+        let far = Self { host: "127.0.0.1".to_owned(), port: proxy.addr().port(), ..self.clone() };
+        Ok((far, proxy))
+    }
+}
+
+impl Ground {
+    /// A private cluster with default durability and these settings, or the server that the URL names.
+    pub async fn start(url: Option<&str>, settings: &[String]) -> Result<Self, Failure> {
+        let (cluster, address) = match url {
+            None => {
+                let cluster = private(settings)?;
+                let host =
+                    cluster.socket_dir().to_str().ok_or("the cluster's folder has a name that is not text")?.to_owned();
+                let address =
+                    Address { host, port: cluster.port(), user: cluster.user().to_owned(), password: String::new() };
+                (Some(cluster), address)
+            }
+            Some(_) if !settings.is_empty() => {
+                return Err("--setting is for the private cluster; leave out --database-url".into());
+            }
+            Some(url) => (None, address(url)?),
+        };
+        let admin = connect(&address.url("postgres")).await?;
+        let server = server(&admin, &address).await?;
+        let preloaded: String = admin.query_one("show shared_preload_libraries", &[]).await?.get(0);
+        let counts_statements = preloaded.contains("pg_stat_statements");
+        if counts_statements {
+            admin.batch_execute("create extension if not exists pg_stat_statements").await?;
+        }
+        Ok(Self { cluster, address, admin, server, counts_statements, made: 0 })
+    }
+
+    /// A fresh, empty database; statements in it are counted if that is asked for and can be.
+    pub async fn database(&mut self, count_statements: bool) -> Result<Database, Failure> {
+        self.made += 1;
+        let name = format!("trunkline_bench_{}_{}", std::process::id(), self.made);
+        self.admin.batch_execute(&format!("create database {name}")).await?;
+        if count_statements && self.counts_statements {
+            self.admin.batch_execute(&format!("alter database {name} set pg_stat_statements.track = 'top'")).await?;
+        }
+        // What one row left to write is not the next one's burden.
+        self.admin.batch_execute("checkpoint").await?;
+        let client = connect(&self.address.url(&name)).await?;
+        Ok(Database { name, address: self.address.clone(), client })
+    }
+
+    pub async fn drop(&self, database: Database) -> Result<(), Failure> {
+        let name = database.name.clone();
+        drop(database);
+        // Contenders that were killed may not have gone yet.
+        Ok(self.admin.batch_execute(&format!("drop database if exists {name} with (force)")).await?)
+    }
+
+    /// The server's counters now.
+    pub async fn counters(&self, database: &Database) -> Result<Counters, Failure> {
+        const HERE: &str = "select (pg_current_wal_insert_lsn() - '0/0')::int8 as wal,
+            pg_snapshot_xmax(pg_current_snapshot())::text::int8 as xid,
+            (select coalesce(sum(n_dead_tup), 0)::int8 from pg_stat_user_tables) as dead,
+            pg_database_size(current_database()) as size";
+        const CALLS: &str = "select coalesce(sum(calls), 0)::int8 from pg_stat_statements
+            where dbid = (select oid from pg_database where datname = $1)";
+        let here = database.client.query_one(HERE, &[]).await?;
+        let statements = match self.counts_statements {
+            true => Some(self.admin.query_one(CALLS, &[&database.name]).await?.get::<_, i64>(0) as u64),
+            false => None,
+        };
+        let usage = self.cluster.as_ref().and_then(Cluster::pid).and_then(machine::usage);
+        Ok(Counters {
+            wal: here.get::<_, i64>("wal") as u64,
+            xid: here.get::<_, i64>("xid") as u64,
+            dead: here.get::<_, i64>("dead") as u64,
+            size: here.get::<_, i64>("size") as u64,
+            statements,
+            usage,
+        })
+    }
+
+    /// How fast the disk is now: the cluster's own, or this machine's.
+    pub fn fsyncs(&self) -> Result<f64, Failure> {
+        let folder = self.cluster.as_ref().map_or_else(std::env::temp_dir, Cluster::data_dir);
+        machine::fsyncs_per_second(&folder)
+    }
+
+    /// The first section of what the server's own `pg_test_fsync` prints, where it comes with the server.
+    pub fn test_fsync(&self) -> Option<String> {
+        use std::io::{BufRead, BufReader};
+        let cluster = self.cluster.as_ref()?;
+        let file: PathBuf = cluster.data_dir().join("pg_test_fsync.out");
+        let mut child = Command::new(cluster.binaries().dir().join("pg_test_fsync"))
+            .args(["-s", "1", "-f"])
+            .arg(&file)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .ok()?;
+        let lines = BufReader::new(child.stdout.take()?).lines().map_while(Result::ok);
+        // What comes after compares sizes of writes, and takes long.
+        let first: Vec<String> = lines
+            .skip_while(|line| !line.contains("one 8kB write"))
+            .take_while(|line| !line.contains("two 8kB writes"))
+            .filter(|line| line.contains("ops/sec"))
+            .map(|line| line.split_whitespace().take(2).collect::<Vec<_>>().join(" "))
+            .collect();
+        let _ = child.kill().and_then(|()| child.wait().map(drop));
+        let _ = std::fs::remove_file(file);
+        (!first.is_empty()).then(|| first.join(", "))
+    }
+}
+
+/// A fresh database, and a session in it to look from.
+pub struct Database {
+    pub name: String,
+    pub address: Address,
+    pub client: Client,
+}
+
+impl Database {
+    /// Another session, which holds a snapshot for as long as it lives.
+    pub async fn hold_snapshot(&self) -> Result<Client, Failure> {
+        let holder = connect(&self.address.url(&self.name)).await?;
+        holder.batch_execute("begin isolation level repeatable read; select 1").await?;
+        Ok(holder)
+    }
+}
+
+/// Counters of the server, to be subtracted from each other.
+#[derive(Debug, Clone, Copy)]
+pub struct Counters {
+    pub wal: u64,
+    /// The next transaction's number: their difference is how many transactions wrote.
+    pub xid: u64,
+    pub dead: u64,
+    pub size: u64,
+    pub statements: Option<u64>,
+    pub usage: Option<machine::Usage>,
+}
+
+fn private(settings: &[String]) -> Result<Cluster, Failure> {
+    let binaries = Binaries::find_or_fetch(|_, _| {})?;
+    let counts = binaries.dir().parent().is_some_and(has_statements);
+    let mut builder = Cluster::temporary().binaries(binaries).setting("max_connections", "600");
+    if counts {
+        // Loaded, it costs nothing until a database switches it on.
+        builder = builder
+            .setting("shared_preload_libraries", "pg_stat_statements")
+            .setting("pg_stat_statements.track", "none");
+    }
+    for setting in settings {
+        let (name, value) = setting.split_once('=').ok_or_else(|| format!("{setting:?} is not NAME=VALUE"))?;
+        builder = builder.setting(name, value);
+    }
+    Ok(builder.start()?)
+}
+
+fn has_statements(home: &Path) -> bool {
+    ["lib", "lib64", "lib/postgresql"].iter().any(|lib| home.join(lib).join("pg_stat_statements.so").exists())
+}
+
+fn address(url: &str) -> Result<Address, Failure> {
+    let config = Config::from_str(url)?;
+    let host = match config.get_hosts() {
+        [Host::Tcp(name)] => name.clone(),
+        #[cfg(unix)]
+        [Host::Unix(folder)] => folder.to_string_lossy().into_owned(),
+        _ => return Err("the URL must name one host".into()),
+    };
+    Ok(Address {
+        host,
+        port: config.get_ports().first().copied().unwrap_or(5432),
+        user: config.get_user().unwrap_or("postgres").to_owned(),
+        password: config.get_password().map(|secret| String::from_utf8_lossy(secret).into_owned()).unwrap_or_default(),
+    })
+}
+
+async fn connect(url: &str) -> Result<Client, Failure> {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
+    tokio::spawn(connection);
+    Ok(client)
+}
+
+async fn server(admin: &Client, address: &Address) -> Result<Server, Failure> {
+    let row = admin
+        .query_one(
+            "select current_setting('server_version'), current_setting('fsync'), current_setting('synchronous_commit'),
+                current_setting('wal_level'), current_setting('commit_delay')",
+            &[],
+        )
+        .await?;
+    let text = |column: usize| row.get::<_, String>(column);
+    Ok(Server {
+        version: text(0).split(' ').next().unwrap_or_default().to_owned(),
+        fsync: text(1),
+        synchronous_commit: text(2),
+        wal_level: text(3),
+        commit_delay: text(4),
+        connection: if address.host.starts_with('/') { "unix socket" } else { "TCP" }.to_owned(),
+        processors: std::thread::available_parallelism().map_or(0, usize::from),
+        processor: machine::processor(),
+    })
+}

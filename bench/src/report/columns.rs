@@ -1,0 +1,150 @@
+//! The columns of the suites' tables; one that nobody has a figure for is left out of its table.
+
+use crate::{
+    report::{
+        measure::{self, Measure},
+        number,
+        race::Race,
+    },
+    results::Row,
+};
+
+pub struct Column {
+    pub title: &'static str,
+    /// What a row of a race has in it.
+    pub cell: fn(&Race, &Row) -> Option<String>,
+}
+
+const RATE: Column = Column { title: "messages/s", cell: |_, row| measure::RATE.spread(row) };
+const RATIO: Column = Column { title: "to the best of ours", cell: ratio };
+const MEAN: Column = Column { title: "mean", cell: |_, row| measure::MEAN.spread(row) };
+const OVERHEAD: Column = Column { title: "to `sql`", cell: overhead };
+const P50: Column = Column { title: "p50", cell: |_, row| measure::P50.told(row) };
+const P90: Column = Column { title: "p90", cell: |_, row| measure::P90.told(row) };
+const P99: Column = Column { title: "p99", cell: |_, row| measure::P99.told(row) };
+const P999: Column = Column { title: "p99.9", cell: |_, row| measure::P999.told(row) };
+const CLIENT_CPU: Column = Column { title: "client CPU a message", cell: |_, row| measure::CLIENT_CPU.told(row) };
+const SERVER_CPU: Column = Column { title: "server CPU a message", cell: |_, row| measure::SERVER_CPU.told(row) };
+const CLIENT_USE: Column =
+    Column { title: "client CPU of one processor", cell: |_, row| measure::CLIENT_USE.told(row) };
+const SERVER_USE: Column =
+    Column { title: "server CPU of one processor", cell: |_, row| measure::SERVER_USE.told(row) };
+const STATEMENTS_PER_SECOND: Column =
+    Column { title: "statements/s", cell: |_, row| measure::STATEMENTS_PER_SECOND.told(row) };
+const WRITTEN_PER_SECOND: Column = Column { title: "written/s", cell: |_, row| measure::WRITTEN_PER_SECOND.told(row) };
+const WAL: Column = Column { title: "WAL a message", cell: |_, row| measure::WAL.told(row) };
+const WRITTEN: Column = Column { title: "written a message", cell: |_, row| measure::WRITTEN.told(row) };
+const TRANSACTIONS: Column = Column { title: "transactions a message", cell: |_, row| measure::TRANSACTIONS.told(row) };
+const STATEMENTS: Column = Column { title: "statements a message", cell: |_, row| measure::STATEMENTS.told(row) };
+const ALLOCATIONS: Column = Column { title: "allocations a step", cell: |_, row| measure::ALLOCATIONS.told(row) };
+const ALLOCATED: Column = Column { title: "allocated a step", cell: |_, row| measure::ALLOCATED.told(row) };
+const DEAD: Column = Column { title: "dead tuples", cell: |_, row| dead(row) };
+
+const RACE: &[Column] =
+    &[RATE, RATIO, P50, P90, P99, P999, CLIENT_CPU, SERVER_CPU, WAL, WRITTEN, TRANSACTIONS, STATEMENTS, DEAD];
+const STEP: &[Column] = &[
+    MEAN,
+    RATIO,
+    P50,
+    P90,
+    P99,
+    P999,
+    RATE,
+    CLIENT_CPU,
+    SERVER_CPU,
+    WAL,
+    WRITTEN,
+    TRANSACTIONS,
+    STATEMENTS,
+    ALLOCATIONS,
+    ALLOCATED,
+    DEAD,
+];
+const LAYERS: &[Column] = &[
+    MEAN,
+    OVERHEAD,
+    ALLOCATIONS,
+    ALLOCATED,
+    P50,
+    P90,
+    P99,
+    P999,
+    RATE,
+    CLIENT_CPU,
+    SERVER_CPU,
+    WAL,
+    TRANSACTIONS,
+    STATEMENTS,
+    DEAD,
+];
+const IDLE: &[Column] = &[
+    CLIENT_USE,
+    SERVER_USE,
+    STATEMENTS_PER_SECOND,
+    WRITTEN_PER_SECOND,
+    P50,
+    P90,
+    P99,
+    P999,
+    CLIENT_CPU,
+    SERVER_CPU,
+    DEAD,
+];
+
+const LAYER_ORDER: [&str; 4] = ["sql", "queue", "coalesced", "worker"];
+
+/// The columns that tell what the suite is about, the most telling first.
+pub fn of(suite: &str) -> &'static [Column] {
+    match suite {
+        "layer-comparison" => LAYERS,
+        "send" | "read" | "ack" | "distance" => STEP,
+        "idle" => IDLE,
+        _ => RACE,
+    }
+}
+
+/// The rows of a race in the order that its table tells them.
+pub fn ranked<'a>(race: &Race<'a>) -> Vec<&'a Row> {
+    let suite = race.first().suite.as_str();
+    match suite {
+        // The layers are told from the lowest up, however fast they are.
+        "layer-comparison" => {
+            let mut rows: Vec<&Row> = race.measured().collect();
+            rows.sort_by_key(|row| {
+                LAYER_ORDER.iter().position(|layer| *layer == row.contender).unwrap_or(LAYER_ORDER.len())
+            });
+            rows
+        }
+        "idle" => race.ranked(&measure::SERVER_USE, &measure::SERVER_USE),
+        _ => race.ranked(chief(race), &measure::P50),
+    }
+}
+
+/// What contenders are ranked by where they went as fast as they could: single calls by their time, races by their rate.
+fn chief(race: &Race) -> &'static Measure {
+    let steps = matches!(race.first().suite.as_str(), "send" | "read" | "ack" | "distance");
+    let timed = race.measured().any(|row| measure::MEAN.median(row).is_some());
+    if steps && timed { &measure::MEAN } else { &measure::RATE }
+}
+
+fn ratio(race: &Race, row: &Row) -> Option<String> {
+    let chief = chief(race);
+    // Whoever was asked for a rate and reached it says nothing by it.
+    if chief.more && row.told.rate.is_some() {
+        return None;
+    }
+    Some(number::times(chief.median(row)? / race.our_best(chief)?.1))
+}
+
+fn overhead(race: &Race, row: &Row) -> Option<String> {
+    let sql = race.measured().find(|row| row.contender == "sql")?;
+    Some(number::times(measure::MEAN.median(row)? / measure::MEAN.median(sql)?))
+}
+
+fn dead(row: &Row) -> Option<String> {
+    let tuples = |figure: fn(&crate::results::Round) -> Option<u64>| {
+        row.over(|round| figure(round).map(|count| count as f64)).map(|spread| number::rate(spread.median))
+    };
+    let (before, after) = (tuples(|round| round.dead_before), tuples(|round| round.dead_after));
+    before.zip(after).map(|(before, after)| format!("{before} → {after}"))
+}

@@ -1,0 +1,69 @@
+//! Producers × consumers, as hasql-queue's README tells it: enqueues a second / dequeues a second.
+
+use crate::{
+    report::{
+        markdown::{Table, code},
+        measure, number,
+        race::{Race, is_measured, is_ours},
+        suite,
+    },
+    results::Row,
+};
+
+/// A table a way to wait and batch.
+pub fn tables(races: &[Race]) -> String {
+    let rows: Vec<&Row> = races.iter().flat_map(|race| race.rows.iter().copied()).collect();
+    let mut apart: Vec<Vec<&Row>> = Vec::new();
+    for row in rows {
+        let alike = |other: &Row| {
+            (&row.told.wait, row.told.batch, row.told.payload)
+                == (&other.told.wait, other.told.batch, other.told.payload)
+                && row.server == other.server
+        };
+        match apart.iter_mut().find(|rows| alike(rows[0])) {
+            Some(rows) => rows.push(row),
+            None => apart.push(vec![row]),
+        }
+    }
+    apart.iter().map(|rows| table(rows)).collect()
+}
+
+fn table(rows: &[&Row]) -> String {
+    let mut contenders: Vec<&str> = Vec::new();
+    let mut places: Vec<(usize, usize)> = Vec::new();
+    for row in rows {
+        if !contenders.contains(&row.contender.as_str()) {
+            contenders.push(&row.contender);
+        }
+        if !places.contains(&place(row)) {
+            places.push(place(row));
+        }
+    }
+    let titles = contenders.iter().map(|name| if is_ours(name) { format!("**{}**", code(name)) } else { code(name) });
+    let mut table = Table::new(std::iter::once("enqueues/s / dequeues/s".to_owned()).chain(titles));
+    for at in places {
+        let cell = |contender: &&str| {
+            let row = rows.iter().find(|row| place(row) == at && row.contender == **contender)?;
+            cell(row)
+        };
+        let (producers, consumers) = at;
+        let cells = contenders.iter().map(cell);
+        table.row(std::iter::once(Some(format!("{producers} × {consumers}"))).chain(cells));
+    }
+    let first = &rows[0].told;
+    let heading = format!("### wait {}, batch {}\n\n", first.wait, number::whole(first.batch as f64));
+    format!("{heading}{}{}{}", suite::told(rows), table.text(), suite::foot(rows))
+}
+
+fn place(row: &Row) -> (usize, usize) {
+    (row.told.producers, row.told.consumers)
+}
+
+fn cell(row: &Row) -> Option<String> {
+    if !is_measured(row) {
+        return None;
+    }
+    let told = |measure: &measure::Measure| measure.told(row).unwrap_or_else(|| number::NONE.into());
+    let dagger = if row.rounds.iter().any(|round| round.disturbed.is_some()) { " †" } else { "" };
+    Some(format!("{} / {}{dagger}", told(&measure::SENT), told(&measure::RECEIVED)))
+}

@@ -1,0 +1,41 @@
+//! The rows as they are kept: one a line, so that a rerun of one row is a change of one line.
+
+use serde_json::Value;
+
+use crate::{
+    Failure,
+    results::{Results, Row},
+};
+
+pub fn json(results: &Results) -> Result<String, Failure> {
+    let rows: Vec<String> = results.rows.iter().map(row).collect::<Result<_, _>>()?;
+    Ok(format!("{{\"rows\":[\n{}\n]}}\n", rows.join(",\n")))
+}
+
+fn row(row: &Row) -> Result<String, Failure> {
+    let mut row = row.clone();
+    for round in &mut row.rounds {
+        // A moment without messages has no cost a message, and JSON has no word for that.
+        round.series.retain(|sample| {
+            [sample.at, sample.sent, sample.received, sample.server_cpu_us].iter().all(|value| value.is_finite())
+        });
+    }
+    let mut value = serde_json::to_value(&row)?;
+    shorten(&mut value);
+    Ok(serde_json::to_string(&value)?)
+}
+
+/// Six digits are more than any of it is exact to.
+fn shorten(value: &mut Value) {
+    match value {
+        Value::Array(values) => values.iter_mut().for_each(shorten),
+        Value::Object(values) => values.values_mut().for_each(shorten),
+        Value::Number(number) if number.is_f64() => {
+            let short = number.as_f64().and_then(|value| format!("{value:.5e}").parse().ok());
+            if let Some(short) = short.and_then(serde_json::Number::from_f64) {
+                *number = short;
+            }
+        }
+        _ => {}
+    }
+}

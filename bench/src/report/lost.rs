@@ -1,0 +1,168 @@
+//! What a peer did better than the best of ours: it comes before everything else.
+
+use std::fmt::Write;
+
+use crate::{
+    report::{
+        markdown::{Table, code, codes},
+        measure::{self, Measure},
+        number,
+        race::{Race, is_ours, races},
+        tenths,
+    },
+    results::{Results, Row},
+};
+
+/// What is compared, and what it is called in a sentence.
+const COMPARED: &[(Measure, &str)] = &[
+    (measure::RATE, "messages/s"),
+    (measure::P50, "latency p50"),
+    (measure::P99, "latency p99"),
+    (measure::SERVER_CPU, "server CPU a message"),
+    (tenths::LATE_SERVER_CPU, "server CPU a message in the last tenth of the time"),
+];
+/// What waiting costs, where there may be no message to divide it by.
+const IDLE: &[(Measure, &str)] = &[
+    (measure::SERVER_USE, "server CPU while waiting"),
+    (measure::STATEMENTS_PER_SECOND, "statements/s while waiting"),
+];
+/// Shares of a processor and statements a second below this cannot be told from nothing.
+const NOTHING: f64 = 1e-3;
+/// A difference that the third digit does not show is none.
+const SAME: f64 = 1.005;
+/// Whoever keeps up with the rate that was asked for is not slower than who overshoots it.
+const KEPT_UP: f64 = 0.99;
+
+/// A comparison in which somebody was ahead of the best of ours.
+struct Lost<'a> {
+    place: String,
+    measure: &'static Measure,
+    what: &'static str,
+    /// The best of ours, where any was measured.
+    ours: Option<(&'a Row, f64)>,
+    /// Who was ahead and how many times better, the furthest first.
+    ahead: Vec<(&'a Row, f64, f64)>,
+}
+
+pub fn section(results: &Results) -> String {
+    let races = races(&results.rows);
+    let mut all: Vec<Lost> = races.iter().flat_map(|race| lost(race, &races)).collect();
+    all.sort_by(|a, b| b.worst().total_cmp(&a.worst()));
+    let mut text = String::from("## What was lost\n\n");
+    let mut table = Table::of_words(["where and what", "by", "who was ahead, and the best of ours"]);
+    for lost in &all {
+        let where_and_what = format!("{}, {}", lost.place, lost.what);
+        table.row([Some(where_and_what), Some(number::times(lost.worst())), Some(lost.sentence())]);
+    }
+    if !all.is_empty() {
+        text += "Every comparison in which a peer was ahead of the best of ours by more than the third digit, the worst first. \
+                 *Within the spread*: the rounds of the two overlap.\n\n";
+    }
+    text += &table.text();
+    text + &without(&races)
+}
+
+/// The suites in which nothing was lost, and those in which nothing could be.
+fn without(races: &[Race]) -> String {
+    let (mut won, mut alone) = (Vec::new(), Vec::new());
+    let mut suites: Vec<&str> = Vec::new();
+    for race in races {
+        let suite = race.first().suite.as_str();
+        if !suites.contains(&suite) {
+            suites.push(suite);
+        }
+    }
+    for suite in suites {
+        let within: Vec<&Race> = races.iter().filter(|race| race.first().suite == suite).collect();
+        if !within.iter().any(|race| has_both(race)) {
+            alone.push(suite);
+        } else if within.iter().all(|race| lost(race, races).is_empty()) {
+            won.push(suite);
+        }
+    }
+    let mut text = String::new();
+    if !won.is_empty() {
+        let _ = writeln!(text, "Nothing was lost in {}.\n", codes(won));
+    }
+    if !alone.is_empty() {
+        let _ = writeln!(text, "Nobody to compare ours with, or nothing of ours: {}.\n", codes(alone));
+    }
+    text
+}
+
+/// Whether a peer was measured beside something of ours, be it that ours then failed.
+fn has_both(race: &Race) -> bool {
+    race.rows.iter().any(|row| is_ours(&row.contender)) && race.measured().any(|row| !is_ours(&row.contender))
+}
+
+fn lost<'a>(race: &Race<'a>, races: &[Race]) -> Vec<Lost<'a>> {
+    if !has_both(race) {
+        return Vec::new();
+    }
+    let compared = COMPARED.iter().chain(if race.first().suite == "idle" { IDLE } else { &[] });
+    let place = format!("{} {}", code(&race.first().suite), code(&race.name(races)));
+    compared.filter_map(|(measure, what)| compare(race, measure, what, place.clone())).collect()
+}
+
+fn compare<'a>(race: &Race<'a>, measure: &'static Measure, what: &'static str, place: String) -> Option<Lost<'a>> {
+    let ours = race.our_best(measure);
+    let peers = race.measured().filter(|row| !is_ours(&row.contender));
+    if !race.measured().any(|row| is_ours(&row.contender)) {
+        // Ours ran and did not end: lost without a figure, told once.
+        let ahead: Vec<_> = peers.filter_map(|row| Some((row, measure.median(row)?, f64::INFINITY))).collect();
+        return (measure.more && !ahead.is_empty()).then_some(Lost { place, measure, what, ours, ahead });
+    }
+    let (_, best) = ours?;
+    if measure.more && race.first().told.rate.is_some_and(|rate| best >= KEPT_UP * rate) {
+        return None;
+    }
+    let mut ahead: Vec<(&Row, f64, f64)> = peers
+        .filter_map(|row| {
+            let value = measure.median(row)?;
+            let ratio = measure.better(value.max(NOTHING), best.max(NOTHING));
+            (ratio > SAME).then_some((row, value, ratio))
+        })
+        .collect();
+    ahead.sort_by(|a, b| b.2.total_cmp(&a.2));
+    (!ahead.is_empty()).then_some(Lost { place, measure, what, ours, ahead })
+}
+
+impl Lost<'_> {
+    fn worst(&self) -> f64 {
+        self.ahead.iter().map(|(.., ratio)| *ratio).fold(1.0, f64::max)
+    }
+
+    fn sentence(&self) -> String {
+        let show = self.measure.show;
+        let callers = |row: &Row| match self.same_callers() {
+            true => String::new(),
+            // More callers are more messages, and each waits longer.
+            false => format!(" with {} callers", row.told.producers),
+        };
+        let told = |(row, value, ratio): &(&Row, f64, f64)| {
+            let overlap = if self.overlaps(row) { ", within the spread" } else { "" };
+            let times =
+                if ratio.is_finite() { format!(" ({}{overlap})", number::times(*ratio)) } else { String::new() };
+            format!("{} {}{}{times}", code(&row.contender), show(*value), callers(row))
+        };
+        let ahead: Vec<String> = self.ahead.iter().map(told).collect();
+        let ours = match self.ours {
+            Some((row, value)) => format!("ours {} {}{}", code(&row.contender), show(value), callers(row)),
+            None => "of ours none was measured".into(),
+        };
+        format!("{}; {ours}", ahead.join(", "))
+    }
+
+    fn same_callers(&self) -> bool {
+        let ours = self.ours.map(|(row, _)| row.told.producers);
+        ours.is_none_or(|ours| self.ahead.iter().all(|(row, ..)| row.told.producers == ours))
+    }
+
+    fn overlaps(&self, peer: &Row) -> bool {
+        let Some((theirs, ours)) = (self.measure.of)(peer).zip(self.ours.and_then(|(row, _)| (self.measure.of)(row)))
+        else {
+            return false;
+        };
+        theirs.least <= ours.most && ours.least <= theirs.most
+    }
+}

@@ -1,0 +1,71 @@
+//! On what it was measured, and how steady that was.
+
+use std::fmt::Write;
+
+use crate::{
+    report::{markdown::Table, number, settings},
+    results::{Results, Row, Server},
+};
+
+pub fn section(results: &Results) -> String {
+    let mut servers: Vec<&Server> = Vec::new();
+    for row in &results.rows {
+        if !servers.contains(&&row.server) {
+            servers.push(&row.server);
+        }
+    }
+    let titles =
+        ["PostgreSQL", "fsync", "synchronous_commit", "wal_level", "commit_delay", "connection", "processors", "rows"];
+    let mut table = Table::of_words(titles);
+    for server in servers {
+        let rows = results.rows.iter().filter(|row| row.server == *server).count();
+        table.row(
+            [
+                server.version.clone(),
+                server.fsync.clone(),
+                server.synchronous_commit.clone(),
+                server.wal_level.clone(),
+                server.commit_delay.clone(),
+                server.connection.clone(),
+                format!("{} × {}, shared with the contenders", server.processors, processor(server)),
+                rows.to_string(),
+            ]
+            .map(Some),
+        );
+    }
+    format!("## Machine and server\n\n{}{}", table.text(), steadiness(results))
+}
+
+fn processor(server: &Server) -> &str {
+    if server.processor.is_empty() { "a processor without a name" } else { &server.processor }
+}
+
+/// When it was, what the disk did meanwhile, and how often something moved.
+fn steadiness(results: &Results) -> String {
+    let mut text = String::new();
+    let times = results.rows.iter().map(|row| row.measured_at);
+    if let Some((first, last)) = times.clone().min().zip(times.max()) {
+        let _ = writeln!(text, "- Measured from {} to {}.", number::date(first), number::date(last));
+    }
+    if let Some((least, median, most)) = settings::disk(&results.rows.iter().collect::<Vec<&Row>>()) {
+        let _ = writeln!(
+            text,
+            "- The disk made {} writes of 8 KiB a second durable (median; least {}, most {}), looked at before and after \
+             every round.",
+            number::rate(median),
+            number::rate(least),
+            number::rate(most)
+        );
+    }
+    let rounds: Vec<_> = results.rows.iter().flat_map(|row| &row.rounds).collect();
+    let stolen = rounds.iter().map(|round| round.stolen).fold(0.0, f64::max);
+    let disturbed = rounds.iter().filter(|round| round.disturbed.is_some()).count();
+    let _ = writeln!(
+        text,
+        "- Of {} rounds, {disturbed} were disturbed, marked † below; the machine's host kept at most {} of the processors for \
+         others.",
+        rounds.len(),
+        number::percent(stolen)
+    );
+    text + "\n"
+}

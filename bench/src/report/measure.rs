@@ -1,0 +1,95 @@
+//! What rows are read and compared by.
+
+use crate::{
+    report::number,
+    results::{Latency, Round, Row, Spread},
+};
+
+/// A figure of a row, the median of its rounds.
+pub struct Measure {
+    pub of: fn(&Row) -> Option<Spread>,
+    pub show: fn(f64) -> String,
+    /// Whether more of it is better.
+    pub more: bool,
+}
+
+pub const RATE: Measure = Measure { of: rate, show: number::rate, more: true };
+pub const MEAN: Measure = time(|row| latency(row, |latency| latency.mean));
+pub const P50: Measure = time(|row| latency(row, |latency| latency.p50 as f64));
+pub const P90: Measure = time(|row| latency(row, |latency| latency.p90 as f64));
+pub const P99: Measure = time(|row| latency(row, |latency| latency.p99 as f64));
+pub const P999: Measure = time(|row| latency(row, |latency| latency.p999 as f64));
+pub const CLIENT_CPU: Measure = time(|row| over(row, |round| round.client_cpu_us));
+pub const SERVER_CPU: Measure = time(|row| over(row, |round| round.server_cpu_us));
+pub const CLIENT_USE: Measure = share(|row| over(row, |round| round.client_cpu));
+pub const SERVER_USE: Measure = share(|row| over(row, |round| round.server_cpu));
+pub const STATEMENTS_PER_SECOND: Measure = count(|row| over(row, |round| round.statements_per_second));
+pub const WRITTEN_PER_SECOND: Measure =
+    Measure { of: |row| over(row, |round| round.written_per_second), show: number::bytes, more: false };
+pub const WRITTEN: Measure =
+    Measure { of: |row| over(row, |round| round.written_bytes), show: number::bytes, more: false };
+pub const WAL: Measure = Measure { of: |row| over(row, |round| round.wal_bytes), show: number::bytes, more: false };
+pub const TRANSACTIONS: Measure = count(|row| over(row, |round| round.transactions));
+pub const STATEMENTS: Measure = count(|row| over(row, |round| round.statements));
+pub const ALLOCATIONS: Measure = count(|row| over(row, |round| round.allocations));
+pub const ALLOCATED: Measure =
+    Measure { of: |row| over(row, |round| round.allocated_bytes), show: number::bytes, more: false };
+pub const SENT: Measure = Measure { of: |row| over(row, Round::sent_per_second), show: number::rate, more: true };
+pub const RECEIVED: Measure =
+    Measure { of: |row| over(row, Round::received_per_second), show: number::rate, more: true };
+
+const fn time(of: fn(&Row) -> Option<Spread>) -> Measure {
+    Measure { of, show: number::time, more: false }
+}
+
+const fn share(of: fn(&Row) -> Option<Spread>) -> Measure {
+    Measure { of, show: number::percent, more: false }
+}
+
+const fn count(of: fn(&Row) -> Option<Spread>) -> Measure {
+    Measure { of, show: number::rate, more: false }
+}
+
+impl Measure {
+    pub fn median(&self, row: &Row) -> Option<f64> {
+        (self.of)(row).map(|spread| spread.median)
+    }
+
+    /// The median as text.
+    pub fn told(&self, row: &Row) -> Option<String> {
+        self.median(row).map(self.show)
+    }
+
+    /// The median with the least and the most, where there was more than one round.
+    pub fn spread(&self, row: &Row) -> Option<String> {
+        let Spread { median, least, most } = (self.of)(row)?;
+        let show = self.show;
+        match least < most {
+            true => Some(format!("{} ({}–{})", show(median), show(least), show(most))),
+            false => Some(show(median)),
+        }
+    }
+
+    /// How many times better the first is than the second.
+    pub fn better(&self, first: f64, second: f64) -> f64 {
+        if self.more { first / second } else { second / first }
+    }
+}
+
+/// Messages that came out; where none were to come out, messages that went in.
+fn rate(row: &Row) -> Option<Spread> {
+    match row.told.case.starts_with("send") {
+        true => over(row, Round::sent_per_second),
+        false => over(row, Round::received_per_second),
+    }
+}
+
+fn latency(row: &Row, figure: fn(&Latency) -> f64) -> Option<Spread> {
+    over(row, |round| round.latency.as_ref().map(figure))
+}
+
+
+/// A division by nothing is no figure.
+fn over(row: &Row, figure: impl Fn(&Round) -> Option<f64>) -> Option<Spread> {
+    row.over(|round| figure(round).filter(|value| value.is_finite()))
+}

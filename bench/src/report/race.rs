@@ -1,0 +1,96 @@
+//! Which rows may be compared: those of a case that met the same server.
+
+use crate::{
+    report::{measure::Measure, settings},
+    results::{Outcome, Results, Row, Told},
+};
+
+/// Rows of one suite and case that were asked the same.
+pub struct Race<'a> {
+    pub rows: Vec<&'a Row>,
+}
+
+/// In the order in which they first appear.
+pub fn races<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Vec<Race<'a>> {
+    let mut races: Vec<Race> = Vec::new();
+    for row in rows {
+        match races.iter_mut().find(|race| comparable(race.first(), row)) {
+            Some(race) => race.rows.push(row),
+            None => races.push(Race { rows: vec![row] }),
+        }
+    }
+    races
+}
+
+/// Trunkline's own layers and ways; everybody else is a peer.
+pub fn is_ours(contender: &str) -> bool {
+    ["sql", "queue", "coalesced", "worker"].contains(&contender) || contender.starts_with("trunkline")
+}
+
+pub fn is_measured(row: &Row) -> bool {
+    row.outcome == Outcome::Measured && !row.rounds.is_empty()
+}
+
+/// What it was instead of measured, and its words.
+pub fn excuse(row: &Row) -> Option<(&'static str, &str)> {
+    match &row.outcome {
+        Outcome::Measured if row.rounds.is_empty() => Some(("not measured", "it has no round")),
+        Outcome::Measured => None,
+        Outcome::Missing(words) => Some(("missing", words)),
+        Outcome::Stalled(words) => Some(("stalled", words)),
+        Outcome::Failed(words) => Some(("failed", words)),
+    }
+}
+
+/// The rows of a suite that met the server that most of its rows met: a figure has no room to tell servers apart.
+pub fn on_one_server<'a>(results: &'a Results, suite: &str) -> Vec<&'a Row> {
+    let rows: Vec<&Row> = results.rows.iter().filter(|row| row.suite == suite).collect();
+    let met = |row: &Row| rows.iter().filter(|other| other.server == row.server).count();
+    let Some(most) = rows.iter().max_by_key(|row| met(row)) else { return rows };
+    rows.iter().copied().filter(|row| row.server == most.server).collect()
+}
+
+impl<'a> Race<'a> {
+    pub fn first(&self) -> &'a Row {
+        // A race begins with a row and never loses one.
+        self.rows[0]
+    }
+
+    pub fn measured(&self) -> impl Iterator<Item = &'a Row> {
+        self.rows.iter().copied().filter(|row| is_measured(row))
+    }
+
+    /// The measured rows, the best first: by the rate where they went as fast as they could, else by the latency.
+    pub fn ranked(&self, fast: &Measure, open: &Measure) -> Vec<&'a Row> {
+        let by = if self.first().told.rate.is_some() { open } else { fast };
+        let mut rows: Vec<&Row> = self.measured().collect();
+        let worth = |row: &Row| by.median(row).map_or(f64::NEG_INFINITY, |value| if by.more { value } else { -value });
+        rows.sort_by(|a, b| worth(b).total_cmp(&worth(a)));
+        rows
+    }
+
+    /// The best of our own rows by that measure, with its median.
+    pub fn our_best(&self, by: &Measure) -> Option<(&'a Row, f64)> {
+        let ours = self.measured().filter(|row| is_ours(&row.contender));
+        ours.filter_map(|row| Some((row, by.median(row)?)))
+            .max_by(|a, b| if by.more { a.1.total_cmp(&b.1) } else { b.1.total_cmp(&a.1) })
+    }
+
+    /// Its suite and case, and what tells it from the other races of that case.
+    pub fn name(&self, among: &[Race]) -> String {
+        let row = self.first();
+        let namesakes: Vec<&Row> =
+            among.iter().map(Race::first).filter(|other| other.suite == row.suite && other.case == row.case).collect();
+        let apart: Vec<String> = settings::varied(&namesakes).iter().map(|setting| setting.told(row)).collect();
+        match apart.is_empty() {
+            true => row.case.clone(),
+            false => format!("{} ({})", row.case, apart.join(", ")),
+        }
+    }
+}
+
+fn comparable(a: &Row, b: &Row) -> bool {
+    // Each has as many callers as suit it and a backlog that lasts; neither changes what is asked of it.
+    let told = |row: &Row| Told { seconds: 0.0, producers: 0, consumers: 0, backlog: 0, ..row.told.clone() };
+    a.suite == b.suite && a.case == b.case && a.server == b.server && told(a) == told(b)
+}

@@ -1,0 +1,156 @@
+//! What the figures say, restated from them: each sentence is there as long as its rows are.
+
+use crate::{
+    report::{
+        markdown::code,
+        measure::MEAN,
+        number,
+        race::{is_measured, is_ours, races},
+    },
+    results::{Results, Row},
+};
+
+/// The suites that tell single steps, the most comparable first.
+const STEPS: [&str; 4] = ["layer-comparison", "send", "read", "ack"];
+
+pub fn section(results: &Results) -> String {
+    let contenders = contenders(results);
+    let each = |say: fn(&Results, &str) -> Vec<String>| -> Vec<String> {
+        contenders.iter().flat_map(|contender| say(results, contender)).collect()
+    };
+    let topics = [
+        ("Layer overhead", layers(results)),
+        ("Batch scaling", each(batches)),
+        ("Read against send", each(reads)),
+        ("Payload size", each(payloads)),
+        ("Full cycle", each(cycles)),
+    ];
+    let told = topics.into_iter().filter(|(_, says)| !says.is_empty());
+    let told: Vec<String> = told.map(|(topic, says)| format!("- **{topic}**\n  - {}", says.join("\n  - "))).collect();
+    if told.is_empty() { String::new() } else { format!("## What the figures say\n\n{}\n\n", told.join("\n")) }
+}
+
+/// Ours first.
+fn contenders(results: &Results) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for row in results.rows.iter().filter(|row| STEPS.contains(&row.suite.as_str())) {
+        if !names.contains(&row.contender.as_str()) {
+            names.push(&row.contender);
+        }
+    }
+    names.sort_by_key(|name| !is_ours(name));
+    names
+}
+
+/// What each layer's steps take, as a range of ratios to the SQL.
+fn layers(results: &Results) -> Vec<String> {
+    let mut ratios: Vec<(&str, Vec<(f64, &str)>)> = Vec::new();
+    for race in races(results.rows.iter().filter(|row| row.suite == "layer-comparison")) {
+        let sql = race.measured().find(|row| row.contender == "sql").and_then(|row| MEAN.median(row));
+        let Some(sql) = sql.filter(|mean| *mean > 0.0) else { continue };
+        for row in race.measured().filter(|row| row.contender != "sql" && is_ours(&row.contender)) {
+            let Some(mean) = MEAN.median(row) else { continue };
+            let known = ratios.iter().position(|(layer, _)| *layer == row.contender);
+            let at = known.unwrap_or_else(|| {
+                ratios.push((&row.contender, Vec::new()));
+                ratios.len() - 1
+            });
+            ratios[at].1.push((mean / sql, &row.case));
+        }
+    }
+    let say = |(layer, mut cases): (&str, Vec<(f64, &str)>)| {
+        cases.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let told = |(ratio, case): &(f64, &str)| format!("{} ({})", number::rate(*ratio), code(case));
+        let (least, most) = (cases.first()?, cases.last()?);
+        let upper = if cases.len() > 1 { format!(" to {}", told(most)) } else { String::new() };
+        Some(format!("{} takes {}{upper} times as long as `sql`.", code(layer), told(least)))
+    };
+    ratios.into_iter().filter_map(say).collect()
+}
+
+/// What a message costs by itself and among many.
+fn batches(results: &Results, contender: &str) -> Vec<String> {
+    let say = |(verb, done): (&str, &str)| {
+        let mean = |row: &Row| MEAN.median(row).map(|mean| mean / row.told.batch.max(1) as f64);
+        let single = step(results, contender, &format!("{verb}-single"))?;
+        let among = format!("{verb}-batch-");
+        let largest = rows(results, contender)
+            .filter(|row| row.case.starts_with(&among) && row.told.payload == single.told.payload)
+            .filter(|row| row.told.producers == single.told.producers)
+            .max_by_key(|row| row.told.batch)?;
+        let (alone, together) = (mean(single)?, mean(largest)?);
+        Some(format!(
+            "{done} in {} by itself and in {} among {} ({})",
+            number::time(alone),
+            number::time(together),
+            largest.told.batch,
+            number::times(together / alone)
+        ))
+    };
+    let verbs = [("send", "sent"), ("read", "read"), ("delete", "deleted"), ("archive", "archived")];
+    let said: Vec<String> = verbs.into_iter().filter_map(say).collect();
+    match said.is_empty() {
+        true => Vec::new(),
+        false => vec![format!("{}: a message is {}.", code(contender), said.join("; "))],
+    }
+}
+
+fn reads(results: &Results, contender: &str) -> Vec<String> {
+    let ratio = |(kind, words): (&str, &str)| {
+        let send = mean(results, contender, &format!("send-{kind}"))?;
+        let read = mean(results, contender, &format!("read-{kind}"))?;
+        Some(format!("{} {words}", number::times(read / send)))
+    };
+    let kinds = [("single", "one by one"), ("batch-10", "by 10"), ("batch-50", "by 50"), ("batch-100", "by 100")];
+    let ratios: Vec<String> = kinds.into_iter().filter_map(ratio).collect();
+    match ratios.is_empty() {
+        true => Vec::new(),
+        false => vec![format!("{}: a read takes the time of a send {}.", code(contender), ratios.join(", "))],
+    }
+}
+
+/// From the smallest payload to the largest.
+fn payloads(results: &Results, contender: &str) -> Vec<String> {
+    let mut sized: Vec<&Row> = rows(results, contender).filter(|row| row.case.starts_with("send-payload-")).collect();
+    sized.sort_by_key(|row| row.told.payload);
+    let told = |row: &&Row| Some((number::bytes(row.told.payload as f64), MEAN.median(row)?));
+    let sized: Vec<(String, f64)> = sized.iter().filter_map(told).collect();
+    let [(size, least), larger @ ..] = sized.as_slice() else { return Vec::new() };
+    if larger.is_empty() {
+        return Vec::new();
+    }
+    let grew = larger
+        .iter()
+        .map(|(size, mean)| format!("{size} in {} ({})", number::time(*mean), number::times(mean / least)));
+    let grew: Vec<String> = grew.collect();
+    vec![format!("{} sends {size} in {}, {}.", code(contender), number::time(*least), grew.join(", "))]
+}
+
+/// A message's whole life against its beginning.
+fn cycles(results: &Results, contender: &str) -> Vec<String> {
+    let cycle = mean(results, contender, "full-cycle");
+    let send = mean(results, contender, "send-single");
+    let said = cycle.zip(send).map(|(cycle, send)| {
+        format!(
+            "{} takes {} to send, read and delete a message, {} times its send.",
+            code(contender),
+            number::time(cycle),
+            number::rate(cycle / send)
+        )
+    });
+    said.into_iter().collect()
+}
+
+fn mean(results: &Results, contender: &str, case: &str) -> Option<f64> {
+    step(results, contender, case).and_then(|row| MEAN.median(row)).filter(|mean| *mean > 0.0)
+}
+
+fn step<'a>(results: &'a Results, contender: &'a str, case: &str) -> Option<&'a Row> {
+    rows(results, contender).find(|row| row.case == case)
+}
+
+/// The measured rows of single steps.
+fn rows<'a>(results: &'a Results, contender: &'a str) -> impl Iterator<Item = &'a Row> {
+    let of = move |suite: &'static str| results.rows.iter().filter(move |row| row.suite == suite);
+    STEPS.into_iter().flat_map(of).filter(move |row| row.contender == contender && is_measured(row))
+}

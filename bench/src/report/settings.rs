@@ -1,0 +1,86 @@
+//! What rows were told and what server they met: said once where it is the same, and in a column where it is not.
+
+use crate::{report::number, results::Row};
+
+/// Something that a row was told, or that its server was.
+pub struct Setting {
+    pub name: &'static str,
+    pub of: fn(&Row) -> String,
+}
+
+const SETTINGS: &[Setting] = &[
+    Setting { name: "payload", of: |row| format!("{} B", number::whole(row.told.payload as f64)) },
+    Setting { name: "batch", of: |row| number::whole(row.told.batch as f64) },
+    Setting { name: "producers", of: |row| row.told.producers.to_string() },
+    Setting { name: "consumers", of: consumers },
+    Setting { name: "rate", of: rate },
+    Setting { name: "backlog", of: |row| number::whole(row.told.backlog as f64) },
+    Setting { name: "wait", of: |row| row.told.wait.clone() },
+    Setting { name: "delay each way", of: delay },
+    Setting { name: "held snapshot", of: |row| if row.told.held_snapshot { "yes" } else { UNSAID }.into() },
+    Setting { name: "PostgreSQL", of: |row| row.server.version.clone() },
+    Setting { name: "fsync", of: |row| row.server.fsync.clone() },
+    Setting { name: "synchronous_commit", of: |row| row.server.synchronous_commit.clone() },
+    Setting { name: "wal_level", of: |row| row.server.wal_level.clone() },
+    Setting { name: "commit_delay", of: |row| row.server.commit_delay.clone() },
+    Setting { name: "connection", of: |row| row.server.connection.clone() },
+    Setting { name: "processors", of: |row| row.server.processors.to_string() },
+    Setting { name: "processor", of: |row| row.server.processor.clone() },
+];
+
+/// What need not be said where it holds for all.
+const UNSAID: &str = "none";
+
+/// What is the same in all rows, as a sentence; the machine is told elsewhere.
+pub fn same(rows: &[&Row]) -> String {
+    let same = SETTINGS.iter().filter(|setting| !setting.varies(rows) && !setting.name.starts_with("processor"));
+    let told = rows.first().map_or_else(Vec::new, |row| {
+        same.filter(|setting| (setting.of)(row) != UNSAID).map(|setting| setting.told(row)).collect()
+    });
+    told.join(", ")
+}
+
+/// What is not the same in all rows.
+pub fn varied(rows: &[&Row]) -> Vec<&'static Setting> {
+    SETTINGS.iter().filter(|setting| setting.varies(rows)).collect()
+}
+
+/// How many writes a second the disk made durable around these rows' rounds.
+pub fn disk(rows: &[&Row]) -> Option<(f64, f64, f64)> {
+    let rounds = rows.iter().flat_map(|row| &row.rounds);
+    let mut rates: Vec<f64> =
+        rounds.flat_map(|round| [round.fsyncs_before, round.fsyncs_after]).filter(|rate| *rate > 0.0).collect();
+    rates.sort_by(f64::total_cmp);
+    Some((*rates.first()?, rates[rates.len() / 2], *rates.last()?))
+}
+
+impl Setting {
+    pub fn told(&self, row: &Row) -> String {
+        format!("{} {}", self.name, (self.of)(row))
+    }
+
+    fn varies(&self, rows: &[&Row]) -> bool {
+        rows.windows(2).any(|pair| (self.of)(pair[0]) != (self.of)(pair[1]))
+    }
+}
+
+fn consumers(row: &Row) -> String {
+    match row.told.consumers {
+        0 => "as it likes best".into(),
+        count => count.to_string(),
+    }
+}
+
+fn rate(row: &Row) -> String {
+    match row.told.rate {
+        None => "as fast as it goes".into(),
+        Some(rate) => format!("{}/s", number::whole(rate)),
+    }
+}
+
+fn delay(row: &Row) -> String {
+    match row.told.delay_ms > 0.0 {
+        true => format!("{} ms", number::whole(row.told.delay_ms)),
+        false => UNSAID.into(),
+    }
+}

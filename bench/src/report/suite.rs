@@ -1,0 +1,158 @@
+//! A section a suite: its figure, a table a case, and at their feet who was disturbed and who is missing.
+
+use std::fmt::Write;
+
+use crate::{
+    report::{
+        columns, grid,
+        markdown::{Table, code, plain},
+        number,
+        race::{Race, excuse, is_ours, races},
+        settings, tenths,
+    },
+    results::{Results, Row},
+};
+
+/// The suites in the order in which they are told, and what each is about.
+const SUITES: &[(&str, &str)] = &[
+    ("throughput", "As fast as it goes."),
+    (
+        "latency",
+        "At a rate that everybody is asked for; from the moment when a message was to be sent until the handler has it.",
+    ),
+    ("old-snapshot", "While another session holds a snapshot, so that nothing that was deleted can be cleaned up."),
+    ("layer-comparison", "What each layer adds to the SQL under it."),
+    ("send", "The time of the call alone."),
+    ("read", "The time of the call alone; what it reads is put there before."),
+    ("ack", "The time of the call alone; the message was sent and read before."),
+    ("grid", "Producers × consumers over a seeded queue, as hasql-queue tells its own figures."),
+    ("idle", "What waiting costs."),
+    ("distance", "With a network between client and server."),
+    ("burst", "A large backlog drained."),
+    ("soak", "For a long time."),
+];
+/// A case with more contenders than this has a table of its own.
+const A_FEW: usize = 4;
+
+/// All suites that have rows; `figures` are the files that were drawn, `SUITE.svg`.
+pub fn sections(results: &Results, figures: &[&str]) -> String {
+    let mut names: Vec<&str> = SUITES.iter().map(|(name, _)| *name).collect();
+    for row in &results.rows {
+        if !names.contains(&row.suite.as_str()) {
+            names.push(&row.suite);
+        }
+    }
+    names.into_iter().map(|name| section(results, name, figures)).collect()
+}
+
+fn section(results: &Results, suite: &str, figures: &[&str]) -> String {
+    let mut races = races(results.rows.iter().filter(|row| row.suite == suite));
+    if ["send", "read", "ack"].contains(&suite) {
+        races.sort_by_key(|race| step(race.first()));
+    }
+    if races.is_empty() {
+        return String::new();
+    }
+    let mut text = format!("## {suite}\n\n");
+    if let Some((_, about)) = SUITES.iter().find(|(name, _)| *name == suite) {
+        let _ = writeln!(text, "{about}\n");
+    }
+    for figure in figures.iter().filter(|figure| figure_of(suite).contains(figure)) {
+        let _ = writeln!(text, "![{suite}]({figure})\n");
+    }
+    match suite {
+        "grid" => text += &grid::tables(&races),
+        _ => text += &tables(&races),
+    }
+    text
+}
+
+/// By the call, then from small to large.
+fn step(row: &Row) -> (&str, usize, usize) {
+    let call = row.case.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '-');
+    let call = ["-single", "-batch", "-payload"].iter().find_map(|kind| call.strip_suffix(kind)).unwrap_or(call);
+    (call, row.told.payload, row.told.batch)
+}
+
+fn figure_of(suite: &str) -> &'static [&'static str] {
+    match suite {
+        "throughput" => &["throughput.svg"],
+        "latency" => &["latency.svg"],
+        "old-snapshot" => &["old-snapshot.svg"],
+        "layer-comparison" => &["layers.svg"],
+        "distance" => &["distance.svg"],
+        _ => &[],
+    }
+}
+
+fn tables(races: &[Race]) -> String {
+    if races.iter().all(|race| race.rows.len() <= A_FEW) {
+        return table(races, true);
+    }
+    let one =
+        |race: &Race| format!("### {}\n\n{}", race.name(races), table(&[Race { rows: race.rows.clone() }], false));
+    races.iter().map(one).collect()
+}
+
+/// The races one after the other in one table, with the case as a column where there is more than one.
+fn table(races: &[Race], cases: bool) -> String {
+    let rows: Vec<&Row> = races.iter().flat_map(|race| race.rows.iter().copied()).collect();
+    let varied = settings::varied(&rows);
+    let columns = columns::of(&rows[0].suite);
+    let titles = varied.iter().map(|setting| setting.name).chain(columns.iter().map(|column| column.title));
+    let mut table = Table::new(["contender", "case"].into_iter().chain(titles));
+    for race in races {
+        for row in columns::ranked(race) {
+            let settings = varied.iter().map(|setting| Some((setting.of)(row)));
+            let figures = columns.iter().map(|column| (column.cell)(race, row));
+            let case = cases.then(|| code(&row.case));
+            table.row([Some(name(row)), case].into_iter().chain(settings).chain(figures));
+        }
+    }
+    format!("{}{}{}{}", told(&rows), tenths::table(&rows), table.text(), foot(&rows))
+}
+
+/// What was the same for all of these rows, the disk included.
+pub fn told(rows: &[&Row]) -> String {
+    let disk = settings::disk(rows).map_or_else(String::new, |(least, _, most)| {
+        format!("; {} to {} durable writes/s around it", number::rate(least), number::rate(most))
+    });
+    format!("{}{disk}.\n\n", settings::same(rows))
+}
+
+/// Ours in bold; a dagger where something moved.
+pub fn name(row: &Row) -> String {
+    let name = if is_ours(&row.contender) { format!("**{}**", code(&row.contender)) } else { code(&row.contender) };
+    if row.rounds.iter().any(|round| round.disturbed.is_some()) { name + " †" } else { name }
+}
+
+/// What the daggers stand for, and who has no figures.
+pub fn foot(rows: &[&Row]) -> String {
+    let mut text = String::new();
+    let disturbed: Vec<String> = rows.iter().filter_map(|row| disturbance(row)).collect();
+    if !disturbed.is_empty() {
+        let _ = writeln!(text, "† disturbed: {}.\n", disturbed.join("; "));
+    }
+    let mut absent: Vec<String> = Vec::new();
+    for row in rows {
+        let Some((what, words)) = excuse(row) else { continue };
+        let told = format!("{} ({what}: {})", code(&row.contender), plain(words));
+        if !absent.contains(&told) {
+            absent.push(told);
+        }
+    }
+    if !absent.is_empty() {
+        let _ = writeln!(text, "Without figures: {}.\n", absent.join("; "));
+    }
+    text
+}
+
+fn disturbance(row: &Row) -> Option<String> {
+    let mut reasons: Vec<String> = Vec::new();
+    for (at, round) in row.rounds.iter().enumerate() {
+        if let Some(reason) = &round.disturbed {
+            reasons.push(format!("round {} of {}, {}", at + 1, row.rounds.len(), plain(reason)));
+        }
+    }
+    (!reasons.is_empty()).then(|| format!("{} {}: {}", code(&row.contender), code(&row.case), reasons.join(", ")))
+}

@@ -1,0 +1,83 @@
+//! The first tenth of a long run against its last: what it was like, and what became of it.
+
+use crate::{
+    report::{
+        markdown::{Table, code},
+        measure::Measure,
+        number,
+        race::is_ours,
+    },
+    results::{Row, Sample, Spread},
+};
+
+/// The server's processor time a received message once a long run was nearly over.
+pub const LATE_SERVER_CPU: Measure = Measure {
+    of: |row| {
+        let (_, last) = tenths(row)?;
+        last.cpu.map(|median| Spread { median, least: median, most: median })
+    },
+    show: number::time,
+    more: false,
+};
+
+pub struct Tenth {
+    pub received: f64,
+    /// Of the messages that were received: none where there were none.
+    pub cpu: Option<f64>,
+    pub dead: f64,
+    pub size: f64,
+}
+
+/// The samples of the first round that has any.
+pub fn series(row: &Row) -> &[Sample] {
+    row.rounds.iter().map(|round| round.series.as_slice()).find(|series| !series.is_empty()).unwrap_or_default()
+}
+
+/// None where there are too few samples to tell a beginning from an end.
+pub fn tenths(row: &Row) -> Option<(Tenth, Tenth)> {
+    let series = series(row);
+    let length = (series.len() / 10).max(1);
+    (series.len() >= 2).then(|| (tenth(&series[..length]), tenth(&series[series.len() - length..])))
+}
+
+fn tenth(samples: &[Sample]) -> Tenth {
+    let counted = samples.iter().filter(|sample| sample.received > 0.0 && sample.server_cpu_us.is_finite());
+    let (received, time) = counted.fold((0.0, 0.0), |(received, time), sample| {
+        (received + sample.received, time + sample.server_cpu_us * sample.received)
+    });
+    let last = samples.last();
+    Tenth {
+        received: received / samples.len() as f64,
+        cpu: (received > 0.0).then(|| time / received),
+        dead: last.map_or(0.0, |sample| sample.dead as f64),
+        size: last.map_or(0.0, |sample| sample.size as f64),
+    }
+}
+
+/// A row a contender, the least late cost first; nothing where there is no series.
+pub fn table(rows: &[&Row]) -> String {
+    let mut rows: Vec<_> = rows.iter().filter_map(|row| tenths(row).map(|tenths| (*row, tenths))).collect();
+    let late = |tenth: &Tenth| tenth.cpu.unwrap_or(f64::INFINITY);
+    rows.sort_by(|(_, (_, a)), (_, (_, b))| late(a).total_cmp(&late(b)));
+    let mut table = Table::new([
+        "first tenth → last tenth",
+        "received/s",
+        "server CPU a message",
+        "grew",
+        "dead tuples",
+        "tables and indexes",
+    ]);
+    for (row, (first, last)) in rows {
+        let cpu = |tenth: &Tenth| tenth.cpu.map_or_else(|| number::NONE.into(), number::time);
+        let name = if is_ours(&row.contender) { format!("**{}**", code(&row.contender)) } else { code(&row.contender) };
+        table.row([
+            Some(name),
+            Some(format!("{} → {}", number::rate(first.received), number::rate(last.received))),
+            Some(format!("{} → {}", cpu(&first), cpu(&last))),
+            first.cpu.zip(last.cpu).filter(|(first, _)| *first > 0.0).map(|(first, last)| number::times(last / first)),
+            Some(format!("{} → {}", number::rate(first.dead), number::rate(last.dead))),
+            Some(format!("{} → {}", number::bytes(first.size), number::bytes(last.size))),
+        ]);
+    }
+    table.text()
+}

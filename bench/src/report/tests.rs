@@ -1,0 +1,213 @@
+use std::path::PathBuf;
+
+use super::{csv, fake, readme, svg::FIGURES, write};
+use crate::results::{Outcome, Results, Row};
+
+fn section<'a>(text: &'a str, heading: &str) -> &'a str {
+    let after = text.split_once(&format!("## {heading}\n")).unwrap_or_else(|| panic!("no {heading} in {text}")).1;
+    after.split("\n## ").next().unwrap_or(after)
+}
+
+fn race(rows: &[(&str, f64)]) -> Results {
+    let row = |(name, rate): &(&str, f64)| {
+        let mut row = fake::measured(fake::row("throughput", "cycle", name), *rate, 100.0);
+        row.rounds.iter_mut().for_each(|round| round.server_cpu_us = None);
+        row
+    };
+    Results { rows: rows.iter().map(row).collect() }
+}
+
+/// A folder of this test's own, gone with it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        Self(std::env::temp_dir().join(format!("trunkline-report-{name}-{}", std::process::id())))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn what_was_lost_comes_first_and_the_worst_of_it_first() {
+    let mut results = race(&[("trunkline", 1000.0), ("pgq", 1500.0)]);
+    let mut drained = race(&[("trunkline", 1000.0), ("river", 3000.0), ("pgmq", 900.0)]);
+    drained.rows.iter_mut().for_each(|row| row.case = "drain".into());
+    results.rows.extend(drained.rows);
+    let text = readme(&results, &[]);
+    assert!(text.find("\n## ") == text.find("\n## What was lost"), "{text}");
+    let lost = section(&text, "What was lost");
+    let worst = "| `throughput` `drain`, messages/s | ×3.00 | `river` 3.00 k (×3.00); ours `trunkline` 1.00 k |";
+    let next = "| `throughput` `cycle`, messages/s | ×1.50 | `pgq` 1.50 k (×1.50); ours `trunkline` 1.00 k |";
+    assert!(lost.find(worst).expect(lost) < lost.find(next).expect(lost), "{lost}");
+}
+
+#[test]
+fn a_loss_says_with_how_many_callers_where_they_differ() {
+    let mut results = race(&[("trunkline", 1000.0), ("pgq", 1500.0)]);
+    results.rows[0].told.producers = 1024;
+    let text = readme(&results, &[]);
+    assert!(
+        text.contains("`pgq` 1.50 k with 16 callers (×1.50); ours `trunkline` 1.00 k with 1024 callers |"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_suite_without_a_loss_says_so() {
+    let text = readme(&race(&[("trunkline", 1000.0), ("pgq", 500.0)]), &[]);
+    assert!(text.contains("Nothing was lost in `throughput`."), "{text}");
+}
+
+#[test]
+fn a_race_that_ours_did_not_end_is_lost() {
+    let mut results = race(&[("trunkline", 1000.0), ("pgq", 500.0)]);
+    results.rows[0].outcome = Outcome::Failed("it fell over".into());
+    let text = readme(&results, &[]);
+    assert!(section(&text, "What was lost").contains("`pgq` 500; of ours none was measured"), "{text}");
+}
+
+#[test]
+fn rows_of_different_servers_are_not_compared() {
+    let mut results = race(&[("trunkline", 1000.0), ("pgq", 5000.0)]);
+    results.rows[1].server.version = "18.1".into();
+    let text = readme(&results, &[]);
+    assert!(text.contains("Nobody to compare ours with, or nothing of ours: `throughput`."), "{text}");
+}
+
+#[test]
+fn keeping_up_with_the_rate_is_no_loss_to_who_overshoots_it() {
+    let mut results = race(&[("trunkline", 998.0), ("pgq", 1010.0)]);
+    results.rows.iter_mut().for_each(|row| row.told.rate = Some(1000.0));
+    assert!(readme(&results, &[]).contains("Nothing was lost"));
+}
+
+#[test]
+fn a_figure_is_the_median_of_its_rounds() {
+    let text = readme(&race(&[("trunkline", 1000.0)]), &[]);
+    assert!(text.contains("| **`trunkline`** | `cycle` | 1.00 k (900–1.04 k) |"), "{text}");
+}
+
+#[test]
+fn who_is_missing_is_named_with_its_words() {
+    let text = readme(&fake::results(), &[]);
+    let absent = section(&text, "Who could not be measured");
+    assert!(
+        absent.contains("| `pgq` | missing | the extension pgq is not installed \\| &lt;on this server> |"),
+        "{absent}"
+    );
+    assert!(absent.contains("| `awa` | stalled | it said nothing for twenty seconds |"), "{absent}");
+    for (name, draw) in FIGURES.iter().filter(|(name, _)| ["throughput.svg", "old-snapshot.svg"].contains(name)) {
+        assert!(draw(&fake::results()).expect(name).contains("missing: the extension"), "{name}");
+    }
+}
+
+#[test]
+fn what_was_disturbed_is_marked_and_says_why() {
+    let text = readme(&fake::results(), &[]);
+    assert!(text.contains("| `river` † |"), "{text}");
+    assert!(
+        text.contains(
+            "† disturbed: `river` `send-sequential`: round 2 of 3, the disk went from 7403 to 3100 fsyncs/s."
+        )
+    );
+}
+
+#[test]
+fn what_the_figures_say_is_said_only_where_there_are_rows() {
+    assert!(!readme(&race(&[("trunkline", 1000.0)]), &[]).contains("What the figures say"));
+    let text = readme(&fake::results(), &[]);
+    let says = section(&text, "What the figures say");
+    for topic in ["Layer overhead", "Batch scaling", "Read against send", "Payload size", "Full cycle"] {
+        assert!(says.contains(&format!("**{topic}**")), "{topic}: {says}");
+    }
+    assert!(says.contains("`queue` takes 1.11 ("), "{says}");
+}
+
+#[test]
+fn a_held_snapshot_is_told_from_its_first_tenth_to_its_last() {
+    let text = readme(&fake::results(), &[]);
+    let old = section(&text, "old-snapshot");
+    assert!(old.contains("first tenth → last tenth") && old.contains("6.00 k → 60.0 k"), "{old}");
+}
+
+#[test]
+fn nothing_is_not_a_number() {
+    let mut results = fake::results();
+    for row in results.rows.iter_mut().step_by(3) {
+        for round in &mut row.rounds {
+            (round.seconds, round.sent, round.received) = (0.0, 0, 0);
+            (round.client_cpu_us, round.server_cpu_us) = (Some(f64::NAN), Some(f64::INFINITY));
+            round.series.iter_mut().for_each(|sample| sample.server_cpu_us = f64::NAN);
+        }
+    }
+    let mut all = vec![readme(&results, &[]), csv(&results), super::json(&results).expect("rows")];
+    all.extend(FIGURES.iter().filter_map(|(_, draw)| draw(&results)));
+    for text in all {
+        let words = text.split(|letter: char| !letter.is_alphanumeric());
+        assert!(!words.into_iter().any(|word| ["NaN", "inf", "Infinity"].contains(&word)), "{text}");
+    }
+}
+
+#[test]
+fn every_figure_is_well_formed_and_has_a_title() {
+    for (name, draw) in FIGURES {
+        let figure = draw(&fake::results()).expect(name);
+        assert!(figure.contains("<title id=\"title\">") && figure.contains("<desc id=\"desc\">"), "{name}");
+        let mut open: Vec<&str> = Vec::new();
+        for tag in figure.split('<').skip(1) {
+            let (tag, text) = tag.split_once('>').expect("a tag ends");
+            assert!(!text.contains('>') || open.last() == Some(&"style"), "{name}: {text}");
+            match tag.strip_prefix('/') {
+                Some(closed) => assert_eq!(open.pop(), Some(closed), "{name}"),
+                None if tag.ends_with('/') => {}
+                None => open.push(tag.split(' ').next().unwrap_or(tag)),
+            }
+        }
+        assert!(open.is_empty(), "{name}: {open:?}");
+    }
+}
+
+#[test]
+fn a_csv_has_a_line_a_round_and_one_for_who_has_none() {
+    let results = fake::results();
+    let text = csv(&results);
+    let lines = |row: &Row| row.rounds.len().max(1);
+    assert_eq!(text.lines().count(), 1 + results.rows.iter().map(lines).sum::<usize>());
+    // No cell of these has a comma of its own but for the cases of two suites, which are quoted.
+    let columns = text.lines().next().expect("titles").split(',').count();
+    for line in text.lines().filter(|line| !line.contains('"')) {
+        assert_eq!(line.split(',').count(), columns, "{line}");
+    }
+}
+
+#[test]
+fn what_is_written_can_be_read_and_is_the_same_again() {
+    let folder = Folder::new("again");
+    write(&fake::results(), &folder.0).expect("a folder");
+    let read = || super::read(&folder.0.join("results.json")).expect("rows");
+    let files = || ["README.md", "results.csv", "results.json", "throughput.svg", "old-snapshot.svg"];
+    let content = |name: &str| std::fs::read_to_string(folder.0.join(name)).expect(name);
+    write(&read(), &folder.0).expect("the same folder");
+    let before = files().map(content);
+    write(&read(), &folder.0).expect("the same folder");
+    assert!(files().map(content) == before);
+    assert_eq!(content("results.json").lines().count(), fake::results().rows.len() + 2);
+}
+
+#[test]
+fn no_results_give_a_clear_page_and_no_figures() {
+    let folder = Folder::new("empty");
+    write(&fake::results(), &folder.0).expect("a folder");
+    write(&Results::default(), &folder.0).expect("the same folder");
+    let text = std::fs::read_to_string(folder.0.join("README.md")).expect("a page");
+    assert!(text.ends_with("Nothing was measured yet.\n"), "{text}");
+    let mut left: Vec<_> =
+        std::fs::read_dir(&folder.0).expect("the folder").flatten().map(|file| file.file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["README.md", "results.csv", "results.json"]);
+}

@@ -1,0 +1,154 @@
+//! One turn of a row: a fresh database, the contender in it, and what it cost.
+
+use std::time::{Duration, Instant};
+
+use crate::{
+    Failure,
+    contend::{Contending, Done, Ended, Progress, Ready},
+    ground::{Address, Counters, Database, Ground},
+    machine,
+    prepare::Program,
+    results::{Round, Sample},
+    suites::Plan,
+};
+
+/// More than this of the processors taken away, or the disk this much faster or slower, is a disturbance.
+const STOLEN: f64 = 0.03;
+const MOVED: f64 = 2.0;
+
+/// Runs the contender once, with whatever becomes of it the database is gone afterwards (unless it is to stay).
+pub async fn round(
+    ground: &mut Ground,
+    plan: &Plan,
+    program: &Program,
+    silence: Duration,
+    keep: bool,
+    told: impl FnMut(Progress),
+) -> Result<Result<(Ready, Round), Ended>, Failure> {
+    let database = ground.database(plan.statements).await?;
+    let outcome = measured(ground, &database, plan, program, silence, told).await;
+    if !keep {
+        ground.drop(database).await?;
+    }
+    Ok(outcome)
+}
+
+async fn measured(
+    ground: &Ground,
+    database: &Database,
+    plan: &Plan,
+    program: &Program,
+    silence: Duration,
+    mut told: impl FnMut(Progress),
+) -> Result<(Ready, Round), Ended> {
+    // The proxy lives until the end of the round.
+    let (address, _proxy): (Address, _) = match plan.told.delay_ms > 0.0 {
+        true => database.address.delayed(plan.told.delay_ms).map(|(address, proxy)| (address, Some(proxy)))?,
+        false => (database.address.clone(), None),
+    };
+    let fsyncs_before = ground.fsyncs()?;
+    let mut contending = Contending::start(program, database, &address, &plan.told, silence)?;
+    let ready = contending.ready().await?;
+    let _holder = match plan.told.held_snapshot {
+        true => Some(database.hold_snapshot().await?),
+        false => None,
+    };
+    let stolen = machine::stolen();
+    let client = machine::usage(contending.pid);
+    let before = ground.counters(database).await?;
+    let mut series = Series::new(before);
+    contending.go().await?;
+    let done = loop {
+        if let Some(done) = contending.listen().await? {
+            break done;
+        }
+        told(contending.progress);
+        if plan.sampled {
+            series.look(ground, database, contending.progress).await?;
+        }
+    };
+    let after = ground.counters(database).await?;
+    let client = client.zip(machine::usage(contending.pid)).map(|(before, after)| after.cpu - before.cpu);
+    let stolen = stolen
+        .zip(machine::stolen())
+        .map_or(0.0, |(before, after)| (after.0 - before.0) as f64 / ((after.1 - before.1) as f64).max(1.0));
+    let latency = contending.end().await?;
+    let fsyncs_after = ground.fsyncs()?;
+    let mut round = costs(&done, client, &before, &after);
+    (round.latency, round.series) = (latency, series.samples);
+    (round.fsyncs_before, round.fsyncs_after, round.stolen) = (fsyncs_before, fsyncs_after, stolen);
+    round.disturbed = disturbed(&round);
+    Ok((ready, round))
+}
+
+fn costs(done: &Done, client: Option<f64>, before: &Counters, after: &Counters) -> Round {
+    // What was sent and what was received may be the same messages: the greater number is that of the messages.
+    let messages = done.sent.max(done.received);
+    let each = |cost: f64| (messages > 0).then(|| cost / messages as f64);
+    let usage = before.usage.zip(after.usage);
+    let server = usage.map(|(before, after)| after.cpu - before.cpu);
+    let written = usage.map(|(before, after)| after.written.saturating_sub(before.written) as f64);
+    let statements = before.statements.zip(after.statements).map(|(before, after)| after.saturating_sub(before) as f64);
+    Round {
+        sent: done.sent,
+        received: done.received,
+        seconds: done.seconds,
+        client_cpu_us: client.and_then(|cpu| each(cpu * 1e6)),
+        server_cpu_us: server.and_then(|cpu| each(cpu * 1e6)),
+        wal_bytes: each((after.wal - before.wal) as f64),
+        transactions: each((after.xid - before.xid) as f64),
+        statements: statements.filter(|count| *count > 0.0).and_then(each),
+        written_bytes: written.and_then(each),
+        client_cpu: client.map(|cpu| cpu / done.seconds),
+        server_cpu: server.map(|cpu| cpu / done.seconds),
+        statements_per_second: statements.map(|count| count / done.seconds),
+        written_per_second: written.map(|bytes| bytes / done.seconds),
+        dead_before: Some(before.dead),
+        dead_after: Some(after.dead),
+        allocations: done.allocations.and_then(|count| each(count as f64)),
+        allocated_bytes: done.allocated_bytes.and_then(|bytes| each(bytes as f64)),
+        ..Round::default()
+    }
+}
+
+fn disturbed(round: &Round) -> Option<String> {
+    let (before, after) = (round.fsyncs_before, round.fsyncs_after);
+    if before > after * MOVED || after > before * MOVED {
+        return Some(format!("the disk went from {before:.0} to {after:.0} fsyncs/s"));
+    }
+    (round.stolen > STOLEN).then(|| format!("the host took {:.0} % of the processors", round.stolen * 100.0))
+}
+
+/// What it was like over the time.
+struct Series {
+    began: Instant,
+    last: (f64, Counters, Progress),
+    samples: Vec<Sample>,
+}
+
+impl Series {
+    fn new(before: Counters) -> Self {
+        Self { began: Instant::now(), last: (0.0, before, Progress::default()), samples: Vec::new() }
+    }
+
+    /// A sample a second for the first minutes, and then so many that there are never more than a few hundred.
+    async fn look(&mut self, ground: &Ground, database: &Database, progress: Progress) -> Result<(), Failure> {
+        let (at, (then, before, last)) = (self.began.elapsed().as_secs_f64(), self.last);
+        if at - then < (at / 200.0).max(1.0) {
+            return Ok(());
+        }
+        let now = ground.counters(database).await?;
+        let received = progress.received.saturating_sub(last.received) as f64;
+        let cpu = before.usage.zip(now.usage).map_or(0.0, |(before, now)| now.cpu - before.cpu);
+        self.samples.push(Sample {
+            at,
+            sent: progress.sent.saturating_sub(last.sent) as f64 / (at - then),
+            received: received / (at - then),
+            server_cpu_us: cpu * 1e6 / received.max(1.0),
+            dead: now.dead,
+            size: now.size,
+        });
+        self.last = (at, now, progress);
+        Ok(())
+    }
+}

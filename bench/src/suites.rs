@@ -1,0 +1,271 @@
+//! What is measured: every suite, its cases, and who takes part in them.
+
+use crate::{
+    Choice,
+    contenders::{CONTENDERS, Contender, named},
+    results::Told,
+};
+
+/// One row before it is run.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    pub suite: &'static str,
+    pub case: String,
+    pub contender: Contender,
+    pub told: Told,
+    pub rounds: u32,
+    /// Whether to look at it every second, because the suite is about how it changes.
+    pub sampled: bool,
+    /// Whether the server counts statements, which costs a little.
+    pub statements: bool,
+    /// Whether one more turn counts allocations.
+    pub allocations: bool,
+}
+
+const PAYLOAD: usize = 100;
+/// Who has a call for every step.
+const LAYERS: [&str; 3] = ["sql", "queue", "pgmq"];
+
+/// Those that run whole races; the layers alone are compared step by step.
+fn racers() -> impl Iterator<Item = Contender> {
+    CONTENDERS.iter().copied().filter(|contender| !["sql", "queue", "coalesced"].contains(&contender.name))
+}
+
+fn plan(suite: &'static str, case: impl Into<String>, contender: Contender, kind: &str, choice: &Choice) -> Plan {
+    let told = Told {
+        case: kind.to_owned(),
+        payload: PAYLOAD,
+        batch: 1,
+        producers: 1,
+        consumers: 0,
+        rate: None,
+        backlog: 0,
+        seconds: if choice.quick { 3.0 } else { 10.0 },
+        wait: "best".to_owned(),
+        delay_ms: 0.0,
+        held_snapshot: false,
+    };
+    let rounds = if choice.quick { 3 } else { 5 };
+    Plan { suite, case: case.into(), contender, told, rounds, sampled: false, statements: false, allocations: false }
+}
+
+/// One kind of call by callers that wait for their answers.
+fn step(suite: &'static str, case: impl Into<String>, contender: &str, choice: &Choice) -> Plan {
+    let case = case.into();
+    let mut plan = plan(suite, case.clone(), named(contender), &case, choice);
+    plan.told.seconds = if choice.quick { 1.0 } else { 5.0 };
+    plan.told.batch = case.rsplit('-').next().and_then(|n| n.parse().ok()).unwrap_or(1);
+    plan
+}
+
+/// Every row of every suite.
+pub fn all(choice: &Choice) -> Vec<Plan> {
+    let mut plans = Vec::new();
+    if choice.throughput {
+        plans.extend(throughput(choice));
+    }
+    plans.extend(latency(choice));
+    plans.extend(old_snapshot(choice));
+    plans.extend(layer_comparison(choice));
+    plans.extend(send(choice));
+    plans.extend(read(choice));
+    plans.extend(ack(choice));
+    plans.extend(grid(choice));
+    plans.extend(idle(choice));
+    plans.extend(distance(choice));
+    plans.extend(burst(choice));
+    plans.extend(soak(choice));
+    plans
+}
+
+fn throughput(choice: &Choice) -> Vec<Plan> {
+    let mut plans = Vec::new();
+    for contender in racers() {
+        let plan = |case: &str, kind: &str| plan("throughput", case, contender, kind, choice);
+        let mut send = plan("send", "send");
+        send.told.producers = contender.callers;
+        let mut many = plan("send-batch-100", "send");
+        (many.told.producers, many.told.batch) = (4, 100);
+        let mut drain = plan("drain", "drain");
+        drain.told.backlog = if contender.is_own() { 10 * choice.messages } else { choice.messages };
+        (drain.told.seconds, drain.told.batch) = (2.0 * drain.told.seconds, 100);
+        let mut cycle = plan("cycle", "cycle");
+        cycle.told.producers = contender.callers;
+        plans.extend([plan("send-sequential", "send"), send, many, drain, cycle]);
+    }
+    for contender in ["sql", "queue", "coalesced", "pgmq"] {
+        for (case, batch) in [("full-cycle", 1), ("full-cycle-batch-100", 100)] {
+            let mut plan = step("throughput", case, contender, choice);
+            "full-cycle".clone_into(&mut plan.told.case);
+            plan.told.batch = batch;
+            plans.push(plan);
+        }
+    }
+    plans
+}
+
+fn latency(choice: &Choice) -> Vec<Plan> {
+    let mut plans = Vec::new();
+    for rate in [100.0, 1000.0] {
+        for contender in racers() {
+            let mut plan = plan("latency", format!("{rate:.0}-a-second"), contender, "cycle", choice);
+            (plan.told.rate, plan.told.producers) = (Some(rate), 16);
+            plan.told.seconds = if choice.quick { 5.0 } else { 30.0 };
+            plans.push(plan);
+        }
+    }
+    plans
+}
+
+fn old_snapshot(choice: &Choice) -> Vec<Plan> {
+    let mut plans = Vec::new();
+    for contender in racers() {
+        let mut plan = plan("old-snapshot", "1000-a-second", contender, "cycle", choice);
+        (plan.told.rate, plan.told.producers, plan.told.held_snapshot) = (Some(1000.0), 16, true);
+        plan.told.seconds = if choice.quick { 60.0 } else { 1800.0 };
+        (plan.sampled, plan.rounds) = (true, 1);
+        plans.push(plan);
+    }
+    plans
+}
+
+fn layer_comparison(choice: &Choice) -> Vec<Plan> {
+    // A layer without a call of its own for a case has no row in it: the library's reads are the same, coalesced or not.
+    const OWN: [(&str, &[&str]); 6] = [
+        ("send-single", &["sql", "queue", "coalesced", "pgmq"]),
+        ("send-batch-100", &["sql", "queue", "coalesced", "pgmq"]),
+        ("read-batch-10", &["sql", "queue", "pgmq"]),
+        ("delete-single", &["sql", "queue", "pgmq"]),
+        ("pop-batch-10", &["sql", "queue", "pgmq"]),
+        ("full-cycle", &["sql", "queue", "coalesced", "pgmq"]),
+    ];
+    let mut plans = Vec::new();
+    for (case, contenders) in OWN {
+        for callers in [1, 16] {
+            for contender in contenders {
+                let name = if callers == 1 { case.to_owned() } else { format!("{case}, {callers} callers") };
+                let mut plan = step("layer-comparison", case, contender, choice);
+                (plan.case, plan.told.producers) = (name, callers);
+                plan.allocations = callers == 1 && plan.contender.is_own();
+                plans.push(plan);
+            }
+        }
+    }
+    plans
+}
+
+fn sized(verb: &str, n: usize) -> String {
+    if n == 1 { format!("{verb}-single") } else { format!("{verb}-batch-{n}") }
+}
+
+fn send(choice: &Choice) -> Vec<Plan> {
+    let mut plans = Vec::new();
+    for n in &choice.batch_sizes {
+        plans.extend(LAYERS.map(|contender| step("send", sized("send", *n), contender, choice)));
+    }
+    for payload in [100, 10_000, 100_000] {
+        for contender in LAYERS {
+            let mut plan = step("send", format!("send-payload-{payload}"), contender, choice);
+            (plan.told.batch, plan.told.payload) = (1, payload);
+            plans.push(plan);
+        }
+    }
+    plans
+}
+
+fn read(choice: &Choice) -> Vec<Plan> {
+    let mut plans = Vec::new();
+    for n in &choice.batch_sizes {
+        plans.extend(LAYERS.map(|contender| step("read", sized("read", *n), contender, choice)));
+    }
+    for n in [10, 50].iter().filter(|_| choice.poll) {
+        // The functions in SQL do not wait.
+        plans.extend(["queue", "pgmq"].map(|contender| step("read", format!("read-with-poll-{n}"), contender, choice)));
+    }
+    plans
+}
+
+fn ack(choice: &Choice) -> Vec<Plan> {
+    let mut plans = Vec::new();
+    for verb in ["delete", "archive"] {
+        for n in &choice.batch_sizes {
+            plans.extend(LAYERS.map(|contender| step("ack", sized(verb, *n), contender, choice)));
+        }
+    }
+    plans
+}
+
+/// hasql-queue's own benchmark: producers and consumers, one message at a time and a hundred, told and asking.
+fn grid(choice: &Choice) -> Vec<Plan> {
+    let mut plans = Vec::new();
+    for batch in [1, 100] {
+        for wait in ["poll", "notify"] {
+            for (producers, consumers) in [(1, 1), (1, 2), (2, 2), (2, 3), (3, 3), (2, 4)] {
+                for contender in ["trunkline", "hasql-queue"] {
+                    let case = format!("{producers}/{consumers}, {wait}, batches of {batch}");
+                    let mut plan = plan("grid", case, named(contender), "cycle", choice);
+                    (plan.told.producers, plan.told.consumers, plan.told.batch) = (producers, consumers, batch);
+                    (plan.told.backlog, plan.told.wait) = (20_000, wait.to_owned());
+                    plan.rounds = if choice.quick { 1 } else { plan.rounds };
+                    plans.push(plan);
+                }
+            }
+        }
+    }
+    plans
+}
+
+fn idle(choice: &Choice) -> Vec<Plan> {
+    let mut plans = Vec::new();
+    for rate in [0.0, 1.0, 10.0] {
+        for contender in racers() {
+            let mut plan = plan("idle", format!("{rate:.0}-a-second"), contender, "cycle", choice);
+            (plan.told.rate, plan.statements, plan.rounds) = (Some(rate), true, 1);
+            plan.told.seconds = if choice.quick { 8.0 } else { 60.0 };
+            plans.push(plan);
+        }
+    }
+    plans
+}
+
+fn distance(choice: &Choice) -> Vec<Plan> {
+    let mut plans = Vec::new();
+    for case in ["send-single", "send-batch-100", "read-batch-10", "delete-batch-10", "full-cycle"] {
+        for delay in [0.0, 1.0, 5.0] {
+            for contender in ["sql", "queue", "pgmq"] {
+                let mut plan = step("distance", case, contender, choice);
+                plan.case = format!("{case}, {delay} ms each way");
+                plan.told.delay_ms = delay;
+                plan.rounds = if choice.quick { 1 } else { plan.rounds };
+                plans.push(plan);
+            }
+        }
+    }
+    for delay in [0.0, 1.0, 5.0] {
+        for contender in racers() {
+            let mut plan = plan("distance", format!("cycle, {delay} ms each way"), contender, "cycle", choice);
+            (plan.told.producers, plan.told.delay_ms) = (contender.callers, delay);
+            plan.rounds = if choice.quick { 1 } else { plan.rounds };
+            plans.push(plan);
+        }
+    }
+    plans
+}
+
+fn burst(choice: &Choice) -> Vec<Plan> {
+    let mut plans = Vec::new();
+    for contender in racers() {
+        let mut plan = plan("burst", "a million", contender, "drain", choice);
+        (plan.told.backlog, plan.told.batch, plan.rounds) = (1_000_000, 100, 1);
+        plan.told.seconds = if choice.quick { 15.0 } else { 300.0 };
+        plans.push(plan);
+    }
+    plans
+}
+
+fn soak(choice: &Choice) -> Vec<Plan> {
+    let mut plan = plan("soak", "5000-a-second", named("trunkline"), "cycle", choice);
+    (plan.told.rate, plan.told.producers, plan.sampled, plan.rounds) = (Some(5000.0), 64, true, 1);
+    plan.told.seconds = if choice.quick { 60.0 } else { 3600.0 };
+    vec![plan]
+}

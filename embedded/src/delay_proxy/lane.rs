@@ -1,0 +1,138 @@
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// What all pieces of a lane may weigh. A piece that comes while there is any room is taken whole.
+const BOUND: usize = 64 << 20;
+/// What a piece weighs beside its bytes: its place in the queue and the memory's own bookkeeping, generously.
+const EMPTY: usize = 128;
+
+/// One direction of a connection: what is on its way.
+#[derive(Debug)]
+pub(crate) struct Lane {
+    state: Mutex<State>,
+    room: Condvar,
+    filled: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    pieces: VecDeque<(Instant, Piece)>,
+    weight: usize,
+    closed: bool,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Piece {
+    Bytes(Vec<u8>),
+    /// The sender has said that nothing more comes; it may still listen.
+    End,
+    /// The sender is gone.
+    Broken,
+}
+
+impl Piece {
+    fn weight(&self) -> usize {
+        EMPTY + if let Self::Bytes(bytes) = self { bytes.len() } else { 0 }
+    }
+}
+
+impl Lane {
+    pub(crate) fn new() -> Self {
+        Self { state: Mutex::default(), room: Condvar::new(), filled: Condvar::new() }
+    }
+
+    /// Waits for room. `false` when the lane is closed.
+    pub(crate) fn push(&self, due: Instant, piece: Piece) -> bool {
+        let full = |state: &mut State| state.weight >= BOUND && !state.closed;
+        let mut state = self.room.wait_while(self.locked(), full).unwrap_or_else(PoisonError::into_inner);
+        if state.closed {
+            return false;
+        }
+        // Where there are pieces already, whoever pops waits for the first of them to be due, and needs no waking.
+        if state.pieces.is_empty() {
+            self.filled.notify_one();
+        }
+        state.weight += piece.weight();
+        state.pieces.push_back((due, piece));
+        true
+    }
+
+    /// Waits until there is a piece and it is due. `None` when the lane is closed.
+    pub(crate) fn pop(&self) -> Option<Piece> {
+        let mut state = self.locked();
+        while !state.closed {
+            let now = Instant::now();
+            state = match state.pieces.front() {
+                Some((due, _)) if *due <= now => {
+                    let (_, piece) = state.pieces.pop_front()?;
+                    state.weight -= piece.weight();
+                    self.room.notify_one();
+                    return Some(piece);
+                }
+                Some((due, _)) => {
+                    let wait = *due - now;
+                    self.filled.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => self.filled.wait(state).unwrap_or_else(PoisonError::into_inner),
+            };
+        }
+        None
+    }
+
+    /// Throws away what is on its way; nothing passes any more.
+    pub(crate) fn close(&self) {
+        let mut state = self.locked();
+        *state = State { closed: true, ..State::default() };
+        self.room.notify_all();
+        self.filled.notify_all();
+    }
+
+    fn locked(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn pieces_keep_their_order_and_none_is_early() {
+        let (lane, start) = (Lane::new(), Instant::now());
+        let due = [3, 1, 0].map(|millis| start + Duration::from_millis(millis));
+        for (at, due) in due.into_iter().enumerate() {
+            assert!(lane.push(due, Piece::Bytes(vec![at as u8])));
+        }
+        assert_eq!(lane.pop(), Some(Piece::Bytes(vec![0])));
+        assert!(Instant::now() >= due[0]);
+        assert_eq!([lane.pop(), lane.pop()], [1, 2].map(|at| Some(Piece::Bytes(vec![at]))));
+        assert_eq!(lane.locked().weight, 0);
+    }
+
+    #[test]
+    fn a_full_lane_takes_more_once_something_has_left() {
+        let (lane, now) = (Lane::new(), Instant::now());
+        lane.push(now, Piece::Bytes(vec![0; BOUND]));
+        std::thread::scope(|scope| {
+            let pushed = scope.spawn(|| lane.push(now, Piece::End));
+            assert!(matches!(lane.pop(), Some(Piece::Bytes(_))));
+            assert!(pushed.join().unwrap());
+        });
+        assert_eq!(lane.pop(), Some(Piece::End));
+    }
+
+    #[test]
+    fn closing_ends_every_wait() {
+        let (lane, in_an_hour) = (Lane::new(), Instant::now() + Duration::from_secs(3600));
+        lane.push(in_an_hour, Piece::Bytes(vec![0; BOUND]));
+        std::thread::scope(|scope| {
+            let pushed = scope.spawn(|| lane.push(in_an_hour, Piece::End));
+            let popped = scope.spawn(|| lane.pop());
+            lane.close();
+            assert!(!pushed.join().unwrap());
+            assert_eq!(popped.join().unwrap(), None);
+        });
+    }
+}
