@@ -18,7 +18,7 @@ use tokio::{
 
 use crate::{
     Failure,
-    ground::{Address, Database},
+    ground::Address,
     prepare::Program,
     results::{Latency, Told},
 };
@@ -102,14 +102,14 @@ impl Contending {
     /// Starts it; it may be silent so long.
     pub fn start(
         program: &Program,
-        database: &Database,
         address: &Address,
+        database: &str,
         told: &Told,
         silence: Duration,
     ) -> Result<Self, Ended> {
         let mut command = Command::new(&program.path);
         command.args(&program.arguments).current_dir(&program.folder).process_group(0).kill_on_drop(true);
-        command.env("BENCH_URL", address.url(&database.name)).env("PGDATABASE", &database.name);
+        command.env("BENCH_URL", address.url(database)).env("PGDATABASE", database);
         command.env("PGHOST", &address.host).env("PGPORT", address.port.to_string()).env("PGUSER", &address.user);
         command.env("PGPASSWORD", &address.password);
         for (name, value) in [

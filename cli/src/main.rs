@@ -20,6 +20,7 @@ mod dead;
 mod archive;
 mod purge;
 mod postgres;
+mod delay_proxy;
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -88,6 +89,8 @@ enum Verb {
     /// The private PostgreSQL that is used where no database is named
     #[command(subcommand)]
     Postgres(postgres::Verb),
+    /// Make a server seem far away: a TCP proxy that delivers every byte a given time later, each way
+    DelayProxy(delay_proxy::Args),
 }
 
 async fn run(Program { verb, database }: Program) -> Result<()> {
@@ -104,6 +107,7 @@ async fn run(Program { verb, database }: Program) -> Result<()> {
         Verb::Purge(args) => purge::purge(args, &database).await,
         Verb::Prune(args) => purge::prune(args, &database).await,
         Verb::Postgres(verb) => postgres::run(verb).await,
+        Verb::DelayProxy(args) => delay_proxy::run(args).await,
     }
 }
 

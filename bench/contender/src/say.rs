@@ -19,7 +19,7 @@ fn line(value: &Value) {
 /// Says `ready` and waits for `go`.
 pub async fn ready(ready: &Ready) -> Result<(), Failure> {
     line(&json!({ "ready": {
-        "version": ready.version, "runtime": concat!("rust ", env!("CARGO_PKG_RUST_VERSION")), "settings": ready.settings,
+        "version": ready.version, "runtime": "Rust, release build", "settings": ready.settings,
     }}));
     tokio::task::spawn_blocking(|| {
         let mut word = String::new();

@@ -88,7 +88,6 @@ fn latency(row: &Row, figure: fn(&Latency) -> f64) -> Option<Spread> {
     over(row, |round| round.latency.as_ref().map(figure))
 }
 
-
 /// A division by nothing is no figure.
 fn over(row: &Row, figure: impl Fn(&Round) -> Option<f64>) -> Option<Spread> {
     row.over(|round| figure(round).filter(|value| value.is_finite()))

@@ -87,7 +87,7 @@ fn help_is_there_for_every_verb() {
     let trunkline = Trunkline { url: String::new() };
     for verb in [
         "demo", "migrate", "queue", "enqueue", "dequeue", "peek", "stats", "dead", "archive", "purge", "prune",
-        "postgres",
+        "postgres", "delay-proxy",
     ] {
         assert!(trunkline.ok(&["help", verb]).contains("Usage: trunkline"), "{verb}");
     }

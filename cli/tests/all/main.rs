@@ -9,3 +9,4 @@ mod errors;
 mod million;
 mod ends;
 mod private;
+mod delay_proxy;

@@ -8,3 +8,4 @@ mod fetch;
 mod temporary;
 mod kept;
 mod killed;
+mod delay_proxy;

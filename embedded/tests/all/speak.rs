@@ -4,7 +4,11 @@ use std::path::Path;
 
 /// Runs one statement the way a client does, and returns the first value of its first row.
 pub fn ask(socket_dir: &Path, port: u16, statement: &str) -> Option<String> {
-    let mut stream = UnixStream::connect(socket_dir.join(format!(".s.PGSQL.{port}"))).unwrap();
+    exchange(UnixStream::connect(socket_dir.join(format!(".s.PGSQL.{port}"))).unwrap(), statement)
+}
+
+/// The same on a connection that is open already.
+pub fn exchange(mut stream: impl Read + Write, statement: &str) -> Option<String> {
     let mut hello = 196_608_u32.to_be_bytes().to_vec();
     hello.extend(b"user\0trunkline\0database\0postgres\0\0");
     send(&mut stream, None, &hello);
@@ -13,14 +17,14 @@ pub fn ask(socket_dir: &Path, port: u16, statement: &str) -> Option<String> {
     until_ready(&mut stream)
 }
 
-fn send(stream: &mut UnixStream, kind: Option<u8>, body: &[u8]) {
+fn send(stream: &mut impl Write, kind: Option<u8>, body: &[u8]) {
     let mut message: Vec<u8> = kind.into_iter().collect();
     message.extend((body.len() as u32 + 4).to_be_bytes());
     message.extend(body);
     stream.write_all(&message).unwrap();
 }
 
-fn until_ready(stream: &mut UnixStream) -> Option<String> {
+fn until_ready(stream: &mut impl Read) -> Option<String> {
     let mut value = None;
     loop {
         let mut head = [0; 5];

@@ -1,0 +1,97 @@
+//! `trunkline delay-proxy`: a server as if it were far away.
+
+use std::time::Duration;
+
+use trunkline_embedded::{DelayProxy, Upstream};
+
+use crate::{
+    error::{Error, Result},
+    print,
+    stop::Stop,
+};
+
+/// The arguments of `trunkline delay-proxy`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example, a database two milliseconds of round trip away:
+  trunkline delay-proxy 15432 localhost:5432 1
+  PGHOST=127.0.0.1 PGPORT=15432 psql
+
+It passes every byte on unread, so TLS and passwords work as without it. But the server sees its connections come from
+this program: `peer` authentication finds the user who runs it, and where SERVER is a folder there is no TLS
+(sslmode=disable or prefer). For sslmode=verify-full keep the server's name and give the proxy's address beside it:
+  psql \"host=db.example.org hostaddr=127.0.0.1 port=15432 sslmode=verify-full\"")]
+pub struct Args {
+    /// Where to listen: a port of 127.0.0.1 (0 is any free one), or HOST:PORT
+    #[arg(value_name = "LISTEN", value_parser = listen)]
+    listen: String,
+    /// The server: HOST:PORT, or FOLDER:PORT where its socket is in a folder (/var/run/postgresql:5432)
+    #[arg(value_name = "SERVER")]
+    server: String,
+    /// The delay each way; fractions are possible
+    #[arg(value_name = "MILLISECONDS", value_parser = milliseconds, allow_negative_numbers = true)]
+    delay: Duration,
+}
+
+pub async fn run(Args { listen, server, delay }: Args) -> Result<()> {
+    let mut stop = Stop::on_signals()?;
+    let proxy = crate::blocking(move || start(&listen, &server, delay)).await?;
+    stop.asked().await;
+    crate::blocking(move || {
+        drop(proxy);
+        Ok(())
+    })
+    .await
+}
+
+fn start(listen: &str, server: &str, delay: Duration) -> Result<DelayProxy> {
+    let server: Upstream = server.parse()?;
+    if let Err(cause) = server.check() {
+        eprintln!("warning: {cause}; connections are closed until that works");
+    }
+    let proxy = DelayProxy::start(listen, server.clone(), delay)
+        .map_err(|cause| Error::new(cause.to_string()).hint("choose another port, or 0 for any that is free"))?;
+    let addr = proxy.addr();
+    let host = if addr.ip().is_unspecified() { "127.0.0.1".to_owned() } else { addr.ip().to_string() };
+    let (port, millis) = (addr.port(), delay.as_nanos() as f64 / 1e6);
+    print::line(format!(
+        "listening on {addr}, {millis} ms each way to {server}: PGHOST={host} PGPORT={port}, or \
+         psql \"host={host} port={port}\""
+    ))?;
+    Ok(proxy)
+}
+
+fn listen(text: &str) -> Result<String, String> {
+    let is_port = |text: &str| text.parse::<u16>().is_ok();
+    match text.rsplit_once(':') {
+        None if is_port(text) => Ok(format!("127.0.0.1:{text}")),
+        Some((host, port)) if !host.is_empty() && is_port(port) => Ok(text.to_owned()),
+        _ => Err("a port (15432), or an address and a port (0.0.0.0:15432) are wanted".to_owned()),
+    }
+}
+
+fn milliseconds(text: &str) -> Result<Duration, String> {
+    let millis: f64 = text.parse().map_err(|_| "a number of milliseconds is wanted".to_owned())?;
+    if !(0.0..=3_600_000.0).contains(&millis) {
+        return Err("between 0 and 3,600,000 milliseconds (an hour) are possible".to_owned());
+    }
+    Ok(Duration::from_secs_f64(millis / 1e3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_alone_is_of_this_machine() {
+        assert_eq!(listen("15432").as_deref(), Ok("127.0.0.1:15432"));
+        assert_eq!(listen("[::1]:0").as_deref(), Ok("[::1]:0"));
+        assert!(["", ":1", "localhost", "65536", "host:x", "-1"].iter().all(|text| listen(text).is_err()));
+    }
+
+    #[test]
+    fn milliseconds_have_fractions_and_bounds() {
+        assert_eq!(milliseconds("0.25"), Ok(Duration::from_micros(250)));
+        assert!(["-1", "inf", "NaN", "1e9", "soon"].iter().all(|text| milliseconds(text).is_err()));
+    }
+}
