@@ -44,13 +44,13 @@ impl<T> Queue<T> {
     /// Deletes what was archived longer ago than `age`. Returns how many messages.
     pub async fn prune(&self, age: Duration) -> Result<u64> {
         let rows = self.shared.query(&self.shared.sql.prune, &[&age.as_secs_f64()]).await?;
-        Ok(rows[0].get::<_, i64>(0).unsigned_abs())
+        Ok(rows[0].get::<i64>(0).unsigned_abs())
     }
 
     /// Empties the queue: due, delayed and leased messages; dead letters and the archive stay. Returns how many
     /// messages.
     pub async fn purge(&self) -> Result<u64> {
         let rows = self.shared.query(&self.shared.sql.purge, &[]).await?;
-        Ok(rows[0].get::<_, i64>(0).unsigned_abs())
+        Ok(rows[0].get::<i64>(0).unsigned_abs())
     }
 }

@@ -4,7 +4,7 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use tokio::sync::oneshot;
 use tokio_postgres::{
-    Row, Transaction,
+    Transaction,
     types::{ToSql, Type},
 };
 use tracing::warn;
@@ -120,7 +120,8 @@ impl<T: Payload> Queue<T> {
         let settled = transaction.query_typed(&shared.sql.ack.text, &params).await;
         let settled =
             settled.map_err(|error| Error::of_statement("the transaction", error).or_no_queue(shared.name()))?;
-        let settled: HashSet<Lease> = settled_by(&settled).into_iter().flat_map(Settled::leases).collect();
+        let settled = settled.iter().map(|row| Settled { id: row.get(0), size: row.get(1), attempt: row.get(2) });
+        let settled: HashSet<Lease> = settled.flat_map(Settled::leases).collect();
         let lost = leases.iter().filter(|lease| !settled.contains(lease)).map(|lease| lease.id);
         lost_or_ok(shared.name(), lost.collect())
     }
@@ -157,10 +158,6 @@ fn sorted<L: Into<Lease>>(leases: impl IntoIterator<Item = L>) -> Vec<Lease> {
     leases
 }
 
-fn settled_by(rows: &[Row]) -> Vec<Settled> {
-    rows.iter().map(|row| Settled { id: row.get(0), size: row.get(1), attempt: row.get(2) }).collect()
-}
-
 /// Settles what has gathered, statement after statement, until nothing waits.
 async fn settle_all(shared: Arc<Shared>) {
     loop {
@@ -191,6 +188,7 @@ impl Shared {
             Ending::Retry(..) => (&self.sql.retry, &[delays, errors]),
             Ending::Charge(..) => (&self.sql.charge, &[delays, errors]),
         };
-        Ok(settled_by(&self.query(sql, &[&leases[..], more].concat()).await?))
+        let rows = self.query(sql, &[&leases[..], more].concat()).await?;
+        Ok(rows.iter().map(|row| Settled { id: row.get(0), size: row.get(1), attempt: row.get(2) }).collect())
     }
 }

@@ -6,11 +6,11 @@ use std::{
 };
 
 use futures_util::future::BoxFuture;
-use tokio_postgres::Transaction;
+use tokio_postgres::{Client, Transaction};
 use tracing::{debug, warn};
 
 use crate::{
-    db::{Session, Subscription},
+    db::Subscription,
     error::{Error, Result},
     floor::Due,
     hand_over::Place,
@@ -159,10 +159,10 @@ impl<T: Payload> Consumer<T> {
         loop {
             self.ready().await?;
             let rings = heard(&mut self.ear);
-            let mut session = self.queue.shared.db.own_session().await?;
+            let mut client = self.queue.shared.db.guest().await?;
             let n_now = if self.alone > 0 { 1 } else { n.max(1) };
-            let outcome = self.attempt(&mut session, n_now, &mut work).await?;
-            self.queue.shared.db.give_back(session);
+            let outcome = self.attempt(&mut client, n_now, &mut work).await?;
+            self.queue.shared.db.give_back_guest(client);
             match outcome {
                 Attempt::Nothing => {
                     held += 1;
@@ -189,12 +189,12 @@ impl<T: Payload> Consumer<T> {
 
     async fn attempt<R, E: Display>(
         &self,
-        session: &mut Session,
+        client: &mut Client,
         n: usize,
         work: &mut impl for<'a> FnMut(&'a Transaction<'a>, Vec<Message<T>>) -> Work<'a, R, E>,
     ) -> Result<Attempt<R>> {
         let of = |error| Error::of_statement("the transaction", error);
-        let transaction = session.client.transaction().await.map_err(of)?;
+        let transaction = client.transaction().await.map_err(of)?;
         let messages = self.queue.exactly_once(&transaction, n).await?;
         if messages.is_empty() {
             transaction.rollback().await.map_err(of)?;

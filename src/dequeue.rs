@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use tokio::{runtime::Handle, sync::oneshot};
-use tokio_postgres::{Row, types::ToSql};
+use tokio_postgres::types::ToSql;
 use tracing::debug;
 
 use crate::{
@@ -13,6 +13,7 @@ use crate::{
     message::{Lease, Message, Ranges},
     payload::{Payload, Received},
     queue::Shared,
+    wire::Row,
 };
 
 /// How messages leave the queue.
@@ -59,7 +60,7 @@ impl Shared {
                 Err(_) if got > 0 => break, // what was dequeued before is the caller's
                 outcome => outcome?,
             };
-            let size = page.rows.iter().map(|row| row.get::<_, i32>(2).unsigned_abs() as usize).sum::<usize>();
+            let size = page.rows.iter().map(|row| row.get::<i32>(2).unsigned_abs() as usize).sum::<usize>();
             self.saw_batches(size, page.rows.len());
             pages.push(page);
             got += size;

@@ -1,8 +1,10 @@
 //! What can go wrong, as facts observed. Whether to try again is the caller's verdict.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, io, sync::Arc};
 
 use tokio_postgres::error::{Severity, SqlState};
+
+use crate::server_error::ServerError;
 
 /// The result of everything in this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -18,12 +20,21 @@ pub struct Error(Arc<Kind>);
 pub(crate) enum Kind {
     #[error("cannot connect to the database: {0}")]
     Connect(#[source] tokio_postgres::Error),
+    /// The server said no to a connection of our own.
+    #[error("cannot connect to the database: {}", .0.told())]
+    Refused(#[source] Arc<ServerError>),
+    /// No server was reached, or none that could be understood or trusted.
+    #[error("cannot connect to the database: {0}")]
+    Unreachable(#[source] io::Error),
     #[error("cannot set up TLS: {0}")]
     Tls(String),
     #[error("{0}")]
     Postgres(#[source] Described),
+    /// The server refused a statement of our own.
+    #[error("{}", .0.told())]
+    Server(#[source] Arc<ServerError>),
     #[error("the connection broke before {what} was answered; it may or may not have happened")]
-    Unknown { what: &'static str, source: tokio_postgres::Error },
+    Unknown { what: &'static str, source: Box<dyn std::error::Error + Send + Sync> },
     #[error("there is no queue {0:?}; create it with Db::create_queue or `trunkline queue create {0}`")]
     NoQueue(String),
     #[error(
@@ -83,7 +94,7 @@ impl Error {
     /// What a statement that was sent came back with: an answer of the server, or none.
     pub(crate) fn of_statement(what: &'static str, error: tokio_postgres::Error) -> Self {
         if is_broken(&error) {
-            Self::new(Kind::Unknown { what, source: error })
+            Self::new(Kind::Unknown { what, source: error.into() })
         } else {
             Self::new(Kind::Postgres(Described(error)))
         }
@@ -96,15 +107,6 @@ impl Error {
                 Self::new(Kind::NoQueue(queue.to_owned()))
             }
             _ => self,
-        }
-    }
-
-    fn postgres(&self) -> Option<&tokio_postgres::Error> {
-        match &*self.0 {
-            Kind::Connect(error) | Kind::Postgres(Described(error)) | Kind::Unknown { source: error, .. } => {
-                Some(error)
-            }
-            _ => None,
         }
     }
 
@@ -132,7 +134,7 @@ impl Error {
     /// There was no connection to the database, or it is gone.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        matches!(&*self.0, Kind::Connect(_) | Kind::Unknown { .. })
+        matches!(&*self.0, Kind::Connect(_) | Kind::Refused(_) | Kind::Unreachable(_) | Kind::Unknown { .. })
     }
 
     /// The queue does not exist, or was dropped.
@@ -152,7 +154,7 @@ impl Error {
     pub fn is_bad_payload(&self) -> bool {
         match &*self.0 {
             Kind::Encode { .. } | Kind::TooLarge { .. } => true,
-            Kind::Postgres(_) => {
+            Kind::Postgres(_) | Kind::Server(_) => {
                 self.sqlstate().is_some_and(|code| ["22", "23", "54", "P0"].contains(&&code.code()[..2]))
             }
             _ => false,
@@ -162,7 +164,16 @@ impl Error {
     /// The code of the server's error, where there is one.
     #[must_use]
     pub fn sqlstate(&self) -> Option<&SqlState> {
-        self.postgres()?.code()
+        match &*self.0 {
+            Kind::Refused(error) => Some(&error.code),
+            Kind::Server(error) => Some(&error.code),
+            Kind::Connect(error) | Kind::Postgres(Described(error)) => error.code(),
+            Kind::Unknown { source, .. } => {
+                let theirs = source.downcast_ref::<tokio_postgres::Error>().and_then(tokio_postgres::Error::code);
+                theirs.or_else(|| Some(&source.downcast_ref::<Arc<ServerError>>()?.code))
+            }
+            _ => None,
+        }
     }
 }
 

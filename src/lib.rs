@@ -1,9 +1,12 @@
 #![doc = include_str!("../README.md")]
 
+mod server_error;
 mod error;
 mod message;
 mod payload;
 mod sql;
+mod target;
+mod wire;
 mod db;
 mod migrate;
 mod floor;

@@ -69,7 +69,7 @@ impl Db {
 
 async fn found_version(session: &crate::db::Session) -> Result<i32> {
     let exists = Sql::new("schema_exists", include_str!("../sql/schema_exists.sql"));
-    if !session.query(&exists, &[]).await?[0].get::<_, bool>(0) {
+    if !session.query(&exists, &[]).await?[0].get::<bool>(0) {
         return Ok(0);
     }
     let version = Sql::new("schema_version", include_str!("../sql/schema_version.sql"));

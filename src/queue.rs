@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use tokio_postgres::{Row, types::ToSql};
+use tokio_postgres::types::ToSql;
 
 use crate::{
     coalesce::Coalescer,
@@ -20,6 +20,7 @@ use crate::{
     payload::{Column, Payload},
     settle::Settler,
     sql::{Sql, Statements},
+    wire::Row,
 };
 
 /// What a queue is created with.
@@ -87,9 +88,9 @@ impl Description {
         Self {
             name: row.get(0),
             payload: row.get(1),
-            max_attempts: row.get::<_, i32>(2).unsigned_abs(),
+            max_attempts: row.get::<i32>(2).unsigned_abs(),
             lease: Duration::try_from_secs_f64(row.get(3)).unwrap_or_default(),
-            max_batch: row.get::<_, i32>(4).unsigned_abs(),
+            max_batch: row.get::<i32>(4).unsigned_abs(),
             created_at: row.get(5),
         }
     }
@@ -153,12 +154,7 @@ impl Db {
         let description = self.describe_queue(name).await?;
         let typed = Sql::of_queue("payload_type", include_str!("../sql/payload_type.sql"), name);
         let session = self.session(Lane::Dequeue).await?;
-        let statement = session
-            .client
-            .prepare(&typed.text)
-            .await
-            .map_err(|error| Error::of_statement(typed.name, error).or_no_queue(name))?;
-        let column = statement.columns().first().and_then(|column| Column::new(column.type_().clone()));
+        let column = session.column_type(&typed).await.map_err(|error| error.or_no_queue(name))?.and_then(Column::new);
         let column = column.ok_or_else(|| {
             Error::invalid(format!("the table of queue {name:?} was changed: its payload is no array"))
         })?;

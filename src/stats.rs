@@ -63,7 +63,7 @@ impl<T> Queue<T> {
     /// What the queue holds now.
     pub async fn stats(&self) -> Result<Stats> {
         let rows = self.shared.query_again(&self.shared.sql.stats, &[]).await?;
-        let count = |at: usize| rows[0].get::<_, i64>(at).unsigned_abs();
+        let count = |at: usize| rows[0].get::<i64>(at).unsigned_abs();
         Ok(Stats {
             due: count(0),
             delayed: count(1),
@@ -73,7 +73,7 @@ impl<T> Queue<T> {
             archived: count(5),
             rows: count(6),
             messages: count(7),
-            oldest_due: rows[0].get::<_, Option<f64>>(8).and_then(|s| Duration::try_from_secs_f64(s).ok()),
+            oldest_due: rows[0].get::<Option<f64>>(8).and_then(|s| Duration::try_from_secs_f64(s).ok()),
         })
     }
 }

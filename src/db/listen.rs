@@ -17,11 +17,8 @@ use tokio::{
 use tokio_postgres::{AsyncMessage, Client};
 use tracing::{debug, warn};
 
-use super::{
-    session::{TlsStream, connect},
-    tls::Target,
-};
-use crate::sql::quote;
+use super::guest::{TlsStream, connect};
+use crate::{sql::quote, target::Target};
 
 /// How long the notification to itself may take.
 const PROOF: Duration = Duration::from_secs(5);

@@ -1,8 +1,8 @@
 //! The one door to the database.
 
-mod listen;
 mod session;
-mod tls;
+mod guest;
+mod listen;
 
 use std::{
     collections::BTreeSet,
@@ -17,12 +17,12 @@ use std::{
 
 use futures_util::future::{Either, select};
 use tokio::sync::{Mutex, mpsc};
-use tokio_postgres::{Row, types::ToSql};
+use tokio_postgres::{Client, types::ToSql};
 use tracing::debug;
 
-use self::{listen::Listener, tls::Target};
+use self::listen::Listener;
 pub(crate) use self::{listen::Subscription, session::Session};
-use crate::{error::Result, sql::Sql};
+use crate::{error::Result, sql::Sql, target::Target, wire::Row};
 
 /// Connections for enqueueing, and as many for dequeueing and settling.
 const LANES: usize = 2;
@@ -44,6 +44,7 @@ struct Inner {
     enqueue: [Slot; LANES],
     dequeue: [Slot; LANES],
     idle: SyncMutex<Vec<Session>>,
+    idle_guests: SyncMutex<Vec<Client>>,
     listener: Listener,
     notify: SyncMutex<Notifications>,
     notify_sql: Sql,
@@ -91,6 +92,7 @@ impl Db {
             enqueue: Default::default(),
             dequeue: Default::default(),
             idle: SyncMutex::new(vec![first]),
+            idle_guests: SyncMutex::default(),
             notify: SyncMutex::default(),
             notify_sql: Sql::new("notify", include_str!("../../sql/notify.sql")),
         }));
@@ -147,6 +149,25 @@ impl Db {
         let mut idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < IDLE && !session.is_closed() {
             idle.push(session);
+        }
+    }
+
+    /// A connection of `tokio_postgres` for a user's closure. Give it back with [`Db::give_back_guest`] when it is clean.
+    pub(crate) async fn guest(&self) -> Result<Client> {
+        loop {
+            let idle = self.0.idle_guests.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            match idle {
+                Some(client) if client.is_closed() => {}
+                Some(client) => return Ok(client),
+                None => return session::patiently(|| guest::open(&self.0.target)).await,
+            }
+        }
+    }
+
+    pub(crate) fn give_back_guest(&self, client: Client) {
+        let mut idle = self.0.idle_guests.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < IDLE && !client.is_closed() {
+            idle.push(client);
         }
     }
 

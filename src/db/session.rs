@@ -1,21 +1,22 @@
-//! One connection: connected with patience, statements prepared once, every exchange traced.
+//! One connection of the library's own statements: connected with patience, statements prepared once, every exchange traced.
 
 use std::{
-    collections::HashMap,
+    future::Future,
     sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        Arc,
+        atomic::{AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
 
-use tokio_postgres::{Client, Connection, Row, Socket, Statement, error::SqlState, types::ToSql};
-use tracing::{debug, trace, warn};
+use tokio_postgres::{error::SqlState, types::ToSql};
+use tracing::{debug, trace};
 
-use super::tls::Target;
 use crate::{
-    error::{Error, Kind, Result, is_broken},
+    error::{Error, Kind, Result},
     sql::Sql,
+    target::Target,
+    wire::{Connection, Failure, Row},
 };
 
 /// How long a call waits for a database that went away, in all.
@@ -23,21 +24,14 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-pub(crate) type TlsStream = <super::tls::MakeTls as tokio_postgres::tls::MakeTlsConnect<Socket>>::Stream;
+/// `skip locked` wants to see what was committed, whatever the database's default is.
+pub(super) const SET_UP: &str = include_str!("../../sql/connect.sql");
 
-/// A connection and the statements that it has prepared.
+/// A connection, for any number of callers at the same time.
 pub(crate) struct Session {
-    pub client: Client,
-    /// A statement was answered by the connection's end, which the client may not have noticed yet.
-    broken: AtomicBool,
+    connection: Connection,
     /// Statements on their way, counted for whoever chooses between connections.
     load: Arc<AtomicUsize>,
-    prepared: Mutex<HashMap<Arc<str>, Statement>>,
-}
-
-/// Connects once, without patience.
-pub(crate) async fn connect(target: &Target) -> Result<(Client, Connection<Socket, TlsStream>)> {
-    target.config.connect(target.tls.clone()).await.map_err(|e| Error::new(Kind::Connect(e)))
 }
 
 /// Not a wrong password or a missing database, but something that passes.
@@ -53,90 +47,93 @@ fn may_pass(error: &Error) -> bool {
     })
 }
 
+/// Connects, again and again while the database is starting, restarting or out of connections.
+pub(super) async fn patiently<T, F: Future<Output = Result<T>>>(mut connect: impl FnMut() -> F) -> Result<T> {
+    let began = Instant::now();
+    let mut pause = FIRST_PAUSE;
+    loop {
+        match connect().await {
+            Err(error) if may_pass(&error) && began.elapsed() + pause < PATIENCE => {
+                debug!(%error, ?pause, "the database cannot be reached; trying again");
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
 impl Session {
-    /// Connects, again and again while the database is starting, restarting or out of connections.
+    /// Connects with patience.
     pub async fn open(target: &Target, load: Arc<AtomicUsize>) -> Result<Self> {
-        let began = Instant::now();
-        let mut pause = FIRST_PAUSE;
-        loop {
-            match Self::open_now(target, load.clone()).await {
-                Err(error) if may_pass(&error) && began.elapsed() + pause < PATIENCE => {
-                    debug!(%error, ?pause, "the database cannot be reached; trying again");
-                    tokio::time::sleep(pause).await;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
-                }
-                outcome => return outcome,
-            }
-        }
+        patiently(|| Self::open_now(target, load.clone())).await
     }
 
-    /// Connects once, and drives the connection in a task of its own.
+    /// Connects once.
     pub async fn open_now(target: &Target, load: Arc<AtomicUsize>) -> Result<Self> {
-        let (client, connection) = connect(target).await?;
-        tokio::spawn(async move {
-            if let Err(error) = connection.await {
-                warn!(%error, "a connection to the database broke");
-            }
-        });
-        // `skip locked` wants to see what was committed, whatever the database's default is.
-        let prepared = client.batch_execute(include_str!("../../sql/connect.sql")).await;
-        prepared.map_err(|error| Error::new(Kind::Connect(error)))?;
-        Ok(Self { client, broken: AtomicBool::new(false), load, prepared: Mutex::default() })
-    }
-
-    async fn prepare(&self, sql: &Sql) -> Result<Statement, tokio_postgres::Error> {
-        let known = self.prepared.lock().unwrap_or_else(PoisonError::into_inner).get(&sql.text).cloned();
-        if let Some(statement) = known {
-            return Ok(statement);
-        }
-        let statement = self.client.prepare(&sql.text).await?;
-        self.prepared.lock().unwrap_or_else(PoisonError::into_inner).insert(sql.text.clone(), statement.clone());
-        Ok(statement)
+        let session = Self { connection: Connection::open(target).await?, load };
+        session.batch("connect", SET_UP).await?;
+        Ok(session)
     }
 
     /// Prepares a statement for the next use.
     pub async fn ready(&self, sql: &Sql) -> Result<()> {
-        self.prepare(sql).await.map(drop).map_err(|error| Error::of_statement(sql.name, error))
+        self.connection.columns(&sql.text).await.map(drop).map_err(|failure| told(sql.name, failure))
     }
 
     /// Runs one statement, committed when this returns `Ok` outside a transaction.
     pub async fn query(&self, sql: &Sql, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
         let began = Instant::now();
-        let outcome = match self.query_once(sql, params).await {
+        let _underway = Underway::new(&self.load);
+        let outcome = match self.connection.query(&sql.text, params).await {
             // A queue was dropped and created anew, or a pooler gave us another server connection.
-            Err(error)
-                if error.code() == Some(&SqlState::FEATURE_NOT_SUPPORTED)
-                    || error.code() == Some(&SqlState::INVALID_SQL_STATEMENT_NAME) =>
-            {
-                self.prepared.lock().unwrap_or_else(PoisonError::into_inner).remove(&sql.text);
-                self.query_once(sql, params).await
+            Err(failure) if is_outdated(&failure) => {
+                self.connection.forget(&sql.text);
+                self.connection.query(&sql.text, params).await
             }
             outcome => outcome,
         };
         match &outcome {
             Ok(rows) => trace!(sql = sql.name, rows = rows.len(), elapsed = ?began.elapsed(), "statement"),
-            Err(error) => {
-                debug!(sql = sql.name, %error, elapsed = ?began.elapsed(), "statement failed");
-                self.broken.fetch_or(is_broken(error), Ordering::Relaxed);
-            }
+            Err(error) => debug!(sql = sql.name, %error, elapsed = ?began.elapsed(), "statement failed"),
         }
-        outcome.map_err(|error| Error::of_statement(sql.name, error))
-    }
-
-    async fn query_once(&self, sql: &Sql, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, tokio_postgres::Error> {
-        let _underway = Underway::new(&self.load);
-        let statement = self.prepare(sql).await?;
-        self.client.query(&statement, params).await
+        outcome.map_err(|failure| told(sql.name, failure))
     }
 
     /// Several statements at once, without preparation: migrations and the like.
     pub async fn batch(&self, what: &'static str, text: &str) -> Result<()> {
-        self.client.batch_execute(text).await.map_err(|error| Error::of_statement(what, error))
+        self.connection.batch(text).await.map_err(|failure| told(what, failure))
+    }
+
+    /// The type of a statement's first column.
+    pub async fn column_type(&self, sql: &Sql) -> Result<Option<tokio_postgres::types::Type>> {
+        let columns = self.connection.columns(&sql.text).await;
+        let (_, columns) = columns.map_err(|failure| told(sql.name, failure))?;
+        Ok(columns.columns.first().map(|(_, ty)| ty.clone()))
     }
 
     pub fn is_closed(&self) -> bool {
-        self.client.is_closed() || self.broken.load(Ordering::Relaxed)
+        self.connection.is_closed()
     }
+}
+
+/// What a statement that was sent came back with: an answer of the server, or none.
+fn told(what: &'static str, failure: Failure) -> Error {
+    match failure {
+        // The last words of a backend: what it was doing may have been committed before it died.
+        Failure::Server { error, .. } | Failure::Lost(Some(error)) if error.is_fatal() => {
+            Error::new(Kind::Unknown { what, source: Box::new(error) })
+        }
+        Failure::Server { error, .. } => Error::new(Kind::Server(error)),
+        Failure::Encode(cause) => Error::invalid(format!("{what}: a parameter cannot be written: {cause}")),
+        lost => Error::new(Kind::Unknown { what, source: Box::new(lost) }),
+    }
+}
+
+/// The statement was prepared for something that is no longer so; it was not run.
+fn is_outdated(failure: &Failure) -> bool {
+    let Failure::Server { error, .. } = failure else { return false };
+    [SqlState::FEATURE_NOT_SUPPORTED, SqlState::INVALID_SQL_STATEMENT_NAME].contains(&error.code)
 }
 
 /// Counts a statement while it is on its way, or its caller waits.

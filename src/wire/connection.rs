@@ -1,0 +1,178 @@
+use std::sync::Arc;
+
+use bytes::Bytes;
+use postgres_protocol::message::frontend;
+use postgres_types::{ToSql, Type};
+use tokio::sync::oneshot;
+use tracing::warn;
+
+use super::{
+    Answer, Failure, Group, Named, Row,
+    connect::connect,
+    drive::drive,
+    queued::{Queued, Shared, To, Waiting},
+    row::Columns,
+};
+use crate::{error::Result, server_error::ServerError, target::Target};
+
+/// Bytes that may wait to be written before callers wait, too: what is on its way stays bounded.
+const QUEUED: usize = 8 << 20;
+/// Statements that a connection keeps prepared.
+const KEPT: usize = 1000;
+
+/// A connection: any number of callers, each with its own groups.
+pub(crate) struct Connection {
+    shared: Arc<Shared>,
+}
+
+impl Connection {
+    /// Connects once, and drives the connection in a task of its own.
+    pub async fn open(target: &Target) -> Result<Self> {
+        let connected = connect(target).await?;
+        let shared = Arc::new(Shared::default());
+        let driver = shared.clone();
+        tokio::spawn(async move {
+            if let Err(error) = drive(connected.stream, connected.read, driver).await {
+                warn!(%error, "a connection to the database broke");
+            }
+        });
+        Ok(Self { shared })
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.shared.lock().ended.is_some()
+    }
+
+    /// The statement of this text, prepared now or before. Its Parse goes out ahead of whatever is sent next, in the same flush but
+    /// under a Sync of its own: an error in a group makes the server skip the rest of that group, and must not skip a Parse that others count on.
+    pub fn name(&self, text: &Arc<str>, parameters: &[Type]) -> Result<Arc<Named>, Failure> {
+        let mut queued = self.shared.lock();
+        if let Some(named) = queued.named.get(text) {
+            return Ok(named.clone());
+        }
+        check(&queued)?;
+        if queued.named.len() >= KEPT {
+            forget_one(&mut queued)?;
+        }
+        queued.names += 1;
+        let named = Arc::new(Named::new(format!("t{}", queued.names), text.clone()));
+        let bytes = &mut queued.bytes;
+        frontend::parse(&named.name, text, parameters.iter().map(Type::oid), bytes).map_err(Failure::encode)?;
+        frontend::describe(b'S', &named.name, bytes).map_err(Failure::encode)?;
+        frontend::sync(bytes);
+        queued.groups.push_back(Waiting { chunks: Vec::new(), to: To::Named(named.clone()) });
+        queued.named.insert(text.clone(), named.clone());
+        drop(queued);
+        self.shared.wake.notify_one();
+        Ok(named)
+    }
+
+    /// Forgets a statement: what it meant has changed. The next use prepares it anew.
+    pub fn forget(&self, text: &Arc<str>) {
+        self.shared.lock().named.remove(text);
+    }
+
+    /// Sends a group. It is on its way when this returns; what it returns waits for the answer, and may be dropped.
+    pub fn send(&self, mut group: Group) -> impl Future<Output = Result<Answer, Failure>> + Send + use<> {
+        if !group.script {
+            frontend::sync(&mut group.bytes);
+        }
+        let (to, answered) = oneshot::channel();
+        let sent = {
+            let mut queued = self.shared.lock();
+            let sent = check(&queued);
+            if sent.is_ok() {
+                match queued.bytes.is_empty() {
+                    true => queued.bytes = group.bytes,
+                    false => queued.bytes.extend_from_slice(&group.bytes),
+                }
+                queued.groups.push_back(Waiting { chunks: Vec::new(), to: To::Caller(to) });
+            }
+            sent
+        };
+        self.shared.wake.notify_one();
+        let (statements, script) = (group.statements, group.script);
+        async move {
+            sent?;
+            let chunks: Result<Vec<Bytes>, Option<Arc<ServerError>>> = answered.await.unwrap_or(Err(None));
+            Answer::read(chunks.map_err(Failure::Lost)?, &statements, script)
+        }
+    }
+
+    /// Waits while more is queued than should be.
+    pub async fn room(&self) {
+        loop {
+            let room = self.shared.room.notified();
+            tokio::pin!(room);
+            room.as_mut().enable();
+            if self.has_room() {
+                return;
+            }
+            room.await;
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        let queued = self.shared.lock();
+        queued.bytes.len() < QUEUED || queued.ended.is_some()
+    }
+
+    /// A statement, prepared, and the types of its parameters and columns.
+    pub async fn columns(&self, text: &Arc<str>) -> Result<(Arc<Named>, Arc<Columns>), Failure> {
+        let named = self.name(text, &[])?;
+        if let Some(columns) = named.typed.get() {
+            return Ok((named.clone(), columns.clone()));
+        }
+        let described = named.described().await?;
+        let mut columns = Columns::default();
+        for oid in &described.parameters {
+            columns.parameters.push(self.of_oid(*oid).await?);
+        }
+        for (name, oid) in &described.columns {
+            columns.columns.push((name.clone(), self.of_oid(*oid).await?));
+        }
+        let columns = named.typed.get_or_init(|| Arc::new(columns)).clone();
+        Ok((named, columns))
+    }
+
+    /// Runs one prepared statement. Where it was prepared before, it is on its way after the first poll.
+    pub async fn query(&self, text: &Arc<str>, parameters: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Failure> {
+        let (named, columns) = self.columns(text).await?;
+        let mut group = Group::new();
+        group.push(&named, &columns.parameters, parameters)?;
+        self.room().await;
+        Ok(self.send(group).await?.rows(0, &columns))
+    }
+
+    /// Runs a text of several statements, unprepared: one transaction, unless it has its own words for that.
+    pub async fn batch(&self, text: &str) -> Result<(), Failure> {
+        let mut group = Group::new();
+        group.script(text)?;
+        self.send(group).await.map(drop)
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.shared.lock().leaving = true;
+        self.shared.wake.notify_one();
+    }
+}
+
+fn check(queued: &Queued) -> Result<(), Failure> {
+    match &queued.ended {
+        None => Ok(()),
+        Some(why) => Err(Failure::Lost(why.clone())),
+    }
+}
+
+/// Closes some statement, whichever comes first: a program with so many texts writes its values into them.
+fn forget_one(queued: &mut Queued) -> Result<(), Failure> {
+    let Some(text) = queued.named.keys().next().cloned() else { return Ok(()) };
+    if let Some(named) = queued.named.remove(&text) {
+        frontend::close(b'S', &named.name, &mut queued.bytes).map_err(Failure::encode)?;
+        frontend::sync(&mut queued.bytes);
+        queued.groups.push_back(Waiting { chunks: Vec::new(), to: To::Nobody });
+    }
+    Ok(())
+}

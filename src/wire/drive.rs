@@ -1,0 +1,185 @@
+use std::{io, sync::Arc};
+
+use bytes::{Buf, BytesMut};
+use postgres_protocol::message::frontend;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tracing::debug;
+
+use super::{
+    Failure,
+    frame::{frames, length},
+    named::Described,
+    queued::{Shared, To, Waiting},
+};
+use crate::server_error::ServerError;
+
+/// Room for what is read next: made where less than a sixteenth of it is left.
+const READ: usize = 64 << 10;
+/// The longest message that is believed; Postgres' own limit is just below.
+const LONGEST: usize = 1 << 30;
+
+/// Writes what is queued and hands out what is answered, until the connection or its last caller is gone.
+pub(super) async fn drive<S: AsyncRead + AsyncWrite>(io: S, read: BytesMut, shared: Arc<Shared>) -> io::Result<()> {
+    let mut ended = Ended { shared: shared.clone(), why: None };
+    let (mut from, mut to) = tokio::io::split(io);
+    let (mut reader, mut write, mut unflushed) = (Reader { read, whole: 0 }, BytesMut::new(), false);
+    reader.hand_out(&shared, &mut ended)?;
+    reader.make_room();
+    loop {
+        let mut leaving = false;
+        if write.is_empty() {
+            let mut queued = shared.lock();
+            std::mem::swap(&mut write, &mut queued.bytes);
+            leaving = queued.leaving && queued.groups.is_empty() && write.is_empty();
+        }
+        if !write.is_empty() {
+            shared.room.notify_waiters();
+        }
+        if leaving {
+            frontend::terminate(&mut write);
+            to.write_all(&write).await?;
+            return to.shutdown().await;
+        }
+        // Neither reading nor writing waits for the other; each of these can be dropped at its await.
+        tokio::select! {
+            count = from.read_buf(&mut reader.read) => {
+                if count? == 0 {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+                reader.hand_out(&shared, &mut ended)?;
+                reader.make_room();
+            }
+            written = push_out(&mut to, &mut write, &mut unflushed), if unflushed || !write.is_empty() => written?,
+            () = shared.wake.notified(), if write.is_empty() => {}
+        }
+    }
+}
+
+/// Writes a part; or flushes what was written, because TLS keeps a record back.
+async fn push_out(to: &mut (impl AsyncWrite + Unpin), write: &mut BytesMut, unflushed: &mut bool) -> io::Result<()> {
+    if write.has_remaining() {
+        *unflushed = true;
+        to.write_buf(write).await?;
+    } else {
+        to.flush().await?;
+        *unflushed = false;
+    }
+    Ok(())
+}
+
+/// What was read and not handed out yet.
+struct Reader {
+    read: BytesMut,
+    /// So many bytes of it are whole messages of the group at the front.
+    whole: usize,
+}
+
+impl Reader {
+    fn make_room(&mut self) {
+        if self.read.capacity() - self.read.len() < READ / 16 {
+            self.read.reserve(READ);
+        }
+    }
+
+    /// Hands every whole message to the group that it answers.
+    fn hand_out(&mut self, shared: &Shared, ended: &mut Ended) -> io::Result<()> {
+        while let Some(length) = length(&self.read[self.whole..]) {
+            if length > LONGEST {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "a message that is too long"));
+            }
+            if self.read.len() < self.whole + length {
+                self.read.reserve(self.whole + length - self.read.len());
+                break;
+            }
+            match self.read[self.whole] {
+                b'Z' => {
+                    self.whole += length;
+                    self.keep(shared, ended)?;
+                    let waiting = shared.lock().groups.pop_front();
+                    answer(waiting.ok_or_else(|| unexpected("an answer that nobody waits for"))?, shared);
+                }
+                b'A' | b'N' | b'S' => {
+                    // Between an answer's messages, and nobody's answer.
+                    self.keep(shared, ended)?;
+                    let aside = self.read.split_to(length);
+                    if aside[0] == b'N' {
+                        debug!(notice = %ServerError::parse(&aside[5..]), "the server's notice");
+                    }
+                }
+                b'G' => {
+                    // A plain statement was a COPY FROM STDIN: the server would wait for ever.
+                    return Err(unexpected("a copy that nobody sends"));
+                }
+                _ => self.whole += length,
+            }
+        }
+        self.keep(shared, ended)
+    }
+
+    /// Moves the whole messages so far to the group at the front, without copying.
+    fn keep(&mut self, shared: &Shared, ended: &mut Ended) -> io::Result<()> {
+        if self.whole == 0 {
+            return Ok(());
+        }
+        let chunk = self.read.split_to(std::mem::take(&mut self.whole)).freeze();
+        let mut queued = shared.lock();
+        // A server that shuts down says so, to whoever waits, and goes.
+        if let Some((_, body)) = frames(&chunk).find(|(kind, _)| *kind == b'E') {
+            let error = ServerError::parse(body);
+            if error.is_fatal() {
+                ended.why = Some(Arc::new(error));
+            }
+        }
+        match queued.groups.front_mut() {
+            Some(waiting) => waiting.chunks.push(chunk),
+            None if ended.why.is_some() => {}
+            None => return Err(unexpected("a message that answers nothing")),
+        }
+        Ok(())
+    }
+}
+
+fn unexpected(what: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
+fn answer(waiting: Waiting, shared: &Shared) {
+    let Waiting { chunks, to } = waiting;
+    match to {
+        To::Caller(to) => drop(to.send(Ok(chunks))), // nobody may be left to take it
+        To::Nobody => {}
+        To::Named(named) => {
+            let outcome = Described::read(&chunks);
+            if outcome.is_err() {
+                shared.lock().named.remove(&named.text);
+            }
+            named.answered(outcome.map(Arc::new));
+        }
+    }
+}
+
+/// Whatever ends the driver, nobody waits for ever.
+struct Ended {
+    shared: Arc<Shared>,
+    why: Option<Arc<ServerError>>,
+}
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let groups = {
+            let mut queued = self.shared.lock();
+            queued.ended = Some(self.why.clone());
+            queued.bytes = BytesMut::new();
+            queued.named.clear();
+            std::mem::take(&mut queued.groups)
+        };
+        for waiting in groups {
+            match waiting.to {
+                To::Caller(to) => drop(to.send(Err(self.why.clone()))), // nobody may be left to take it
+                To::Named(named) => named.answered(Err(Failure::Lost(self.why.clone()))),
+                To::Nobody => {}
+            }
+        }
+        self.shared.room.notify_waiters();
+    }
+}

@@ -1,0 +1,52 @@
+use std::{error::Error as StdError, fmt, sync::Arc};
+
+use crate::server_error::ServerError;
+
+/// Why a group has no answer that can be used.
+#[derive(Debug, Clone)]
+pub(crate) enum Failure {
+    /// The server refused the statement of that place in its group (one past the last: the commit); the whole group was
+    /// rolled back, for certain.
+    Server { statement: usize, error: Arc<ServerError> },
+    /// The connection ended before the answer, and why, where that is known: the outcome is unknown.
+    Lost(Option<Arc<ServerError>>),
+    /// A parameter cannot be written; nothing was sent.
+    Encode(Arc<dyn StdError + Send + Sync>),
+    /// The server said something that is not the protocol.
+    Protocol(&'static str),
+}
+
+impl Failure {
+    pub fn encode(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self::Encode(Arc::from(cause.into()))
+    }
+
+    pub fn server(&self) -> Option<&ServerError> {
+        match self {
+            Self::Server { error, .. } | Self::Lost(Some(error)) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Server { error, .. } => fmt::Display::fmt(error, out),
+            Self::Lost(Some(error)) => write!(out, "the connection was closed: {error}"),
+            Self::Lost(None) => out.write_str("the connection was closed"),
+            Self::Encode(cause) => write!(out, "a parameter cannot be written: {cause}"),
+            Self::Protocol(what) => write!(out, "the server does not speak the protocol: {what}"),
+        }
+    }
+}
+
+impl StdError for Failure {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        match self {
+            Self::Server { error, .. } | Self::Lost(Some(error)) => Some(&**error),
+            Self::Encode(cause) => Some(&**cause),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! From a stream to a session.
+
+mod binding;
+mod exchange;
+mod proof;
+
+use std::{collections::HashMap, io::ErrorKind::PermissionDenied};
+
+use bytes::{Bytes, BytesMut};
+use postgres_protocol::message::frontend;
+use tokio_postgres::{Config, config::TargetSessionAttrs};
+
+use self::{
+    exchange::{Exchange, failed, unexpected},
+    proof::prove,
+};
+use super::stream::Stream;
+use crate::error::{Error, Result};
+
+/// A session that is ready for its first statement.
+#[derive(Debug)]
+pub(crate) struct Connected {
+    pub stream: Stream,
+    /// What the server has already said beyond that it is ready.
+    pub read: BytesMut,
+    pub parameters: HashMap<String, String>,
+    /// What a request to cancel would have to know.
+    pub process_id: i32,
+    pub secret_key: i32,
+}
+
+pub(super) async fn login(stream: Stream, config: &Config) -> Result<Connected> {
+    let mut exchange = Exchange::new(stream);
+    let user = match config.get_user() {
+        Some(user) => user.to_owned(),
+        None => whoami::username()
+            .map_err(|error| Error::invalid(format!("no user is named, and we have none: {error}")))?,
+    };
+    let named = [
+        ("user", Some(&*user)),
+        ("database", config.get_dbname()),
+        ("client_encoding", Some("UTF8")),
+        ("application_name", config.get_application_name()),
+        ("options", config.get_options()),
+    ];
+    let named = named.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    frontend::startup_message(named, &mut exchange.write)
+        .map_err(|error| Error::invalid(format!("the connection string cannot be sent: {error}")))?;
+    exchange.send().await?;
+    prove(&mut exchange, config, &user).await?;
+
+    let (mut parameters, mut process_id, mut secret_key) = (HashMap::new(), 0, 0);
+    loop {
+        match exchange.next().await? {
+            (b'S', body) => parameters.extend(parameter(&body)),
+            (b'K', body) => [process_id, secret_key] = key(&body)?,
+            (b'Z', _) => break,
+            (kind, _) => return Err(unexpected(kind)),
+        }
+    }
+    suits(&mut exchange, config.get_target_session_attrs()).await?;
+    Ok(Connected { stream: exchange.stream, read: exchange.read, parameters, process_id, secret_key })
+}
+
+fn parameter(body: &[u8]) -> Option<(String, String)> {
+    let mut texts = body.split(|byte| *byte == 0).map(|text| String::from_utf8_lossy(text).into_owned());
+    Some((texts.next()?, texts.next()?))
+}
+
+fn key(body: &[u8]) -> Result<[i32; 2]> {
+    match body.as_chunks().0 {
+        [process_id, secret_key] => Ok([*process_id, *secret_key].map(i32::from_be_bytes)),
+        _ => Err(unexpected(b'K')),
+    }
+}
+
+/// Whether it is the server that `target_session_attrs` wants.
+async fn suits(exchange: &mut Exchange, wanted: TargetSessionAttrs) -> Result<()> {
+    if wanted == TargetSessionAttrs::Any {
+        return Ok(());
+    }
+    frontend::query("show transaction_read_only", &mut exchange.write).map_err(|_| unexpected(b'Q'))?;
+    exchange.send().await?;
+    let mut row = Bytes::new();
+    loop {
+        match exchange.next().await? {
+            (b'D', body) => row = body,
+            (b'Z', _) => break,
+            _ => {}
+        }
+    }
+    match (wanted, row.ends_with(b"\x02on")) {
+        (TargetSessionAttrs::ReadWrite, true) => Err(failed(PermissionDenied, "the database does not allow writes")),
+        (TargetSessionAttrs::ReadOnly, false) => Err(failed(PermissionDenied, "the database is not read only")),
+        _ => Ok(()),
+    }
+}

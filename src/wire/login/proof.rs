@@ -1,0 +1,130 @@
+//! Who we are, in whichever way the server wants it proven.
+
+use std::io::{
+    self,
+    ErrorKind::{InvalidData, PermissionDenied},
+};
+
+use bytes::Bytes;
+use postgres_protocol::{
+    authentication::{
+        md5_hash,
+        sasl::{ChannelBinding as Binding, SCRAM_SHA_256, SCRAM_SHA_256_PLUS, ScramSha256},
+    },
+    message::frontend,
+};
+use tokio_postgres::{Config, config::ChannelBinding};
+
+use super::{
+    binding::binding,
+    exchange::{Exchange, failed, unexpected},
+};
+use crate::error::{Error, Result};
+
+const OK: u32 = 0;
+const CLEARTEXT: u32 = 3;
+const MD5: u32 = 5;
+const SASL: u32 = 10;
+const SASL_CONTINUE: u32 = 11;
+const SASL_FINAL: u32 = 12;
+
+/// Returns when the server is convinced.
+pub(super) async fn prove(exchange: &mut Exchange, config: &Config, user: &str) -> Result<()> {
+    let (asked, rest) = exchange.authentication().await?;
+    if asked == SASL {
+        scram(exchange, config, &rest).await?;
+    } else if must_bind(config) {
+        // Nothing else can tell a server from somebody who only passes on what it says.
+        let text = format!("channel_binding=require needs SCRAM over TLS, and the server asks for {}", called(asked));
+        return Err(failed(PermissionDenied, text));
+    } else {
+        match asked {
+            OK => return Ok(()),
+            CLEARTEXT => tell(exchange, password(config)?)?,
+            MD5 => {
+                let salt = rest.first_chunk().ok_or_else(|| unexpected(b'R'))?;
+                let hash = md5_hash(user.as_bytes(), password(config)?, *salt);
+                tell(exchange, hash.as_bytes())?;
+            }
+            other => {
+                let text = format!("the server asks for {}; passwords are what can be given", called(other));
+                return Err(failed(PermissionDenied, text));
+            }
+        }
+        exchange.send().await?;
+    }
+    match exchange.authentication().await? {
+        (OK, _) => Ok(()),
+        _ => Err(unexpected(b'R')),
+    }
+}
+
+fn tell(exchange: &mut Exchange, proof: &[u8]) -> Result<()> {
+    frontend::password_message(proof, &mut exchange.write).map_err(|error| unwritable(&error))
+}
+
+/// Proves the password without saying it, and has the server prove that it knows it, too.
+async fn scram(exchange: &mut Exchange, config: &Config, offered: &[u8]) -> Result<()> {
+    let offers = |mechanism: &str| offered.split(|byte| *byte == 0).any(|name| name == mechanism.as_bytes());
+    let wanted = config.get_channel_binding() != ChannelBinding::Disable;
+    let (mechanism, bound) = match binding(&exchange.stream).filter(|_| wanted) {
+        Some(hash) if offers(SCRAM_SHA_256_PLUS) => (SCRAM_SHA_256_PLUS, Binding::tls_server_end_point(hash)),
+        // A server that did offer it learns by this that somebody took its offer away.
+        Some(_) => (SCRAM_SHA_256, Binding::unrequested()),
+        None => (SCRAM_SHA_256, Binding::unsupported()),
+    };
+    if mechanism != SCRAM_SHA_256_PLUS && must_bind(config) {
+        return Err(failed(
+            PermissionDenied,
+            "channel_binding=require needs TLS and a certificate that can be bound to",
+        ));
+    }
+    if !offers(mechanism) {
+        let offered = String::from_utf8_lossy(offered).replace('\0', " ");
+        return Err(failed(PermissionDenied, format!("the server knows only {}, not {mechanism}", offered.trim_end())));
+    }
+    let mut scram = ScramSha256::new(password(config)?, bound);
+    frontend::sasl_initial_response(mechanism, scram.message(), &mut exchange.write)
+        .map_err(|error| unwritable(&error))?;
+    let challenge = answer(exchange, SASL_CONTINUE).await?;
+    scram.update(&challenge).map_err(|error| failed(InvalidData, format!("the server's SCRAM is wrong: {error}")))?;
+    frontend::sasl_response(scram.message(), &mut exchange.write).map_err(|error| unwritable(&error))?;
+    let verdict = answer(exchange, SASL_FINAL).await?;
+    scram
+        .finish(&verdict)
+        .map_err(|error| failed(InvalidData, format!("the server did not prove that it knows the password: {error}")))
+}
+
+async fn answer(exchange: &mut Exchange, wanted: u32) -> Result<Bytes> {
+    exchange.send().await?;
+    match exchange.authentication().await? {
+        (code, data) if code == wanted => Ok(data),
+        _ => Err(unexpected(b'R')),
+    }
+}
+
+fn must_bind(config: &Config) -> bool {
+    config.get_channel_binding() == ChannelBinding::Require
+}
+
+fn password(config: &Config) -> Result<&[u8]> {
+    let missing = || failed(PermissionDenied, "the server asks for a password, and the connection string has none");
+    config.get_password().ok_or_else(missing)
+}
+
+fn unwritable(error: &io::Error) -> Error {
+    Error::invalid(format!("the password cannot be sent: {error}"))
+}
+
+fn called(asked: u32) -> String {
+    match asked {
+        OK => "nothing".to_owned(),
+        CLEARTEXT => "a password in clear text".to_owned(),
+        MD5 => "an MD5 hash".to_owned(),
+        2 => "Kerberos V5".to_owned(),
+        6 => "SCM credentials".to_owned(),
+        7 | 8 => "GSSAPI".to_owned(),
+        9 => "SSPI".to_owned(),
+        other => format!("a proof of kind {other}"),
+    }
+}

@@ -1,0 +1,29 @@
+//! One connection, any number of callers: Postgres' protocol, pipelined.
+//!
+//! A *group* is what one Sync ends: one implicit transaction, one answer. Callers put groups into the connection's buffer;
+//! the driver writes whatever has gathered while it was busy, so flushes are shared by themselves, and reads and writes at the same
+//! time, so that a full socket buffer cannot deadlock. The bytes of an answer go to the caller as they came, and the caller decodes
+//! them. Whoever goes away only drops a receiver: the driver still counts the messages.
+
+mod stream;
+mod login;
+mod connect;
+mod failure;
+mod frame;
+mod named;
+mod group;
+mod row;
+mod answer;
+mod queued;
+mod drive;
+mod connection;
+mod catalog;
+
+pub(crate) use self::{
+    answer::Answer,
+    connection::Connection,
+    failure::Failure,
+    group::Group,
+    named::Named,
+    row::Row,
+};

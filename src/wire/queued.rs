@@ -1,0 +1,57 @@
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use bytes::{Bytes, BytesMut};
+use tokio::sync::{Notify, oneshot};
+
+use super::Named;
+use crate::server_error::ServerError;
+
+/// What callers and the driver share.
+#[derive(Default)]
+pub(super) struct Shared {
+    queued: Mutex<Queued>,
+    /// The driver has something to write, or to end for.
+    pub wake: Notify,
+    /// There is room in the buffer again.
+    pub room: Notify,
+}
+
+#[derive(Default)]
+pub(super) struct Queued {
+    /// What the driver has not taken yet.
+    pub bytes: BytesMut,
+    /// Groups that were sent or are about to be, oldest first: answers come in this order.
+    pub groups: VecDeque<Waiting>,
+    pub named: HashMap<Arc<str>, Arc<Named>>,
+    /// Names so far.
+    pub names: u64,
+    /// The connection has ended, and why, where the server said so.
+    pub ended: Option<Option<Arc<ServerError>>>,
+    /// No caller is left: the driver says goodbye once everything is answered.
+    pub leaving: bool,
+}
+
+/// A group whose answer has not come, or not whole.
+pub(super) struct Waiting {
+    pub chunks: Vec<Bytes>,
+    pub to: To,
+}
+
+/// Whom an answer is for.
+pub(super) enum To {
+    /// Its parts as they came; nobody may be left to take them.
+    Caller(oneshot::Sender<Result<Vec<Bytes>, Option<Arc<ServerError>>>>),
+    /// A statement that is being prepared.
+    Named(Arc<Named>),
+    /// Nobody asked: a statement that was closed, for one.
+    Nobody,
+}
+
+impl Shared {
+    pub fn lock(&self) -> MutexGuard<'_, Queued> {
+        self.queued.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
