@@ -111,7 +111,14 @@ pub fn prepare(contender: &Contender, many: bool, own: &str) -> Result<Program, 
 }
 
 fn cargo() -> Command {
-    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    // What `cargo run` and `cargo test` tell of this package: builds that look at it (ring's) would be done again, each time.
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")) {
+            command.env_remove(name);
+        }
+    }
+    command
 }
 
 fn ran(mut command: Command, needs: &str) -> Result<(), Unfit> {

@@ -1,4 +1,4 @@
-use std::{fs, time::Instant};
+use std::time::Instant;
 
 use super::*;
 
@@ -175,7 +175,7 @@ async fn a_long_log_neither_blocks_a_contender_nor_fills_its_row() {
 /// Linux tells of a process that has ended and that nobody has asked for yet that it is a zombie.
 #[cfg(target_os = "linux")]
 fn lives(pid: &str) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, fields)| !fields.starts_with(['Z', 'X']))
 }
 
