@@ -1,11 +1,10 @@
 //! A talk with a contender: it is started, gets ready, is told to go, and says what came out.
 
+mod log;
+
 use std::{
-    fs::File,
-    io::{Read, Seek, SeekFrom},
-    path::PathBuf,
     process::Stdio,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use hdrhistogram::Histogram;
@@ -16,6 +15,7 @@ use tokio::{
     time::timeout,
 };
 
+use self::log::Log;
 use crate::{
     Failure,
     ground::Address,
@@ -27,6 +27,8 @@ use crate::{
 const GET_READY: Duration = Duration::from_secs(300);
 /// How long it may say nothing while the clock runs.
 pub const SILENCE: Duration = Duration::from_secs(20);
+/// How many silences after its time it must be done. Saying how far it is does not help one whose call hangs.
+const OVERTIME: u32 = 2;
 /// How long it may take to end.
 const END: Duration = Duration::from_secs(15);
 
@@ -94,6 +96,9 @@ pub struct Contending {
     lines: Lines<BufReader<ChildStdout>>,
     log: Log,
     silence: Duration,
+    time: Duration,
+    /// When it should long have been done, once it was told to go.
+    overdue: Option<Instant>,
     latencies: Histogram<u64>,
     pub progress: Progress,
 }
@@ -125,6 +130,7 @@ impl Contending {
         ] {
             command.env(format!("BENCH_{name}"), value);
         }
+        let time = Duration::try_from_secs_f64(told.seconds).map_err(Failure::from)?;
         let log = Log::new()?;
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log.file.try_clone()?).spawn()?;
         let (pid, input) = (child.id().unwrap_or_default(), child.stdin.take());
@@ -132,7 +138,18 @@ impl Contending {
         let mut latencies = Histogram::new_with_max(1_000_000_000, 3).expect("bounds that hdrhistogram takes");
         latencies.auto(true);
         let lines = BufReader::new(output).lines();
-        Ok(Self { child, pid, input, lines, log, silence, latencies, progress: Progress::default() })
+        Ok(Self {
+            child,
+            pid,
+            input,
+            lines,
+            log,
+            silence,
+            time,
+            overdue: None,
+            latencies,
+            progress: Progress::default(),
+        })
     }
 
     /// Until it is ready.
@@ -150,11 +167,16 @@ impl Contending {
     pub async fn go(&mut self) -> Result<(), Ended> {
         let input = self.input.as_mut().ok_or_else(|| Ended::Failed("it has no standard input".to_owned()))?;
         input.write_all(b"go\n").await?;
+        self.overdue = Some(Instant::now() + self.time + OVERTIME * self.silence);
         Ok(input.flush().await?)
     }
 
     /// Its next word while the clock runs: what came out, or nothing yet.
     pub async fn listen(&mut self) -> Result<Option<Done>, Ended> {
+        if self.overdue.is_some_and(|overdue| Instant::now() > overdue) {
+            let late = (OVERTIME * self.silence).as_secs_f64();
+            return Err(self.stalled(&format!("still going {late:.0} s after its time")).await);
+        }
         match self.line(self.silence).await? {
             Line::Done(done) => return Ok(Some(done)),
             Line::Progress(progress) => self.progress = progress,
@@ -189,21 +211,22 @@ impl Contending {
     }
 
     /// Ends it and all that came from it: they are a process group of their own.
-    pub async fn kill(&mut self) {
+    async fn kill(&mut self) {
+        self.kill_group();
+        let _ = self.child.wait().await;
+    }
+
+    fn kill_group(&self) {
         if self.pid != 0 {
             let group = format!("-{}", self.pid);
-            let _ = Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status().await;
+            let mut kill = std::process::Command::new("kill");
+            let _ = kill.args(["-KILL", "--", &group]).stderr(Stdio::null()).status();
         }
-        let _ = self.child.wait().await;
     }
 
     async fn line(&mut self, patience: Duration) -> Result<Line, Ended> {
         let Ok(line) = timeout(patience, self.lines.next_line()).await else {
-            self.kill().await;
-            let (Progress { sent, received }, seconds) = (self.progress, patience.as_secs_f64());
-            return Err(Ended::Stalled(format!(
-                "silent for {seconds:.0} s; before, {sent} sent and {received} received"
-            )));
+            return Err(self.stalled(&format!("silent for {:.0} s", patience.as_secs_f64())).await);
         };
         let Some(line) = line? else { return Err(self.exited().await) };
         match serde_json::from_str(&line) {
@@ -211,6 +234,12 @@ impl Contending {
             Ok(line) => Ok(line),
             Err(error) => Err(Ended::Failed(format!("it said {line:?}, which is not the protocol: {error}"))),
         }
+    }
+
+    async fn stalled(&mut self, how: &str) -> Ended {
+        self.kill().await;
+        let Progress { sent, received } = self.progress;
+        Ended::Stalled(format!("{how}; before, {sent} sent and {received} received"))
     }
 
     /// It stopped by itself: how, and what it said last.
@@ -226,32 +255,12 @@ impl Contending {
     }
 }
 
-/// What a contender writes to its standard error: a file, which never fills up as a pipe does.
-struct Log {
-    file: File,
-    path: PathBuf,
-}
-
-impl Log {
-    fn new() -> std::io::Result<Self> {
-        let path = std::env::temp_dir().join(format!("trunkline-contender-{}.log", std::process::id()));
-        let file = File::options().read(true).append(true).create(true).open(&path)?;
-        file.set_len(0)?;
-        Ok(Self { file, path })
-    }
-
-    /// Its last words.
-    fn end(&mut self) -> String {
-        let mut said = Vec::new();
-        let length = self.file.metadata().map_or(0, |metadata| metadata.len());
-        let _ =
-            self.file.seek(SeekFrom::Start(length.saturating_sub(4096))).and_then(|_| self.file.read_to_end(&mut said));
-        String::from_utf8_lossy(&said).into_owned()
-    }
-}
-
-impl Drop for Log {
+/// However it ended, nothing that came from it works on beside the next one.
+impl Drop for Contending {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
+        self.kill_group();
     }
 }
+
+#[cfg(test)]
+mod tests;

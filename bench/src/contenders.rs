@@ -37,6 +37,7 @@ const fn peer(name: &'static str, language: Language, callers: usize) -> Contend
 pub const CONTENDERS: &[Contender] = &[
     own("trunkline", &["coalesced"], &["queue"], 1024),
     own("trunkline-bytea", &["coalesced", "bytea"], &["queue", "bytea"], 1024),
+    own("trunkline-at-most-once", &["queue", "take"], &["queue", "take"], 16),
     own("sql", &["sql"], &["sql"], 16),
     own("queue", &["queue"], &["queue"], 16),
     own("coalesced", &["coalesced"], &["coalesced"], 1024),

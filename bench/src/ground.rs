@@ -4,6 +4,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Command, Stdio},
     str::FromStr,
+    time::Duration,
 };
 
 use tokio_postgres::{Client, Config, NoTls, config::Host};
@@ -45,7 +46,7 @@ impl Address {
     /// The same server, so much farther away; it is so as long as the proxy lives.
     pub fn delayed(&self, milliseconds: f64) -> Result<(Self, DelayProxy), Failure> {
         let upstream = format!("{}:{}", self.host, self.port).parse::<Upstream>()?;
-        let delay = std::time::Duration::try_from_secs_f64(milliseconds / 1000.0)?;
+        let delay = Duration::try_from_secs_f64(milliseconds / 1000.0)?;
         let proxy = DelayProxy::start("127.0.0.1:0", upstream, delay)?;
         let far = Self { host: "127.0.0.1".to_owned(), port: proxy.addr().port(), ..self.clone() };
         Ok((far, proxy))
@@ -125,9 +126,9 @@ impl Ground {
     }
 
     /// How fast the disk is now: the cluster's own, or this machine's.
-    pub fn fsyncs(&self) -> Result<f64, Failure> {
+    pub fn fsyncs(&self, time: Duration) -> Result<f64, Failure> {
         let folder = self.cluster.as_ref().map_or_else(std::env::temp_dir, Cluster::data_dir);
-        machine::fsyncs_per_second(&folder)
+        machine::fsyncs_per_second(&folder, time)
     }
 
     /// The first section of what the server's own `pg_test_fsync` prints, where it comes with the server.

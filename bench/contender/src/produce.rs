@@ -13,6 +13,9 @@ use crate::{
     tally::histogram,
 };
 
+/// Callers share this many histograms.
+const HISTOGRAMS: usize = 16;
+
 /// Puts the backlog in: 16 calls of 1,000 at the same time, never more than that in memory.
 pub async fn seed<C: Contender>(contender: &Arc<C>, settings: &Settings) -> Result<(), Failure> {
     let mut calls = JoinSet::new();
@@ -36,26 +39,33 @@ pub async fn closed_loop<C: Contender>(
     settings: Settings,
     tally: Arc<Tally>,
 ) -> Result<Histogram<u64>, Failure> {
+    // A histogram is 170 KB that are touched when it is made: one for each of a thousand callers would take a part of the time.
+    let histograms: Arc<[_]> = (0..settings.producers.min(HISTOGRAMS)).map(|_| Mutex::new(histogram())).collect();
     let mut callers = JoinSet::new();
     for caller in 0..settings.producers {
         let (contender, settings, tally) = (contender.clone(), settings.clone(), tally.clone());
+        let histograms = histograms.clone();
         callers.spawn(async move {
-            let mut latencies = histogram();
+            let latencies = &histograms[caller % histograms.len()];
             while !tally.is_over() {
                 let payloads = payloads(settings.batch, settings.payload);
                 let began = Instant::now();
                 contender.send(caller, payloads).await?;
-                latencies.saturating_record(began.elapsed().as_micros() as u64);
+                let took = began.elapsed().as_micros() as u64;
+                latencies.lock().unwrap_or_else(PoisonError::into_inner).saturating_record(took);
                 if !tally.is_over() {
                     tally.did_send(settings.batch);
                 }
             }
-            Ok::<_, Failure>(latencies)
+            Ok::<_, Failure>(())
         });
     }
+    while let Some(ended) = callers.join_next().await {
+        ended??;
+    }
     let mut all = histogram();
-    while let Some(latencies) = callers.join_next().await {
-        all.add(latencies??)?;
+    for latencies in &*histograms {
+        all.add(&*latencies.lock().unwrap_or_else(PoisonError::into_inner))?;
     }
     Ok(all)
 }

@@ -18,9 +18,8 @@ fn line(value: &Value) {
 
 /// Says `ready` and waits for `go`.
 pub async fn ready(ready: &Ready) -> Result<(), Failure> {
-    line(&json!({ "ready": {
-        "version": ready.version, "runtime": "Rust, release build", "settings": ready.settings,
-    }}));
+    let runtime = if cfg!(debug_assertions) { "Rust, debug build" } else { "Rust, release build" };
+    line(&json!({ "ready": { "version": ready.version, "runtime": runtime, "settings": ready.settings } }));
     tokio::task::spawn_blocking(|| {
         let mut word = String::new();
         std::io::stdin().lock().read_line(&mut word)?;

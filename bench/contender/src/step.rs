@@ -144,3 +144,6 @@ pub async fn run<C: Contender>(settings: Settings, measure: Measure) -> Result<(
     say::done_with(tally.sent(), seconds, measure.map(|_| (total.allocations, total.bytes)));
     say::end().await
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@ use trunkline::Lease;
 use trunkline_contender::{Contender, Failure, Ready, Settings, Tally};
 
 use crate::{
-    consume,
+    consume::{Promise, consume},
     open::open,
     payload::{Text, all},
 };
@@ -39,7 +39,7 @@ impl<T: Text> Contender for Coalesced<T> {
     }
 
     async fn consume(self: Arc<Self>, tally: Arc<Tally>) -> Result<(), Failure> {
-        consume::consume(self.queue.clone(), &self.told, &tally).await
+        consume(self.queue.clone(), Promise::AtLeastOnce, &self.told, &tally).await
     }
 
     async fn read(&self, _: usize, n: usize) -> Result<Vec<Lease>, Failure> {

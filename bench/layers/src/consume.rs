@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use tokio::task::JoinSet;
-use trunkline::{Queue, Wait};
+use trunkline::{Consumer, Queue};
 use trunkline_contender::{Failure, Settings, Tally};
 
 use crate::{open::wait, payload::Text};
@@ -11,12 +11,28 @@ const LEASE: usize = 8192;
 /// Consumers where the contender may choose.
 const CONSUMERS: usize = 1;
 
-/// Leases, hands over and acknowledges with all the consumers that were told.
-pub async fn consume<T: Text>(queue: Queue<T>, told: &Settings, tally: &Arc<Tally>) -> Result<(), Failure> {
+/// What consumers promise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Promise {
+    AtLeastOnce,
+    AtMostOnce,
+}
+
+/// Dequeues, hands over and, where that was promised, acknowledges, with all the consumers that were told.
+pub async fn consume<T: Text>(
+    queue: Queue<T>,
+    promise: Promise,
+    told: &Settings,
+    tally: &Arc<Tally>,
+) -> Result<(), Failure> {
     let mut consumers = JoinSet::new();
     let n = if told.consumers == 0 { LEASE } else { told.batch };
     for _ in 0..told.consumers_or(CONSUMERS) {
-        consumers.spawn(one(queue.clone(), wait(told), n, tally.clone()));
+        let consumer = queue.consumer(wait(told));
+        match promise {
+            Promise::AtLeastOnce => consumers.spawn(lease(consumer, n, tally.clone())),
+            Promise::AtMostOnce => consumers.spawn(take(consumer, n, tally.clone())),
+        };
     }
     while let Some(ended) = consumers.join_next().await {
         ended??;
@@ -25,8 +41,7 @@ pub async fn consume<T: Text>(queue: Queue<T>, told: &Settings, tally: &Arc<Tall
 }
 
 /// Acknowledges what it has while it leases the next.
-async fn one<T: Text>(queue: Queue<T>, wait: Wait, n: usize, tally: Arc<Tally>) -> Result<(), Failure> {
-    let mut consumer = queue.consumer(wait);
+async fn lease<T: Text>(mut consumer: Consumer<T>, n: usize, tally: Arc<Tally>) -> Result<(), Failure> {
     let mut acks = JoinSet::new();
     let over = tally.over();
     tokio::pin!(over);
@@ -34,14 +49,29 @@ async fn one<T: Text>(queue: Queue<T>, wait: Wait, n: usize, tally: Arc<Tally>) 
         let messages = tokio::select! {
             () = &mut over => break,
             messages = consumer.at_least_once(n) => messages?,
-            Some(acked) = acks.join_next() => { acked??; continue }
         };
+        // Not in the select: a lease that is dropped is given back.
+        while let Some(acked) = acks.try_join_next() {
+            acked??;
+        }
         tally.received_many(messages.iter().map(|message| message.payload.bytes()));
-        let queue = queue.clone();
+        let queue = consumer.queue().clone();
         acks.spawn(async move { queue.ack(&messages).await });
     }
     while let Some(acked) = acks.join_next().await {
         acked??;
     }
     Ok(())
+}
+
+async fn take<T: Text>(mut consumer: Consumer<T>, n: usize, tally: Arc<Tally>) -> Result<(), Failure> {
+    let over = tally.over();
+    tokio::pin!(over);
+    loop {
+        let messages = tokio::select! {
+            () = &mut over => return Ok(()),
+            messages = consumer.at_most_once(n) => messages?,
+        };
+        tally.received_many(messages.iter().map(|message| message.payload.bytes()));
+    }
 }

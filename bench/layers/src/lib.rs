@@ -1,4 +1,4 @@
-//! Trunkline's own layers as contenders: `layers sql|queue|coalesced [jsonb|bytea]`.
+//! Trunkline's own layers as contenders: `layers sql`, `layers queue [take | bytea]`, `layers coalesced [bytea]`.
 
 mod sql;
 mod payload;
@@ -25,11 +25,12 @@ pub fn main(measure: Measure) -> ExitCode {
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["sql"] => run::<Sql>(measure),
         ["queue"] => run::<Queue<Document>>(measure),
+        ["queue", "take"] => run::<Queue<Document, true>>(measure),
         ["queue", "bytea"] => run::<Queue<Bytes>>(measure),
         ["coalesced"] => run::<Coalesced<Document>>(measure),
         ["coalesced", "bytea"] => run::<Coalesced<Bytes>>(measure),
         _ => {
-            eprintln!("usage: layers sql | queue [bytea] | coalesced [bytea]");
+            eprintln!("usage: layers sql | queue [take | bytea] | coalesced [bytea]");
             ExitCode::FAILURE
         }
     }

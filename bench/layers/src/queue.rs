@@ -4,22 +4,23 @@ use trunkline::{Lease, Wait};
 use trunkline_contender::{Contender, Failure, Ready, Settings, Tally};
 
 use crate::{
-    consume,
+    consume::{Promise, consume},
     open::open,
     payload::{Text, all},
 };
 
-/// The library, a statement of its own for each call.
-pub struct Queue<T: Text> {
+/// The library, a statement of its own for each call. Consumers lease and acknowledge, or they take.
+pub struct Queue<T: Text, const TAKE: bool = false> {
     queue: trunkline::Queue<T>,
     told: Settings,
 }
 
-impl<T: Text> Contender for Queue<T> {
+impl<T: Text, const TAKE: bool> Contender for Queue<T, TAKE> {
     type Handle = Lease;
 
     async fn install(told: &Settings) -> Result<(Self, Ready), Failure> {
-        let (queue, ready) = open(told, "enqueue_many, at_least_once, ack").await?;
+        let (queue, ready) =
+            open(told, if TAKE { "enqueue_many, at_most_once" } else { "enqueue_many, at_least_once, ack" }).await?;
         Ok((Self { queue, told: told.clone() }, ready))
     }
 
@@ -29,7 +30,8 @@ impl<T: Text> Contender for Queue<T> {
     }
 
     async fn consume(self: Arc<Self>, tally: Arc<Tally>) -> Result<(), Failure> {
-        consume::consume(self.queue.clone(), &self.told, &tally).await
+        consume(self.queue.clone(), if TAKE { Promise::AtMostOnce } else { Promise::AtLeastOnce }, &self.told, &tally)
+            .await
     }
 
     async fn read(&self, _: usize, n: usize) -> Result<Vec<Lease>, Failure> {

@@ -1,0 +1,131 @@
+use std::cell::Cell;
+
+use super::*;
+use crate::{Ready, Wait};
+
+thread_local! {
+    /// What the calls of this test's contender allocated, as it were.
+    static ALLOCATED: Cell<u64> = const { Cell::new(0) };
+}
+
+const COUNTED: Measure = Some(|| (ALLOCATED.get(), 10 * ALLOCATED.get()));
+
+/// A queue in memory whose calls have so many messages too few or too many.
+struct Fake(isize);
+
+impl Fake {
+    fn some(&self, n: usize) -> usize {
+        n.checked_add_signed(self.0).expect("no less than none")
+    }
+}
+
+fn allocate(count: u64) {
+    ALLOCATED.set(ALLOCATED.get() + count);
+}
+
+impl Contender for Fake {
+    type Handle = ();
+
+    async fn install(_: &Settings) -> Result<(Self, Ready), Failure> {
+        Err("nobody installs it".into())
+    }
+
+    async fn send(&self, _: usize, _: Vec<String>) -> Result<(), Failure> {
+        allocate(1000);
+        Ok(())
+    }
+
+    async fn consume(self: Arc<Self>, _: Arc<Tally>) -> Result<(), Failure> {
+        Err("nobody consumes".into())
+    }
+
+    async fn read(&self, _: usize, n: usize) -> Result<Vec<()>, Failure> {
+        allocate(100);
+        Ok(vec![(); self.some(n)])
+    }
+
+    async fn delete(&self, _: usize, _: Vec<()>) -> Result<(), Failure> {
+        allocate(1);
+        Ok(())
+    }
+
+    async fn archive(&self, _: usize, _: Vec<()>) -> Result<(), Failure> {
+        allocate(2);
+        Ok(())
+    }
+
+    async fn pop(&self, _: usize, n: usize) -> Result<usize, Failure> {
+        allocate(3);
+        Ok(self.some(n))
+    }
+
+    async fn read_with_poll(&self, _: usize, n: usize) -> Result<Vec<()>, Failure> {
+        allocate(4);
+        Ok(vec![(); self.some(n)])
+    }
+}
+
+async fn once(contender: &Fake, case: &str) -> Result<Cost, Failure> {
+    let settings = Settings {
+        url: String::new(),
+        case: case.to_owned(),
+        payload: 100,
+        batch: 10,
+        producers: 1,
+        consumers: 0,
+        rate: None,
+        backlog: 0,
+        time: Duration::ZERO,
+        wait: Wait::Best,
+    };
+    Step::parse(case)?.once(contender, 0, &settings, COUNTED).await
+}
+
+const READERS: [&str; 6] =
+    ["read-batch-10", "read-with-poll-10", "delete-batch-10", "archive-batch-10", "pop-batch-10", "full-cycle"];
+
+#[tokio::test]
+async fn a_step_that_had_another_number_of_messages_than_it_asked_for_fails() {
+    for case in READERS {
+        for (off, had) in [(-10, 0), (-1, 9), (1, 11)] {
+            let failure = once(&Fake(off), case).await.expect_err(case);
+            assert_eq!(failure.to_string(), format!("asked for 10 messages and had {had}"), "{case}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_step_that_had_what_it_asked_for_passes() {
+    for case in READERS {
+        once(&Fake(0), case).await.expect(case);
+    }
+}
+
+#[tokio::test]
+async fn what_a_step_needs_is_put_there_outside_of_what_is_measured() {
+    for (case, own) in [
+        ("send-single", 1000),
+        ("send-batch-10", 1000),
+        ("send-payload-100", 1000),
+        ("read-single", 100),
+        ("read-batch-10", 100),
+        ("read-with-poll-10", 4),
+        ("delete-single", 1),
+        ("delete-batch-10", 1),
+        ("archive-single", 2),
+        ("archive-batch-10", 2),
+        ("pop-batch-10", 3),
+        ("full-cycle", 1101),
+    ] {
+        let cost = once(&Fake(0), case).await.expect(case);
+        assert_eq!((cost.allocations, cost.bytes), (own, 10 * own), "{case}");
+    }
+}
+
+#[tokio::test]
+async fn a_step_that_nobody_knows_is_refused() {
+    for case in ["", "send", "delete", "reading-batch-10", "sends-single"] {
+        let failure = once(&Fake(0), case).await.expect_err(case);
+        assert!(failure.to_string().contains("no such case"), "{failure}");
+    }
+}

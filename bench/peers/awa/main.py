@@ -1,0 +1,62 @@
+"""awa as a contender. README.md beside this file says where each setting comes from."""
+
+import asyncio
+import sys
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+
+import awa
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+import contender
+
+QUEUE = "bench"
+MAX_WORKERS = 256
+OWN_CONNECTIONS = 20  # of the workers: claims, completions, heartbeat, maintenance, LISTEN
+
+
+class Contender:
+    version = f"awa-pg {version('awa-pg')}"
+    seed_batch = 5_000
+
+    def __init__(self, options: contender.Options) -> None:
+        self.options = options
+        self.workers = options.consumers or MAX_WORKERS
+        self.connections = options.producers + OWN_CONNECTIONS
+
+    def settings(self) -> str:
+        return (
+            f"one process, queue storage, max_workers {self.workers}, a pool of {self.connections}, "
+            "LISTEN and a poll every 200 ms"
+        )
+
+    async def open(self) -> None:
+        # awa refuses a URL with no host; the parameter `host` is the one that counts.
+        url = self.options.url.replace("@/", "@localhost/", 1)
+        self.client = awa.AsyncClient(url, max_connections=self.connections)
+        await self.client.migrate()
+        # A fresh database is still on awa's older tables until this is called.
+        await self.client.install_queue_storage()
+
+    async def send(self, message: contender.Message) -> None:
+        await self.client.insert(message, queue=QUEUE)
+
+    async def send_many(self, messages: list[contender.Message]) -> None:
+        await self.client.enqueue_many_copy(messages, queue=QUEUE)
+
+    async def consume(self, received: Callable[[int], None], stop: asyncio.Event) -> None:
+        @self.client.task(contender.Message, queue=QUEUE)
+        async def handle(job: awa.Job) -> None:
+            received(job.args.at)
+
+        await self.client.start([(QUEUE, self.workers)])
+        await stop.wait()
+        await self.client.shutdown()
+
+    async def close(self) -> None:
+        await self.client.close()
+
+
+if __name__ == "__main__":
+    contender.run(Contender)

@@ -1,0 +1,52 @@
+import { fail, installed, run } from "../contender.mjs";
+
+// Else it logs every job that succeeded. Its own benchmark sets this too; it is read while the module loads.
+process.env.NO_LOG_SUCCESS = "1";
+const { Logger, makeWorkerUtils, run: startInstance } = await import("graphile-worker");
+
+const TASK = "bench";
+
+run(async ({ url, producers, consumers, rate }) => {
+  // As in its benchmark: four instances for the throughput, one for the latency, since each new job wakes every instance.
+  const instances = consumers > 0 || rate !== undefined ? 1 : 4;
+  const concurrentJobs = consumers || 24;
+  const size = Math.max(500, concurrentJobs + 1);
+
+  let stopping = false;
+  const logger = new Logger(() => (level, message) => {
+    // While it stops, it logs what it gives up.
+    if (level === "error" && !stopping) fail(message);
+  });
+  const consumer = {
+    connectionString: url,
+    concurrentJobs,
+    maxPoolSize: concurrentJobs + 1,
+    localQueue: { size },
+    completeJobBatchDelay: 0,
+    failJobBatchDelay: 0,
+    logger,
+  };
+  const sending = await makeWorkerUtils({ preset: { worker: { connectionString: url, maxPoolSize: Math.max(producers, 4), logger } } });
+  await sending.migrate();
+  let running = [];
+
+  return {
+    version: installed(import.meta.url, "graphile-worker"),
+    settings:
+      `${instances} instance(s) in one process, each with ${concurrentJobs} concurrentJobs and a localQueue of ${size}; ` +
+      "completeJobBatchDelay 0; LISTEN and a poll of 2 s",
+    send: (payloads) =>
+      payloads.length === 1
+        ? sending.addJob(TASK, payloads[0])
+        : sending.addJobs(payloads.map((payload) => ({ identifier: TASK, payload }))),
+    async consume(receive) {
+      const start = () => startInstance({ preset: { worker: consumer }, taskList: { [TASK]: receive }, parsedCronItems: [] });
+      running = await Promise.all(Array.from({ length: instances }, start));
+    },
+    async stop() {
+      stopping = true;
+      await Promise.all(running.map((instance) => instance.stop()));
+      await sending.release();
+    },
+  };
+});

@@ -1,0 +1,105 @@
+//! The schema and the statements that hasql-queue 1.2.0.2 publishes. It is a Haskell library: here its SQL is measured, not its client.
+
+mod session;
+
+use std::{
+    process::ExitCode,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use tokio::task::JoinSet;
+use trunkline_contender::{Contender, Failure, NO_MEASURE, Ready, Settings, Tally, Wait};
+
+use crate::session::{Mode, Session};
+
+fn main() -> ExitCode {
+    trunkline_contender::run::<HasqlQueue>(NO_MEASURE)
+}
+
+struct HasqlQueue {
+    /// A connection for each producer and each consumer, as in its benchmark.
+    producers: Vec<Session>,
+    consumers: Vec<Session>,
+    batch: usize,
+    /// Messages that are to be seeded, and those that are.
+    backlog: usize,
+    seeded: AtomicUsize,
+}
+
+impl Contender for HasqlQueue {
+    /// It has no lease: what is dequeued is deleted in the same transaction.
+    type Handle = ();
+
+    async fn install(settings: &Settings) -> Result<(Self, Ready), Failure> {
+        let mode = match settings.wait {
+            Wait::Best | Wait::Poll => Mode::High,
+            Wait::Notify => Mode::Low,
+        };
+        session::migrate(&settings.url).await?;
+        // The fastest rows of the tables of figures that its author published.
+        let consumers = settings.consumers_or(if mode == Mode::High { 3 } else { 4 });
+        let queue = Self {
+            producers: sessions(&settings.url, mode, settings.producers).await?,
+            consumers: sessions(&settings.url, mode, consumers).await?,
+            batch: settings.batch,
+            backlog: settings.backlog,
+            seeded: AtomicUsize::new(0),
+        };
+        for consumer in &queue.consumers {
+            consumer.listen().await?;
+        }
+        let api = match mode {
+            Mode::High => "High.ExactlyOnce: dequeued in one statement, again at once when empty",
+            Mode::Low => "Low.AtLeastOnce: dequeued in a transaction, waits for a notification",
+        };
+        Ok((
+            queue,
+            Ready {
+                version: "the SQL of hasql-queue 1.2.0.2, tokio-postgres 0.7".into(),
+                settings: format!("{api}, {consumers} consumers, value jsonb"),
+            },
+        ))
+    }
+
+    async fn send(&self, caller: usize, payloads: Vec<String>) -> Result<(), Failure> {
+        self.producers[caller].enqueue(payloads).await
+    }
+
+    /// As its benchmark seeds: without notifications, and then `vacuum full analyze`.
+    async fn seed(&self, payloads: Vec<String>) -> Result<(), Failure> {
+        let count = payloads.len();
+        let turn = self.seeded.load(Ordering::Relaxed) / count;
+        self.producers[turn % self.producers.len()].insert(payloads).await?;
+        if self.seeded.fetch_add(count, Ordering::Relaxed) + count == self.backlog {
+            self.producers[0].vacuum().await?;
+        }
+        Ok(())
+    }
+
+    async fn consume(self: Arc<Self>, tally: Arc<Tally>) -> Result<(), Failure> {
+        let mut consuming = JoinSet::new();
+        for consumer in 0..self.consumers.len() {
+            let (queue, tally) = (self.clone(), tally.clone());
+            consuming.spawn(async move { queue.consumers[consumer].consume(queue.batch, &tally).await });
+        }
+        while let Some(ended) = consuming.join_next().await {
+            ended??;
+        }
+        Ok(())
+    }
+
+    async fn pop(&self, caller: usize, n: usize) -> Result<usize, Failure> {
+        Ok(self.producers[caller].dequeue(n).await?.len())
+    }
+}
+
+async fn sessions(url: &str, mode: Mode, count: usize) -> Result<Vec<Session>, Failure> {
+    let mut sessions = Vec::with_capacity(count);
+    for _ in 0..count {
+        sessions.push(Session::connect(url, mode).await?);
+    }
+    Ok(sessions)
+}

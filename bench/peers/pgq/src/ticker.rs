@@ -1,0 +1,110 @@
+use std::{
+    fmt,
+    io::ErrorKind,
+    path::Path,
+    process::{Child, Command, Stdio},
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use tokio::task::JoinHandle;
+use tokio_postgres::{Client, Config};
+use trunkline_contender::Failure;
+
+/// How often it is looked whether there is something new; pgqd's default is a second.
+const PERIOD: Duration = Duration::from_millis(10);
+/// How long the first tick may take.
+const START: Duration = Duration::from_secs(10);
+
+/// What makes batches of events.
+pub enum Ticker {
+    /// PgQ's daemon, which does the maintenance too.
+    Daemon(Mutex<Child>),
+    /// There is no daemon here: a connection that does its main work.
+    Connection(JoinHandle<()>),
+}
+
+impl Ticker {
+    pub async fn start(url: &str, admin: &Client) -> Result<Self, Failure> {
+        let file = std::env::temp_dir().join(format!("pgqd-{}.ini", std::process::id()));
+        let ticker = match daemon(url, &file) {
+            Err(missing) if missing.kind() == ErrorKind::NotFound => connection(url).await?,
+            started => Self::Daemon(Mutex::new(started?)),
+        };
+        let ticks = ticker.ticks(admin).await;
+        // It has read it.
+        let _ = std::fs::remove_file(file);
+        ticks.map(|()| ticker)
+    }
+
+    /// An error if it has stopped: then there would be no messages any more, and nobody to say why.
+    pub fn check(&self) -> Result<(), Failure> {
+        let stopped = match self {
+            Self::Daemon(child) => child.lock().unwrap_or_else(PoisonError::into_inner).try_wait()?.is_some(),
+            Self::Connection(ticking) => ticking.is_finished(),
+        };
+        if stopped { Err(format!("{self} has stopped").into()) } else { Ok(()) }
+    }
+
+    /// Waits for the ticker's first tick, the second of the queue: creating it made one.
+    async fn ticks(&self, admin: &Client) -> Result<(), Failure> {
+        let deadline = Instant::now() + START;
+        while admin.query_one("select count(*) from pgq.tick", &[]).await?.try_get::<_, i64>(0)? < 2 {
+            self.check()?;
+            if Instant::now() > deadline {
+                return Err(format!("{self} does not tick").into());
+            }
+            tokio::time::sleep(PERIOD).await;
+        }
+        Ok(())
+    }
+}
+
+/// Starts pgqd for this database. It finds the server by the environment, as the contender could.
+fn daemon(url: &str, file: &Path) -> std::io::Result<Child> {
+    let config: Config = url.parse().map_err(std::io::Error::other)?;
+    let database = config.get_dbname().unwrap_or("postgres");
+    let period = PERIOD.as_secs_f64();
+    std::fs::write(file, format!("[pgqd]\nsyslog = 0\ndatabase_list = {database}\nticker_period = {period}\n"))?;
+    // Both are looked for: setpriv alone would start, and then find no pgqd.
+    Command::new("pgqd").arg("-V").stdout(Stdio::null()).status()?;
+    // Killed with its parent, however that ends.
+    Command::new("setpriv")
+        .args(["--pdeathsig", "KILL", "pgqd", "-q"])
+        .arg(file)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+}
+
+/// Does what pgqd does most of the time. Its maintenance would have nothing to do: a queue's tables rotate every two hours.
+async fn connection(url: &str) -> Result<Ticker, Failure> {
+    let client = crate::session::connect(url).await?;
+    let ticking = tokio::spawn(async move {
+        let mut tick = tokio::time::interval(PERIOD);
+        while client.execute("select pgq.ticker()", &[]).await.is_ok() {
+            tick.tick().await;
+        }
+    });
+    Ok(Ticker::Connection(ticking))
+}
+
+impl fmt::Display for Ticker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let by = match self {
+            Self::Daemon(_) => "pgqd",
+            Self::Connection(_) => "pgq.ticker()",
+        };
+        write!(f, "{by} every {} ms", PERIOD.as_millis())
+    }
+}
+
+impl Drop for Ticker {
+    fn drop(&mut self) {
+        if let Self::Daemon(child) = self {
+            let child = child.get_mut().unwrap_or_else(PoisonError::into_inner);
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}

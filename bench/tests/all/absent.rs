@@ -1,0 +1,35 @@
+//! What is not here is said in its row, and the others run.
+
+use std::{os::unix::fs::symlink, path::Path};
+
+use crate::fixture::{Folder, name, run};
+
+/// Puts everything that the PATH has into a folder, but for this program.
+fn without(program: &str, folder: &Path) {
+    let path = std::env::var_os("PATH").expect("a PATH");
+    for file in std::env::split_paths(&path).filter_map(|part| part.read_dir().ok()).flatten().flatten() {
+        if file.file_name() != program {
+            // The first of a name is the one that is meant, as it is in the PATH.
+            let _ = symlink(file.path(), folder.join(file.file_name()));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_missing_runtime_is_said_in_its_row_and_the_others_run() {
+    let programs = Folder::new();
+    without("go", &programs.0);
+    let rows = run()
+        .pattern("^latency/100-a-second/trunkline$")
+        .pattern("^latency/100-a-second/river$")
+        .env("PATH", programs.0.to_str().expect("a folder with a name that is text"))
+        .rows("0.2")
+        .await;
+    assert_eq!(
+        rows.iter().map(name).collect::<Vec<_>>(),
+        ["latency/100-a-second/trunkline", "latency/100-a-second/river"]
+    );
+    assert_eq!(rows[0]["outcome"], "measured", "{}", rows[0]);
+    assert_eq!(rows[1]["outcome"]["missing"], "Go (go.dev) is not installed", "{}", rows[1]);
+    assert_eq!(rows[1]["rounds"].as_array().map(Vec::len), Some(0), "{}", rows[1]);
+}

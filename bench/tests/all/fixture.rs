@@ -1,0 +1,124 @@
+//! The program, run as a user runs it, and what it leaves.
+
+use std::{
+    path::PathBuf,
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
+
+use serde_json::Value;
+use tokio::process::Command;
+use tokio_postgres::{Client, NoTls};
+use trunkline_embedded::Cluster;
+
+/// Layers of ours, as the last part of a row's name has them.
+pub const OWN: [&str; 5] = ["trunkline", "trunkline-bytea", "sql", "queue", "coalesced"];
+
+/// Far longer than a run of these tests takes, on a busy machine that has to build the layers first, too.
+const DEADLINE: Duration = Duration::from_secs(900);
+
+/// A folder of a test's own, gone with it.
+pub struct Folder(pub PathBuf);
+
+impl Folder {
+    pub fn new() -> Self {
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let name = format!("trunkline-bench-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&folder).expect("a folder for results");
+        Self(folder)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The program with these words, and with nothing of this process's settings but these.
+pub struct Bench(Command);
+
+impl Bench {
+    pub fn new(verb: &str) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_trunkline-bench"));
+        for (name, _) in std::env::vars_os() {
+            if name.to_str().is_some_and(|name| name.starts_with("BENCH_") || name.starts_with("PG")) {
+                command.env_remove(name);
+            }
+        }
+        command.arg(verb).kill_on_drop(true);
+        Self(command)
+    }
+
+    pub fn args<'a>(mut self, words: impl IntoIterator<Item = &'a str>) -> Self {
+        self.0.args(words);
+        self
+    }
+
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.0.env(name, value);
+        self
+    }
+
+    pub fn pattern(self, pattern: &str) -> Self {
+        self.args(["-p", pattern])
+    }
+
+    /// What it prints; it must end well.
+    pub async fn says(mut self) -> String {
+        let output = tokio::time::timeout(DEADLINE, self.0.output()).await;
+        let output = output.expect("a run ends by itself").expect("the program was built");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let (said, wrong) = (text(&output.stdout), text(&output.stderr));
+        assert!(output.status.success(), "{}: {said}\n{wrong}", output.status);
+        said
+    }
+
+    pub async fn lines(self) -> Vec<String> {
+        self.says().await.lines().map(str::to_owned).collect()
+    }
+
+    /// A turn of each row, and what is kept of it.
+    pub async fn rows(self, seconds: &str) -> Vec<Value> {
+        let folder = Folder::new();
+        let results = folder.0.join("results.json");
+        let path = results.to_str().expect("a folder with a name that is text");
+        self.args(["--quick", "--rounds", "1", "--seconds", seconds, "--results", path]).says().await;
+        let kept = std::fs::read(results).expect("results are kept");
+        match serde_json::from_slice(&kept).expect("results are JSON") {
+            Value::Object(mut kept) => match kept.remove("rows") {
+                Some(Value::Array(rows)) => rows,
+                rows => panic!("rows are {rows:?}"),
+            },
+            kept => panic!("{kept}"),
+        }
+    }
+}
+
+/// A run on a private cluster whose disk nobody waits for: how fast it is decides nothing here.
+pub fn run() -> Bench {
+    Bench::new("run").args(["--setting", "fsync=off"])
+}
+
+/// `suite/case/contender`
+pub fn name(row: &Value) -> String {
+    ["suite", "case", "contender"].map(|part| row[part].as_str().expect(part)).join("/")
+}
+
+/// A server for a run that is told where it is; its log has every statement, after its database's name.
+pub fn server() -> Cluster {
+    Cluster::temporary()
+        .setting("fsync", "off")
+        .setting("log_statement", "all")
+        .setting("log_line_prefix", "%d|")
+        .start()
+        .expect("a private PostgreSQL starts")
+}
+
+pub async fn connect(server: &Cluster, database: &str) -> Client {
+    let (client, connection) =
+        tokio_postgres::connect(&server.url(database), NoTls).await.expect("the server takes connections");
+    tokio::spawn(connection);
+    client
+}

@@ -1,0 +1,112 @@
+//! Each layer runs its own code: the server's log says what it was asked.
+
+use serde_json::Value;
+use trunkline_embedded::Cluster;
+
+use crate::fixture::{Bench, connect, name, server};
+
+/// One turn of a row, and every statement that the server ran for it.
+struct Turn {
+    name: String,
+    sent: u64,
+    database: String,
+    statements: Vec<String>,
+}
+
+impl Turn {
+    fn count(&self, words: &str) -> usize {
+        self.statements.iter().filter(|statement| statement.contains(words)).count()
+    }
+}
+
+async fn turns(server: &Cluster, patterns: &[String]) -> Vec<Turn> {
+    let run = Bench::new("run").args(["--database-url", &server.url("postgres"), "--skip-cleanup"]);
+    let rows = patterns.iter().fold(run, |run, pattern| run.pattern(pattern)).rows("0.3").await;
+    let log = std::fs::read_to_string(server.log_file()).expect("the server's log");
+    // Rows have had their databases one after the other.
+    let databases = connect(server, "postgres").await;
+    let databases =
+        databases.query("select datname::text from pg_database where datname like 'trunkline%' order by oid", &[]);
+    let databases = databases.await.expect("names of databases");
+    assert_eq!(rows.len(), databases.len());
+    let turn = |(row, database): (&Value, &tokio_postgres::Row)| {
+        assert_eq!(row["outcome"], "measured", "{row}");
+        let database: String = database.get(0);
+        let sent = row["rounds"][0]["sent"].as_u64().expect("what was sent");
+        Turn { name: name(row), sent, statements: statements(&log, &database), database }
+    };
+    rows.iter().zip(&databases).map(turn).collect()
+}
+
+/// `database|LOG:  execute s1: select …`; further lines of a statement begin with a tab. Names are told without their quotes.
+fn statements(log: &str, database: &str) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    let mut goes_on = false;
+    for line in log.lines() {
+        if let Some(rest) = line.strip_prefix('\t') {
+            if let (true, Some(last)) = (goes_on, all.last_mut()) {
+                last.push_str(&rest.replace('"', ""));
+            }
+            continue;
+        }
+        let said = line.strip_prefix(database).and_then(|line| line.strip_prefix("|LOG:  execute "));
+        goes_on = said.is_some();
+        all.extend(said.map(|said| said.replace('"', "")));
+    }
+    all
+}
+
+#[tokio::test]
+async fn the_layer_sql_calls_the_functions_and_the_layer_queue_runs_the_librarys_statements() {
+    let server = server();
+    // What is asked about, and what each layer asks the server for it.
+    let cases = [
+        ("send/send-single", "select trunkline.enqueue('bench'", "insert into trunkline.queue_bench "),
+        ("send/send-batch-10", "select trunkline.enqueue_many('bench'", "insert into trunkline.queue_bench "),
+        ("read/read-batch-10", "from trunkline.lease('bench'", "from trunkline.do_lease_bench("),
+        ("ack/delete-single", "select trunkline.ack('bench'", "from trunkline.do_ack_bench("),
+        ("ack/delete-batch-10", "select trunkline.ack_many('bench'", "from trunkline.do_ack_bench("),
+        ("ack/archive-batch-10", "select trunkline.archive_many('bench'", "from trunkline.do_archive_bench("),
+    ];
+    let patterns = cases.map(|(case, ..)| ["sql", "queue"].map(|layer| format!("^{case}/{layer}$"))).concat();
+    let turns = turns(&server, &patterns).await;
+    for (case, by_function, by_library) in cases {
+        for (layer, own, other) in [("sql", by_function, by_library), ("queue", by_library, by_function)] {
+            let turn = turns.iter().find(|turn| turn.name == format!("{case}/{layer}")).expect(case);
+            let batch = case.rsplit('-').next().and_then(|n| n.parse().ok()).unwrap_or(1);
+            let calls = (turn.sent / batch) as usize;
+            assert!(
+                calls > 0 && turn.count(own) >= calls,
+                "{}: {own} {} times, {calls} calls",
+                turn.name,
+                turn.count(own)
+            );
+            assert_eq!(turn.count(other), 0, "{}: {other}", turn.name);
+        }
+    }
+}
+
+#[tokio::test]
+async fn only_the_coalesced_layer_puts_messages_of_different_callers_into_a_row() {
+    let server = server();
+    let layers = ["sql", "queue", "coalesced"];
+    let patterns = layers.map(|layer| format!("^layer-comparison/send-single, 16 callers/{layer}$"));
+    let turns = turns(&server, &patterns).await;
+    for turn in &turns {
+        let count = "select count(*), sum(size)::int8 from trunkline.queue_bench";
+        let left = connect(&server, &turn.database).await.query_one(count, &[]).await.expect("the queue's table");
+        let (rows, messages): (i64, i64) = (left.get(0), left.get(1));
+        assert!(messages as u64 >= turn.sent && turn.sent > 0, "{}: {messages} messages", turn.name);
+        // What was there before the clock started is one call with twice as many messages as there are callers.
+        let alone = messages - 31;
+        match turn.name.ends_with("coalesced") {
+            true => assert!(rows < alone / 2, "{}: {messages} messages in {rows} rows", turn.name),
+            false => assert_eq!(rows, alone, "{}: {messages} messages in {rows} rows", turn.name),
+        }
+    }
+    let inserts = |turn: &Turn| turn.count("insert into trunkline.queue_bench ");
+    let [sql, queue, coalesced] = &turns[..] else { panic!("{} turns", turns.len()) };
+    assert!(sql.count("select trunkline.enqueue('bench'") as u64 >= sql.sent && inserts(sql) == 0);
+    assert!(inserts(queue) as u64 >= queue.sent, "{} inserts, {} sent", inserts(queue), queue.sent);
+    assert!((inserts(coalesced) as u64) < coalesced.sent, "{} inserts, {} sent", inserts(coalesced), coalesced.sent);
+}

@@ -1,0 +1,7 @@
+//! The promises of the benchmark suite, each shown with the program itself on a real PostgreSQL.
+
+mod fixture;
+mod rows;
+mod layers;
+mod settings;
+mod absent;

@@ -1,0 +1,170 @@
+//! Every row of ours runs. A second each, with what comes before and after it, would be four minutes: a fifth of a second shows the
+//! same, and where a row needs longer to have anything to tell, it is said beside it.
+
+use serde_json::Value;
+
+use crate::fixture::{Bench, OWN, name, run};
+
+/// Which suites run together, and for how many seconds a row.
+const THROUGHPUT: (&[&str], &str) = (&["throughput", "burst"], "0.2");
+const STEPS: (&[&str], &str) = (&["send", "read", "ack"], "0.2");
+const LAYERS: (&[&str], &str) = (&["layer-comparison"], "0.2");
+const GRID: (&[&str], &str) = (&["grid", "latency"], "0.2");
+const DISTANCE: (&[&str], &str) = (&["distance"], "0.2");
+/// A message a second is none in less.
+const IDLE: (&[&str], &str) = (&["idle"], "1");
+/// They are looked at every second or two, and twice is the least that shows a change.
+const LONG: (&[&str], &str) = (&["old-snapshot", "soak"], "4");
+
+fn patterns((suites, _): (&[&str], &str)) -> Vec<String> {
+    suites.iter().flat_map(|suite| OWN.map(|own| format!("^{suite}/*/{own}$"))).collect()
+}
+
+/// Runs every row of ours in these suites, and checks what is kept.
+async fn measured(group: (&[&str], &str)) {
+    let patterns = patterns(group);
+    let choose = |bench: Bench| patterns.iter().fold(bench, |bench, pattern| bench.pattern(pattern));
+    let listed = choose(Bench::new("list")).lines().await;
+    let rows = choose(run().args(["--messages", "2000"])).rows(group.1).await;
+    assert_eq!(rows.iter().map(name).collect::<Vec<_>>(), listed);
+    for row in &rows {
+        assert_eq!(row["outcome"], "measured", "{row}");
+        check_row(row, group.1.parse().expect("seconds"));
+    }
+}
+
+fn number(of: &Value, figure: &str) -> f64 {
+    let number = of[figure].as_f64();
+    number.filter(|number| number.is_finite() && *number >= 0.0).unwrap_or_else(|| panic!("{figure} is not told: {of}"))
+}
+
+fn check_row(row: &Value, seconds: f64) {
+    for (of, figure) in
+        [("server", "version"), ("server", "fsync"), ("server", "synchronous_commit"), ("server", "processor")]
+    {
+        assert_ne!(row[of][figure].as_str().expect(figure), "", "{figure}: {row}");
+    }
+    let server = &row["server"];
+    assert_eq!((&server["fsync"], &server["connection"]), (&"off".into(), &"unix socket".into()), "{row}");
+    assert_eq!(server["wal_level"], "replica", "{row}");
+    assert!(number(server, "processors") > 0.0, "{row}");
+    assert!(server["commit_delay"].is_string(), "{row}");
+    for words in ["version", "runtime", "settings"] {
+        assert_ne!(row[words].as_str().expect(words), "", "{words}: {row}");
+    }
+    assert!(number(row, "measured_at") > 0.0, "{row}");
+    assert!((number(&row["told"], "seconds") - seconds).abs() < f64::EPSILON, "{row}");
+    let rounds = row["rounds"].as_array().expect("rounds");
+    assert_eq!(rounds.len(), 1, "{row}");
+    check_round(row, &rounds[0]);
+}
+
+fn check_round(row: &Value, round: &Value) {
+    let (told, case) = (&row["told"], row["told"]["case"].as_str().expect("a case"));
+    // Nothing is sent in the suite that looks at consumers that wait.
+    let silent = told["rate"] == 0.0;
+    let (sent, received) = (number(round, "sent"), number(round, "received"));
+    let is_told = match case {
+        "send" => sent > 0.0 && received == 0.0,
+        "drain" => sent == 0.0 && received > 0.0,
+        "cycle" if silent => sent == 0.0 && received == 0.0,
+        "cycle" => sent > 0.0 && received > 0.0,
+        _ => sent > 0.0 && round["sent"] == round["received"],
+    };
+    assert!(is_told, "{sent} sent, {received} received: {row}");
+    assert!(number(round, "seconds") > 0.0, "{row}");
+    for figure in ["dead_before", "dead_after", "stolen"] {
+        number(round, figure);
+    }
+    assert!(number(round, "fsyncs_before") > 0.0 && number(round, "fsyncs_after") > 0.0, "{row}");
+    if cfg!(target_os = "linux") {
+        for figure in ["client_cpu", "server_cpu", "written_per_second"] {
+            number(round, figure);
+        }
+    }
+    if !silent {
+        assert!(number(round, "wal_bytes") > 0.0 && number(round, "transactions") > 0.0, "{row}");
+        if cfg!(target_os = "linux") {
+            for figure in ["client_cpu_us", "server_cpu_us", "written_bytes"] {
+                number(round, figure);
+            }
+        }
+    }
+    // A closed loop tells the time of a call, an open one that of a message; what else comes out is only a rate.
+    let tells = !silent && case != "drain" && (case != "cycle" || told["rate"].is_number());
+    assert_eq!(round["latency"].is_object(), tells, "{row}");
+    if tells {
+        let latency = &round["latency"];
+        let steps = ["p50", "p90", "p99", "p999", "max"].map(|figure| number(latency, figure));
+        assert!(number(latency, "count") > 0.0 && steps[0] > 0.0 && steps.is_sorted(), "{latency}: {row}");
+        assert!(number(latency, "mean") > 0.0 && number(latency, "mean") <= steps[4], "{latency}: {row}");
+    }
+    let counted = row["suite"] == "layer-comparison" && told["producers"] == 1;
+    for figure in ["allocations", "allocated_bytes"] {
+        assert_eq!(round[figure].is_number(), counted, "{figure}: {row}");
+        assert!(!counted || number(round, figure) > 0.0, "{figure}: {row}");
+    }
+    if told["held_snapshot"] == true {
+        assert!(number(round, "dead_after") > number(round, "dead_before"), "nothing died: {row}");
+    }
+    let series = round["series"].as_array().map_or(&[][..], Vec::as_slice);
+    let is_long = ["old-snapshot", "soak"].contains(&row["suite"].as_str().expect("a suite"));
+    assert_eq!(series.len() >= 2, is_long, "{row}");
+    for sample in series {
+        for figure in ["at", "sent", "received", "size"] {
+            assert!(number(sample, figure) > 0.0, "{figure}: {row}");
+        }
+        number(sample, "server_cpu_us");
+        number(sample, "dead");
+    }
+}
+
+#[tokio::test]
+async fn every_suite_of_ours_is_in_one_of_these_tests() {
+    let groups = [THROUGHPUT, STEPS, LAYERS, GRID, DISTANCE, IDLE, LONG];
+    let mut expected = Vec::new();
+    for group in groups {
+        let patterns = patterns(group);
+        expected.extend(patterns.iter().fold(Bench::new("list"), |list, pattern| list.pattern(pattern)).lines().await);
+    }
+    let mut ours = Bench::new("list").lines().await;
+    ours.retain(|row| row.rsplit('/').next().is_some_and(|contender| OWN.contains(&contender)));
+    expected.sort();
+    ours.sort();
+    assert_eq!(expected, ours);
+}
+
+#[tokio::test]
+async fn our_rows_of_throughput_and_burst_are_measured() {
+    measured(THROUGHPUT).await;
+}
+
+#[tokio::test]
+async fn our_rows_of_send_read_and_ack_are_measured() {
+    measured(STEPS).await;
+}
+
+#[tokio::test]
+async fn our_rows_of_layer_comparison_are_measured() {
+    measured(LAYERS).await;
+}
+
+#[tokio::test]
+async fn our_rows_of_grid_and_latency_are_measured() {
+    measured(GRID).await;
+}
+
+#[tokio::test]
+async fn our_rows_of_distance_are_measured() {
+    measured(DISTANCE).await;
+}
+
+#[tokio::test]
+async fn our_rows_of_idle_are_measured() {
+    measured(IDLE).await;
+}
+
+#[tokio::test]
+async fn our_rows_of_old_snapshot_and_soak_are_measured() {
+    measured(LONG).await;
+}

@@ -1,0 +1,82 @@
+//! What a run is told counts.
+
+use crate::fixture::{Bench, Folder, connect, name, run, server};
+
+#[tokio::test]
+async fn list_prints_each_row_once_as_suite_case_and_contender() {
+    let listed = Bench::new("list").lines().await;
+    for row in ["layer-comparison/send-batch-100/coalesced", "throughput/drain/river", "soak/5000-a-second/trunkline"] {
+        assert_eq!(listed.iter().filter(|name| *name == row).count(), 1, "{row}");
+    }
+    let drains = Bench::new("list").pattern("drain/trunkline$").lines().await;
+    assert_eq!(drains, ["throughput/drain/trunkline"]);
+}
+
+#[tokio::test]
+async fn batch_sizes_are_those_that_are_asked_for_and_really_sent() {
+    let listed = Bench::new("list").env("BENCH_BATCH_SIZES", "3,7").pattern("^send/send-batch").lines().await;
+    let expected = [3, 7].map(|n| ["sql", "queue", "pgmq"].map(|layer| format!("send/send-batch-{n}/{layer}")));
+    assert_eq!(listed, expected.concat());
+    let rows = run().env("BENCH_BATCH_SIZES", "7").pattern("^send/send-batch-7/queue$").rows("0.2").await;
+    let round = &rows[0]["rounds"][0];
+    let calls = round["latency"]["count"].as_u64().expect("calls are timed");
+    assert_eq!((rows[0]["told"]["batch"].as_u64(), round["sent"].as_u64()), (Some(7), Some(7 * calls)), "{}", rows[0]);
+}
+
+#[tokio::test]
+async fn rows_that_wait_and_the_suite_throughput_can_be_left_out() {
+    let (poll, throughput) = ("read/read-with-poll", "throughput/");
+    let count = |listed: &[String], start: &str| listed.iter().filter(|row| row.starts_with(start)).count();
+    let all = Bench::new("list").lines().await;
+    for (setting, gone) in [("BENCH_ENABLE_POLL", poll), ("BENCH_ENABLE_THROUGHPUT", throughput)] {
+        assert!(count(&all, gone) > 0, "{gone}");
+        let without = Bench::new("list").env(setting, "false").lines().await;
+        assert_eq!((count(&without, gone), without.len()), (0, all.len() - count(&all, gone)), "{setting}");
+    }
+}
+
+#[tokio::test]
+async fn a_drain_is_as_long_as_the_messages_that_are_asked_for() {
+    let folder = Folder::new();
+    let csv = folder.0.join("rows.csv");
+    let rows = run()
+        .env("BENCH_MESSAGE_COUNT", "50")
+        .pattern("^throughput/drain/trunkline$")
+        .args(["--csv", csv.to_str().expect("a folder with a name that is text")])
+        .rows("60")
+        .await;
+    assert_eq!(rows[0]["rounds"][0]["received"], 500, "{}", rows[0]);
+    let csv = std::fs::read_to_string(csv).expect("the rows as CSV");
+    assert_eq!(csv.lines().count(), 2, "{csv}");
+    assert!(csv.contains("trunkline"), "{csv}");
+}
+
+#[tokio::test]
+async fn a_run_says_what_the_server_and_its_disk_are_like() {
+    let folder = Folder::new();
+    let results = folder.0.join("results.json");
+    let said = Bench::new("run")
+        .pattern("^send/send-single/sql$")
+        .args(["--rounds", "1", "--seconds", "0.2", "--results", results.to_str().expect("text")])
+        .says()
+        .await;
+    for fact in ["PostgreSQL 1", "fsync on", "synchronous_commit on", "wal_level replica", " processors; "] {
+        assert!(said.contains(fact), "{fact}: {said}");
+    }
+    assert!(said.contains("fdatasync") || said.contains("pg_test_fsync is not here"), "{said}");
+}
+
+#[tokio::test]
+async fn the_databases_of_a_run_on_a_named_server_are_gone_unless_they_are_to_stay() {
+    let server = server();
+    let admin = connect(&server, "postgres").await;
+    let kept = "select count(*) from pg_database where datname like 'trunkline\\_bench\\_%'";
+    for (keep, stay) in [("false", 0_i64), ("true", 1)] {
+        let url = server.url("postgres");
+        let run = Bench::new("run").env("PG_CONNECTION_STRING", &url).env("BENCH_SKIP_CLEANUP", keep);
+        let rows = run.pattern("^send/send-single/sql$").rows("0.2").await;
+        assert_eq!((name(&rows[0]).as_str(), &rows[0]["outcome"]), ("send/send-single/sql", &"measured".into()));
+        let left: i64 = admin.query_one(kept, &[]).await.expect("a count").get(0);
+        assert_eq!(left, stay, "BENCH_SKIP_CLEANUP={keep}");
+    }
+}
