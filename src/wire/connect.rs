@@ -118,4 +118,4 @@ fn shuffle<T>(choices: &mut [T], config: &Config) {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

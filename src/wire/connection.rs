@@ -39,6 +39,12 @@ impl Connection {
         Ok(Self { shared })
     }
 
+    /// Over what a driver already works on.
+    #[cfg(test)]
+    pub(super) fn over(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
     pub fn is_closed(&self) -> bool {
         self.shared.lock().ended.is_some()
     }

@@ -1,6 +1,6 @@
 use std::{io, sync::Arc};
 
-use bytes::{Buf, BytesMut};
+use bytes::{Buf, BufMut, BytesMut};
 use postgres_protocol::message::frontend;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tracing::debug;
@@ -15,6 +15,8 @@ use crate::server_error::ServerError;
 
 /// Room for what is read next: made where less than a sixteenth of it is left.
 const READ: usize = 64 << 10;
+/// What the server sends at a time, at most: the size of its own buffer.
+const SENT: usize = 8 << 10;
 /// The longest message that is believed; Postgres' own limit is just below.
 const LONGEST: usize = 1 << 30;
 
@@ -42,7 +44,7 @@ pub(super) async fn drive<S: AsyncRead + AsyncWrite>(io: S, read: BytesMut, shar
         }
         // Neither reading nor writing waits for the other; each of these can be dropped at its await.
         tokio::select! {
-            count = from.read_buf(&mut reader.read) => {
+            count = read_part(&mut from, &mut reader.read) => {
                 if count? == 0 {
                     return Err(io::ErrorKind::UnexpectedEof.into());
                 }
@@ -53,6 +55,12 @@ pub(super) async fn drive<S: AsyncRead + AsyncWrite>(io: S, read: BytesMut, shar
             () = shared.wake.notified(), if write.is_empty() => {}
         }
     }
+}
+
+/// Reads as much as the server sends at a time. A read that fills its room is tried again at once; with more room than there are bytes, the
+/// runtime would wait to be told of every 8 KiB.
+async fn read_part(from: &mut (impl AsyncRead + Unpin), read: &mut BytesMut) -> io::Result<usize> {
+    from.read_buf(&mut read.limit(SENT)).await
 }
 
 /// Writes a part; or flushes what was written, because TLS keeps a record back.

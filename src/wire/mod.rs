@@ -27,3 +27,6 @@ pub(crate) use self::{
     named::Named,
     row::Row,
 };
+
+#[cfg(test)]
+mod tests;

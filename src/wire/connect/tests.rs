@@ -1,6 +1,6 @@
 mod fake;
 mod proxy;
-mod server;
+pub(in crate::wire) mod server;
 
 use std::time::Duration;
 

@@ -76,7 +76,7 @@ async fn scram(exchange: &mut Exchange, config: &Config, offered: &[u8]) -> Resu
     if mechanism != SCRAM_SHA_256_PLUS && must_bind(config) {
         return Err(failed(
             PermissionDenied,
-            "channel_binding=require needs TLS and a certificate that can be bound to",
+            "channel_binding=require needs TLS, a certificate that can be bound to, and a server that offers it",
         ));
     }
     if !offers(mechanism) {
