@@ -66,7 +66,7 @@ impl Connection {
         frontend::parse(&named.name, text, parameters.iter().map(Type::oid), bytes).map_err(Failure::encode)?;
         frontend::describe(b'S', &named.name, bytes).map_err(Failure::encode)?;
         frontend::sync(bytes);
-        queued.groups.push_back(Waiting { chunks: Vec::new(), to: To::Named(named.clone()) });
+        queued.groups.push_back(Waiting::new(To::Named(named.clone())));
         queued.named.insert(text.clone(), named.clone());
         drop(queued);
         self.shared.wake.notify_one();
@@ -92,7 +92,7 @@ impl Connection {
                     true => queued.bytes = group.bytes,
                     false => queued.bytes.extend_from_slice(&group.bytes),
                 }
-                queued.groups.push_back(Waiting { chunks: Vec::new(), to: To::Caller(to) });
+                queued.groups.push_back(Waiting { copies: group.copies, ..Waiting::new(To::Caller(to)) });
             }
             sent
         };
@@ -178,7 +178,7 @@ fn forget_one(queued: &mut Queued) -> Result<(), Failure> {
     if let Some(named) = queued.named.remove(&text) {
         frontend::close(b'S', &named.name, &mut queued.bytes).map_err(Failure::encode)?;
         frontend::sync(&mut queued.bytes);
-        queued.groups.push_back(Waiting { chunks: Vec::new(), to: To::Nobody });
+        queued.groups.push_back(Waiting::new(To::Nobody));
     }
     Ok(())
 }

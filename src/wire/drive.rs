@@ -114,7 +114,7 @@ impl Reader {
                         debug!(notice = %ServerError::parse(&aside[5..]), "the server's notice");
                     }
                 }
-                b'G' => {
+                b'G' if !shared.lock().groups.front().is_some_and(|waiting| waiting.copies) => {
                     // A plain statement was a COPY FROM STDIN: the server would wait for ever.
                     return Err(unexpected("a copy that nobody sends"));
                 }
@@ -152,7 +152,7 @@ fn unexpected(what: &'static str) -> io::Error {
 }
 
 fn answer(waiting: Waiting, shared: &Shared) {
-    let Waiting { chunks, to } = waiting;
+    let Waiting { chunks, to, .. } = waiting;
     match to {
         To::Caller(to) => drop(to.send(Ok(chunks))), // nobody may be left to take it
         To::Nobody => {}

@@ -17,6 +17,8 @@ pub(crate) struct Group {
     pub(super) statements: Vec<Option<Arc<Named>>>,
     /// A text of several statements by the simple protocol, which ends with an answer of its own.
     pub(super) script: bool,
+    /// There is a copy with its data among them.
+    pub(super) copies: bool,
 }
 
 impl Group {
@@ -59,6 +61,7 @@ impl Group {
             frontend::CopyData::new(part).map_err(Failure::encode)?.write(&mut self.bytes);
         }
         frontend::copy_done(&mut self.bytes);
+        self.copies = true;
         Ok(())
     }
 

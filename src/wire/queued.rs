@@ -37,7 +37,15 @@ pub(super) struct Queued {
 /// A group whose answer has not come, or not whole.
 pub(super) struct Waiting {
     pub chunks: Vec<Bytes>,
+    /// The server may ask it for the data of a copy, which is on its way already.
+    pub copies: bool,
     pub to: To,
+}
+
+impl Waiting {
+    pub fn new(to: To) -> Self {
+        Self { chunks: Vec::new(), copies: false, to }
+    }
 }
 
 /// Whom an answer is for.
