@@ -105,7 +105,7 @@ impl Ground {
     pub async fn counters(&self, database: &Database) -> Result<Counters, Failure> {
         const HERE: &str = "select (pg_current_wal_insert_lsn() - '0/0')::int8 as wal,
             pg_snapshot_xmax(pg_current_snapshot())::text::int8 as xid,
-            (select coalesce(sum(n_dead_tup), 0)::int8 from pg_stat_user_tables) as dead,
+            (select coalesce(sum(n_dead_tup), 0)::int8 from pg_stat_all_tables where relid >= 16384) as dead,
             pg_database_size(current_database()) as size";
         const CALLS: &str = "select coalesce(sum(calls), 0)::int8 from pg_stat_statements
             where dbid = (select oid from pg_database where datname = $1)";

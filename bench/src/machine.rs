@@ -18,8 +18,6 @@ const TICK: f64 = 0.01;
 pub struct Usage {
     /// Seconds of processor time, of those that have ended, too.
     pub cpu: f64,
-    /// Bytes that they made the disk write; of the living only.
-    pub written: u64,
 }
 
 /// A process and all that came from it.
@@ -36,7 +34,6 @@ pub fn usage(root: u32) -> Option<Usage> {
     while let Some(pid) = left.pop() {
         if let Some(stat) = Stat::of(pid) {
             all.cpu += stat.ticks as f64 * TICK;
-            all.written += written(pid).unwrap_or(0);
         } else if pid == root {
             return None;
         }
@@ -60,11 +57,6 @@ impl Stat {
         let ticks = fields.get(11..15)?.iter().filter_map(|field| field.parse::<u64>().ok()).sum();
         Some(Self { parent: fields.get(1)?.parse().ok()?, ticks })
     }
-}
-
-fn written(pid: u32) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
-    text.lines().find_map(|line| line.strip_prefix("write_bytes: "))?.parse().ok()
 }
 
 /// Ticks of all processors so far: those that the host kept, and all.

@@ -9,9 +9,10 @@ use crate::{open::open, payload::Document};
 const ENQUEUE: &str = "select trunkline.enqueue('bench', $1::text)";
 const ENQUEUE_MANY: &str = "select trunkline.enqueue_many('bench', $1::text[])";
 const LEASE: &str = "select id, attempt, payload from trunkline.lease('bench', $1)";
-const TAKE: &str = "select id from trunkline.take('bench', $1)";
+const TAKE: &str = "select id, payload from trunkline.take('bench', $1)";
 const ACK: &str = "select trunkline.ack('bench', $1, $2)";
 const ACK_MANY: &str = "select trunkline.ack_many('bench', $1, $2)";
+const ARCHIVE: &str = "select trunkline.archive('bench', $1, $2)";
 const ARCHIVE_MANY: &str = "select trunkline.archive_many('bench', $1, $2)";
 
 /// Sessions; callers share them.
@@ -31,6 +32,7 @@ struct Session {
     take: Statement,
     ack: Statement,
     ack_many: Statement,
+    archive: Statement,
     archive_many: Statement,
 }
 
@@ -45,6 +47,7 @@ impl Session {
             take: client.prepare(TAKE).await?,
             ack: client.prepare(ACK).await?,
             ack_many: client.prepare(ACK_MANY).await?,
+            archive: client.prepare(ARCHIVE).await?,
             archive_many: client.prepare(ARCHIVE_MANY).await?,
             client,
         })
@@ -131,7 +134,11 @@ impl Contender for Sql {
 
     async fn archive(&self, caller: usize, read: Vec<(i64, i32)>) -> Result<(), Failure> {
         let session = self.session(caller);
-        session.settle(&session.archive_many, read).await
+        match read[..] {
+            [(id, attempt)] => session.client.execute(&session.archive, &[&id, &attempt]).await.map(drop)?,
+            _ => session.settle(&session.archive_many, read).await?,
+        }
+        Ok(())
     }
 
     async fn pop(&self, caller: usize, n: usize) -> Result<usize, Failure> {
