@@ -61,7 +61,7 @@ async fn measured(
         false => None,
     };
     let stolen = machine::stolen();
-    let client = machine::usage(contending.pid);
+    let client = machine::cpu(contending.pid);
     let before = ground.counters(database).await?;
     let mut series = Series::new(before);
     let began = Instant::now();
@@ -77,7 +77,7 @@ async fn measured(
     };
     let wall = began.elapsed().as_secs_f64();
     let after = ground.counters(database).await?;
-    let client = client.zip(machine::usage(contending.pid)).map(|(before, after)| after.cpu - before.cpu);
+    let client = client.zip(machine::cpu(contending.pid)).map(|(before, after)| after - before);
     let stolen = stolen
         .zip(machine::stolen())
         .map_or(0.0, |(before, after)| (after.0 - before.0) as f64 / ((after.1 - before.1) as f64).max(1.0));
@@ -93,15 +93,14 @@ async fn measured(
 }
 
 fn costs(plan: &Plan, done: &Done, client: Option<f64>, wall: f64, before: &Counters, after: &Counters) -> Round {
-    let usage = before.usage.zip(after.usage);
-    let server = usage.map(|(before, after)| after.cpu - before.cpu);
+    let server = before.cpu.zip(after.cpu).map(|(before, after)| after - before);
     // What was sent and what was received may be the same messages: the greater number is that of the messages. No figure a message is told of a
     // step that needs others before it, whose cost is in the counters, too; nor where the consumers did not keep up, and so did not cost.
     let messages = done.sent.max(done.received);
     let kept_up = plan.told.case != "cycle" || done.received as f64 >= 0.9 * done.sent as f64;
     let told = messages > 0 && kept_up && !plan.is_prepared();
     let each = |cost: f64| told.then(|| cost / messages as f64);
-    let statements = before.statements.zip(after.statements).filter(|_| plan.statements);
+    let statements = before.statements.zip(after.statements);
     let statements = statements.map(|(before, after)| after.saturating_sub(before) as f64);
     let a_step = |total: u64| (messages > 0).then(|| total as f64 * plan.told.batch as f64 / messages as f64);
     Round {
@@ -152,7 +151,7 @@ impl Series {
         }
         let now = ground.counters(database).await?;
         let received = progress.received.saturating_sub(last.received) as f64;
-        let cpu = before.usage.zip(now.usage).map_or(0.0, |(before, now)| now.cpu - before.cpu);
+        let cpu = before.cpu.zip(now.cpu).map_or(0.0, |(before, now)| now - before);
         self.samples.push(Sample {
             at,
             sent: progress.sent.saturating_sub(last.sent) as f64 / (at - then),

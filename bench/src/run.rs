@@ -30,6 +30,7 @@ pub async fn run(asked: &Run) -> Result<(), Failure> {
         plan.rounds = asked.rounds.unwrap_or(plan.rounds);
         plan.told.seconds = asked.seconds.unwrap_or(plan.told.seconds);
     }
+    let mut results = report::read(&asked.results)?;
     let mut programs = Programs::default();
     let bar = bar(plans.iter().map(|plan| u64::from(plan.rounds)).sum());
     for plan in &plans {
@@ -76,7 +77,7 @@ pub async fn run(asked: &Run) -> Result<(), Failure> {
             row.measured_at = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
             bar.inc(1);
             // A run that is broken off keeps what it has.
-            keep(&asked.results, row)?;
+            keep(&asked.results, &mut results, row)?;
         }
     }
     bar.finish_and_clear();
@@ -176,8 +177,7 @@ impl Programs {
 }
 
 /// Puts a row into what is kept, in the place of the same row of an earlier run.
-fn keep(path: &Path, row: &Row) -> Result<(), Failure> {
-    let mut results = report::read(path)?;
+fn keep(path: &Path, results: &mut Results, row: &Row) -> Result<(), Failure> {
     let same = |kept: &&mut Row| (&kept.suite, &kept.case, &kept.contender) == (&row.suite, &row.case, &row.contender);
     match results.rows.iter_mut().find(same) {
         Some(kept) => *kept = row.clone(),
@@ -186,7 +186,7 @@ fn keep(path: &Path, row: &Row) -> Result<(), Failure> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }
-    Ok(std::fs::write(path, report::json(&results)?)?)
+    Ok(std::fs::write(path, report::json(results)?)?)
 }
 
 fn bar(turns: u64) -> ProgressBar {
