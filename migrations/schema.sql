@@ -1321,7 +1321,7 @@ begin
     perform pg_notify('trunkline.' || queue, '');
 end ;
 
-function settle(verb text, queue text, ids bigint[], attempts integer[], more text DEFAULT ''::text, span interval DEFAULT NULL::interval, reason text DEFAULT NULL::text) returns void language plpgsql volatile as 
+function settle(verb text, queue text, ids bigint[], attempts integer[], more text DEFAULT ''::text, span interval DEFAULT NULL::interval, reason text DEFAULT NULL::text) returns void language plpgsql volatile set jit=off as 
 declare
     lost bigint[];
 begin
@@ -1332,10 +1332,21 @@ begin
             using errcode = 'invalid_parameter_value', hint = 'Pass id and attempt as trunkline.lease returned them.';
     end if;
     execute format($q$
-        select array_agg(i.id) from unnest($1::bigint[], $2::int[]) i(id, attempt)
-        where (i.id, i.attempt) not in (
-            select d.id + k, d.attempt from trunkline.%I($1, array_fill(1, array[cardinality($1)]), $2 %s) d,
-                   generate_series(0, d.size - 1) k) $q$, 'do_' || verb || '_' || queue, more)
+        with asked as materialized (
+            select distinct id, attempt from unnest($1::bigint[], $2::int[]) i(id, attempt)
+        ), range as (
+            select min(id) as id, count(*)::int as size, attempt
+            from (select id, attempt, id - row_number() over (partition by attempt order by id) as island from asked) i
+            group by attempt, island
+        ), settled as materialized (
+            select d.id + k as id, d.attempt
+            from (select array_agg(id order by id, attempt) as ids, array_agg(size order by id, attempt) as sizes,
+                         array_agg(attempt order by id, attempt) as attempts from range) r,
+                 trunkline.%I(r.ids, r.sizes, r.attempts %s) d, generate_series(0, d.size - 1) k
+            where r.ids is not null
+        )
+        select array_agg(id order by id) from asked where (id, attempt) not in (select id, attempt from settled) $q$,
+        'do_' || verb || '_' || queue, more)
         into lost using ids, attempts, span, reason;
     if lost is not null then
         raise exception 'the lease of message % of queue % is lost', array_to_string(lost[1:3], ', '), quote_literal(queue)

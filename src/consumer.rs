@@ -273,7 +273,8 @@ impl<T: Payload> Consumer<T> {
     /// One step of waiting after an empty dequeue that began when `rings` had been heard.
     async fn idle(&mut self, rings: Option<u64>) -> Result<()> {
         match self.pace.nothing(self.ear.is_some()) {
-            Step::Pause(pause) => tokio::time::sleep(pause).await,
+            // Whoever listens is woken from the pause, too.
+            Step::Pause(pause) => sleep(&mut self.ear, pause, rings).await,
             Step::Listen => self.ear = Some(self.queue.shared.db.subscribe(&self.queue.shared.channel)),
             Step::Look => {
                 let now = Instant::now();

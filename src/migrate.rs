@@ -19,10 +19,11 @@ pub(crate) struct Migration {
 pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { version: 1, name: "queue", sql: include_str!("../migrations/0001_queue.sql") },
     Migration { version: 2, name: "functions", sql: include_str!("../migrations/0002_functions.sql") },
+    Migration { version: 3, name: "settle_ranges", sql: include_str!("../migrations/0003_settle_ranges.sql") },
 ];
 
 /// The version that this library works with.
-pub const SCHEMA_VERSION: i32 = 2;
+pub const SCHEMA_VERSION: i32 = 3;
 
 impl Db {
     /// Brings the schema `trunkline` to this library's version, in one transaction. Safe to run again and from many

@@ -27,7 +27,7 @@ pub(crate) const SAFETY_POLL: Duration = Duration::from_secs(30);
 /// The poll of a consumer that should listen but cannot.
 const DEAF_POLL: Duration = Duration::from_millis(100);
 /// An adaptive consumer asks again after these pauses before it listens.
-const SPINS: [Duration; 3] = [Duration::from_millis(1), Duration::from_millis(2), Duration::from_millis(4)];
+const SPINS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(2)];
 /// Traffic without a pause for this long, and an adaptive consumer listens no more.
 const TRAFFIC: Duration = Duration::from_secs(1);
 /// Something is due but in someone else's hands: first and longest pause before asking again.
@@ -71,6 +71,10 @@ impl Pace {
     /// A dequeue found nothing.
     pub fn nothing(&mut self, listening: bool) -> Step {
         self.empty += 1;
+        if self.empty > 1 {
+            // Once is between two messages; what lets more than the first pause pass is too rare to be polled for.
+            self.busy_since = None;
+        }
         match self.wait {
             Wait::Poll(every) => Step::Pause(every),
             Wait::Adaptive if self.empty <= SPINS.len() => Step::Pause(SPINS[self.empty - 1]),
@@ -129,7 +133,9 @@ mod tests {
             assert_eq!(pace.nothing(false), Step::Pause(spin));
         }
         assert_eq!(pace.nothing(false), Step::Listen);
-        assert!(pace.found(now + TRAFFIC * 2), "traffic went on for longer than a second");
+        assert!(!pace.found(now + TRAFFIC * 2), "there was a pause");
+        assert_eq!(pace.nothing(true), Step::Pause(SPINS[0]));
+        assert!(pace.found(now + TRAFFIC * 4), "traffic went on for longer than a second");
     }
 
     #[test]

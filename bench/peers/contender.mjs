@@ -1,5 +1,6 @@
 // The protocol of a contender (README.md beside this file) for the peers on Node. A peer says how to install, send and consume; `run` does
 // the rest: reads what it is told, keeps the clock, counts and speaks.
+import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
@@ -60,11 +61,19 @@ function now() {
 }
 
 const AROUND = JSON.stringify({ at: now(), pad: "" }).length;
-const PAD = "x".repeat(Math.max(0, settings.payload - AROUND));
+const PADDING = Math.max(0, settings.payload - AROUND);
+// Without a pattern, and another piece for each message: what repeats itself would be compressed.
+const POOL = randomBytes(768 * 1024).toString("base64url");
+function pad() {
+  const at = Math.floor(Math.random() * POOL.length);
+  let text = POOL.slice(at, at + PADDING);
+  while (text.length < PADDING) text += POOL.slice(0, PADDING - text.length);
+  return text;
+}
 
 /** So many payloads that were to be sent at this moment. */
 function payloads(n, at = now()) {
-  return Array.from({ length: n }, () => ({ at, pad: PAD }));
+  return Array.from({ length: n }, () => ({ at, pad: pad() }));
 }
 
 function say(line) {

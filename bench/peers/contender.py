@@ -4,9 +4,11 @@ A peer's main.py says how to install it, send one message, send many and consume
 """
 
 import asyncio
+import base64
 import json
 import os
 import platform
+import random
 import sys
 import time
 from collections import Counter
@@ -16,6 +18,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 EMPTY_PAYLOAD = len('{"at":1763737000000000,"pad":""}')
+# Without a pattern: what repeats itself would be compressed.
+LETTERS = base64.urlsafe_b64encode(os.urandom(768 * 1024)).decode()
 PROGRESS_SECONDS = 0.5
 SEEDERS = 2  # one call is answered while the next is being put together
 LAST_CALL_SECONDS = 5  # for the calls that are under way when the time is over, and for the consumers to stop
@@ -39,7 +43,7 @@ class Message:
 class Options:
     url: str
     case: str
-    pad: str
+    padding: int
     batch: int
     producers: int
     consumers: int
@@ -47,6 +51,15 @@ class Options:
     backlog: int
     micros: int
     wait: str
+
+    @property
+    def pad(self) -> str:
+        """Another piece of the letters each time."""
+        at = int(random.random() * len(LETTERS))
+        text = LETTERS[at:at + self.padding]
+        while len(text) < self.padding:
+            text += LETTERS[:self.padding - len(text)]
+        return text
 
     @classmethod
     def from_environment(cls) -> "Options":
@@ -59,7 +72,7 @@ class Options:
         return cls(
             url=told["URL"],
             case=told["CASE"],
-            pad="x" * (int(told["PAYLOAD"]) - EMPTY_PAYLOAD),
+            padding=int(told["PAYLOAD"]) - EMPTY_PAYLOAD,
             batch=int(told["BATCH"]),
             producers=int(told["PRODUCERS"]),
             consumers=int(told["CONSUMERS"]),

@@ -19,7 +19,7 @@ use self::log::Log;
 use crate::{
     Failure,
     ground::Address,
-    prepare::Program,
+    prepare::{Program, last_words},
     results::{Latency, Told},
 };
 
@@ -249,9 +249,7 @@ impl Contending {
             _ => "it closed its output".to_owned(),
         };
         self.kill().await;
-        let said = self.log.end();
-        let last: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
-        Ended::Failed(format!("{status}; {}", last[last.len().saturating_sub(3)..].join(" / ")))
+        Ended::Failed(format!("{status}; {}", last_words(&self.log.end())))
     }
 }
 

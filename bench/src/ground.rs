@@ -81,17 +81,18 @@ impl Ground {
     }
 
     /// A fresh, empty database; statements in it are counted if that is asked for and can be.
-    pub async fn database(&mut self, count_statements: bool) -> Result<Database, Failure> {
+    pub async fn database(&mut self, statements: bool) -> Result<Database, Failure> {
         self.made += 1;
         let name = format!("trunkline_bench_{}_{}", std::process::id(), self.made);
         self.admin.batch_execute(&format!("create database {name}")).await?;
-        if count_statements && self.counts_statements {
+        let counts_statements = statements && self.counts_statements;
+        if counts_statements {
             self.admin.batch_execute(&format!("alter database {name} set pg_stat_statements.track = 'top'")).await?;
         }
         // What one row left to write is not the next one's burden.
         self.admin.batch_execute("checkpoint").await?;
         let client = connect(&self.address.url(&name)).await?;
-        Ok(Database { name, address: self.address.clone(), client })
+        Ok(Database { name, address: self.address.clone(), client, counts_statements })
     }
 
     pub async fn drop(&self, database: Database) -> Result<(), Failure> {
@@ -105,23 +106,23 @@ impl Ground {
     pub async fn counters(&self, database: &Database) -> Result<Counters, Failure> {
         const HERE: &str = "select (pg_current_wal_insert_lsn() - '0/0')::int8 as wal,
             pg_snapshot_xmax(pg_current_snapshot())::text::int8 as xid,
-            (select coalesce(sum(n_dead_tup), 0)::int8 from pg_stat_user_tables) as dead,
+            (select coalesce(sum(n_dead_tup), 0)::int8 from pg_stat_all_tables where relid >= 16384) as dead,
             pg_database_size(current_database()) as size";
         const CALLS: &str = "select coalesce(sum(calls), 0)::int8 from pg_stat_statements
             where dbid = (select oid from pg_database where datname = $1)";
         let here = database.client.query_one(HERE, &[]).await?;
-        let statements = match self.counts_statements {
+        let statements = match database.counts_statements {
             true => Some(self.admin.query_one(CALLS, &[&database.name]).await?.get::<_, i64>(0) as u64),
             false => None,
         };
-        let usage = self.cluster.as_ref().and_then(Cluster::pid).and_then(machine::usage);
+        let cpu = self.cluster.as_ref().and_then(Cluster::pid).and_then(machine::cpu);
         Ok(Counters {
             wal: here.get::<_, i64>("wal") as u64,
             xid: here.get::<_, i64>("xid") as u64,
             dead: here.get::<_, i64>("dead") as u64,
             size: here.get::<_, i64>("size") as u64,
             statements,
-            usage,
+            cpu,
         })
     }
 
@@ -162,6 +163,7 @@ pub struct Database {
     pub name: String,
     pub address: Address,
     pub client: Client,
+    counts_statements: bool,
 }
 
 impl Database {
@@ -181,8 +183,10 @@ pub struct Counters {
     pub xid: u64,
     pub dead: u64,
     pub size: u64,
+    /// Where they are counted.
     pub statements: Option<u64>,
-    pub usage: Option<machine::Usage>,
+    /// Seconds of processor time.
+    pub cpu: Option<f64>,
 }
 
 fn private(settings: &[String]) -> Result<Cluster, Failure> {

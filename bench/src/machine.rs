@@ -13,17 +13,8 @@ use crate::Failure;
 /// The kernel counts processor time in hundredths of a second, in the files that are read here.
 const TICK: f64 = 0.01;
 
-/// What the processes of a tree have used so far.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Usage {
-    /// Seconds of processor time, of those that have ended, too.
-    pub cpu: f64,
-    /// Bytes that they made the disk write; of the living only.
-    pub written: u64,
-}
-
-/// A process and all that came from it.
-pub fn usage(root: u32) -> Option<Usage> {
+/// Seconds of processor time that a process and all that came from it have used so far, those that have ended, too.
+pub fn cpu(root: u32) -> Option<f64> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
     for entry in fs::read_dir("/proc").ok()?.flatten() {
         if let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok())
@@ -32,11 +23,10 @@ pub fn usage(root: u32) -> Option<Usage> {
             children.entry(stat.parent).or_default().push(pid);
         }
     }
-    let (mut all, mut left) = (Usage::default(), vec![root]);
+    let (mut all, mut left) = (0.0, vec![root]);
     while let Some(pid) = left.pop() {
         if let Some(stat) = Stat::of(pid) {
-            all.cpu += stat.ticks as f64 * TICK;
-            all.written += written(pid).unwrap_or(0);
+            all += stat.ticks as f64 * TICK;
         } else if pid == root {
             return None;
         }
@@ -60,11 +50,6 @@ impl Stat {
         let ticks = fields.get(11..15)?.iter().filter_map(|field| field.parse::<u64>().ok()).sum();
         Some(Self { parent: fields.get(1)?.parse().ok()?, ticks })
     }
-}
-
-fn written(pid: u32) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
-    text.lines().find_map(|line| line.strip_prefix("write_bytes: "))?.parse().ok()
 }
 
 /// Ticks of all processors so far: those that the host kept, and all.

@@ -132,9 +132,13 @@ fn ran(mut command: Command, needs: &str) -> Result<(), Unfit> {
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
+    Err(Unfit::Failed(format!("{needs}: {}: {}", output.status, last_words(&String::from_utf8_lossy(&output.stderr)))))
+}
+
+/// The last lines of what a program said, in one.
+pub fn last_words(said: &str) -> String {
     let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
-    Err(Unfit::Failed(format!("{needs}: {}: {}", output.status, lines[lines.len().saturating_sub(3)..].join(" / "))))
+    lines[lines.len().saturating_sub(3)..].join(" / ")
 }
 
 /// Whether what was installed is older than the lock file, or not there.

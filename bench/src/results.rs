@@ -23,6 +23,9 @@ pub struct Row {
     pub settings: String,
     pub told: Told,
     pub server: Server,
+    /// How many writes a second the server's own `pg_test_fsync` saw made durable, by way of doing it, at the start of the run.
+    #[serde(default)]
+    pub disk: String,
     /// Seconds since 1970 at its end.
     pub measured_at: u64,
     pub outcome: Outcome,
@@ -93,13 +96,10 @@ pub struct Round {
     /// Transactions a message, and statements where the server counts them.
     pub transactions: Option<f64>,
     pub statements: Option<f64>,
-    /// Bytes that the server's processes wrote, a message.
-    pub written_bytes: Option<f64>,
     /// Whole figures of the round: the processors' use (1 is one processor), statements a second.
     pub client_cpu: Option<f64>,
     pub server_cpu: Option<f64>,
     pub statements_per_second: Option<f64>,
-    pub written_per_second: Option<f64>,
     pub dead_before: Option<u64>,
     pub dead_after: Option<u64>,
     /// Allocations a step and their bytes, where they are counted.

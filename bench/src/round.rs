@@ -61,9 +61,10 @@ async fn measured(
         false => None,
     };
     let stolen = machine::stolen();
-    let client = machine::usage(contending.pid);
+    let client = machine::cpu(contending.pid);
     let before = ground.counters(database).await?;
     let mut series = Series::new(before);
+    let began = Instant::now();
     contending.go().await?;
     let done = loop {
         if let Some(done) = contending.listen().await? {
@@ -74,28 +75,34 @@ async fn measured(
             series.look(ground, database, contending.progress).await?;
         }
     };
+    let wall = began.elapsed().as_secs_f64();
     let after = ground.counters(database).await?;
-    let client = client.zip(machine::usage(contending.pid)).map(|(before, after)| after.cpu - before.cpu);
+    let client = client.zip(machine::cpu(contending.pid)).map(|(before, after)| after - before);
     let stolen = stolen
         .zip(machine::stolen())
         .map_or(0.0, |(before, after)| (after.0 - before.0) as f64 / ((after.1 - before.1) as f64).max(1.0));
     let latency = contending.end().await?;
     let fsyncs_after = ground.fsyncs(look)?;
-    let mut round = costs(&done, client, &before, &after);
-    (round.latency, round.series) = (latency, series.samples);
+    let mut round = costs(plan, &done, client, wall, &before, &after);
+    // As fast as it goes, a message waits for those before it: that is the length of the queue, and no latency.
+    let told = plan.told.case != "cycle" || plan.told.rate.is_some();
+    (round.latency, round.series) = (latency.filter(|_| told), series.samples);
     (round.fsyncs_before, round.fsyncs_after, round.stolen) = (fsyncs_before, fsyncs_after, stolen);
     round.disturbed = disturbed(&round);
     Ok((ready, round))
 }
 
-fn costs(done: &Done, client: Option<f64>, before: &Counters, after: &Counters) -> Round {
-    // What was sent and what was received may be the same messages: the greater number is that of the messages.
+fn costs(plan: &Plan, done: &Done, client: Option<f64>, wall: f64, before: &Counters, after: &Counters) -> Round {
+    let server = before.cpu.zip(after.cpu).map(|(before, after)| after - before);
+    // What was sent and what was received may be the same messages: the greater number is that of the messages. No figure a message is told of a
+    // step that needs others before it, whose cost is in the counters, too; nor where the consumers did not keep up, and so did not cost.
     let messages = done.sent.max(done.received);
-    let each = |cost: f64| (messages > 0).then(|| cost / messages as f64);
-    let usage = before.usage.zip(after.usage);
-    let server = usage.map(|(before, after)| after.cpu - before.cpu);
-    let written = usage.map(|(before, after)| after.written.saturating_sub(before.written) as f64);
-    let statements = before.statements.zip(after.statements).map(|(before, after)| after.saturating_sub(before) as f64);
+    let kept_up = plan.told.case != "cycle" || done.received as f64 >= 0.9 * done.sent as f64;
+    let told = messages > 0 && kept_up && !plan.is_prepared();
+    let each = |cost: f64| told.then(|| cost / messages as f64);
+    let statements = before.statements.zip(after.statements);
+    let statements = statements.map(|(before, after)| after.saturating_sub(before) as f64);
+    let a_step = |total: u64| (messages > 0).then(|| total as f64 * plan.told.batch as f64 / messages as f64);
     Round {
         sent: done.sent,
         received: done.received,
@@ -104,16 +111,14 @@ fn costs(done: &Done, client: Option<f64>, before: &Counters, after: &Counters) 
         server_cpu_us: server.and_then(|cpu| each(cpu * 1e6)),
         wal_bytes: each((after.wal - before.wal) as f64),
         transactions: each((after.xid - before.xid) as f64),
-        statements: statements.filter(|count| *count > 0.0).and_then(each),
-        written_bytes: written.and_then(each),
-        client_cpu: client.map(|cpu| cpu / done.seconds),
-        server_cpu: server.map(|cpu| cpu / done.seconds),
-        statements_per_second: statements.map(|count| count / done.seconds),
-        written_per_second: written.map(|bytes| bytes / done.seconds),
+        statements: statements.and_then(each),
+        client_cpu: client.map(|cpu| cpu / wall),
+        server_cpu: server.map(|cpu| cpu / wall),
+        statements_per_second: statements.map(|count| count / wall),
         dead_before: Some(before.dead),
         dead_after: Some(after.dead),
-        allocations: done.allocations.and_then(|count| each(count as f64)),
-        allocated_bytes: done.allocated_bytes.and_then(|bytes| each(bytes as f64)),
+        allocations: done.allocations.and_then(a_step),
+        allocated_bytes: done.allocated_bytes.and_then(a_step),
         ..Round::default()
     }
 }
@@ -146,7 +151,7 @@ impl Series {
         }
         let now = ground.counters(database).await?;
         let received = progress.received.saturating_sub(last.received) as f64;
-        let cpu = before.usage.zip(now.usage).map_or(0.0, |(before, now)| now.cpu - before.cpu);
+        let cpu = before.cpu.zip(now.cpu).map_or(0.0, |(before, now)| now - before);
         self.samples.push(Sample {
             at,
             sent: progress.sent.saturating_sub(last.sent) as f64 / (at - then),

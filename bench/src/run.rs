@@ -30,6 +30,7 @@ pub async fn run(asked: &Run) -> Result<(), Failure> {
         plan.rounds = asked.rounds.unwrap_or(plan.rounds);
         plan.told.seconds = asked.seconds.unwrap_or(plan.told.seconds);
     }
+    let mut results = report::read(&asked.results)?;
     let mut programs = Programs::default();
     let bar = bar(plans.iter().map(|plan| u64::from(plan.rounds)).sum());
     for plan in &plans {
@@ -41,7 +42,7 @@ pub async fn run(asked: &Run) -> Result<(), Failure> {
         "off" => "nobody waits for the disk".to_owned(),
         _ => ground.test_fsync().unwrap_or_else(|| "pg_test_fsync is not here".to_owned()),
     };
-    let mut rows: Vec<Row> = plans.iter().map(|plan| empty(plan, &ground)).collect();
+    let mut rows: Vec<Row> = plans.iter().map(|plan| empty(plan, &ground, &disk)).collect();
     let server = &ground.server;
     say(
         &bar,
@@ -75,9 +76,9 @@ pub async fn run(asked: &Run) -> Result<(), Failure> {
             }
             row.measured_at = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
             bar.inc(1);
+            // A run that is broken off keeps what it has.
+            keep(&asked.results, &mut results, row)?;
         }
-        // A run that is broken off keeps its whole turns.
-        keep(&asked.results, &rows)?;
     }
     bar.finish_and_clear();
     println!("\nmedian (least, most) of the turns");
@@ -146,7 +147,7 @@ fn outcome(ended: Ended) -> Outcome {
     }
 }
 
-fn empty(plan: &Plan, ground: &Ground) -> Row {
+fn empty(plan: &Plan, ground: &Ground, disk: &str) -> Row {
     Row {
         suite: plan.suite.to_owned(),
         case: plan.case.clone(),
@@ -156,6 +157,7 @@ fn empty(plan: &Plan, ground: &Ground) -> Row {
         settings: String::new(),
         told: plan.told.clone(),
         server: ground.server.clone(),
+        disk: disk.to_owned(),
         measured_at: 0,
         outcome: Outcome::Measured,
         rounds: Vec::new(),
@@ -174,20 +176,17 @@ impl Programs {
     }
 }
 
-/// Puts these rows into what is kept, in the place of the same rows of earlier runs.
-fn keep(path: &Path, rows: &[Row]) -> Result<(), Failure> {
-    let mut results = report::read(path)?;
-    for row in rows.iter().filter(|row| row.measured_at > 0) {
-        let same = |kept: &Row| (&kept.suite, &kept.case, &kept.contender) == (&row.suite, &row.case, &row.contender);
-        match results.rows.iter_mut().find(|kept| same(kept)) {
-            Some(kept) => *kept = row.clone(),
-            None => results.rows.push(row.clone()),
-        }
+/// Puts a row into what is kept, in the place of the same row of an earlier run.
+fn keep(path: &Path, results: &mut Results, row: &Row) -> Result<(), Failure> {
+    let same = |kept: &&mut Row| (&kept.suite, &kept.case, &kept.contender) == (&row.suite, &row.case, &row.contender);
+    match results.rows.iter_mut().find(same) {
+        Some(kept) => *kept = row.clone(),
+        None => results.rows.push(row.clone()),
     }
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }
-    Ok(std::fs::write(path, report::json(&results)?)?)
+    Ok(std::fs::write(path, report::json(results)?)?)
 }
 
 fn bar(turns: u64) -> ProgressBar {

@@ -50,6 +50,13 @@ fn plan(suite: &'static str, case: impl Into<String>, contender: Contender, kind
     Plan { suite, case: case.into(), contender, told, rounds, sampled: false, statements: false, allocations: false }
 }
 
+impl Plan {
+    /// Whether each step needs others before it, outside the time.
+    pub fn is_prepared(&self) -> bool {
+        ["read", "delete", "archive", "pop"].iter().any(|verb| self.told.case.starts_with(verb))
+    }
+}
+
 /// One kind of call by callers that wait for their answers.
 fn step(suite: &'static str, case: impl Into<String>, contender: &str, choice: &Choice) -> Plan {
     let case = case.into();
@@ -81,18 +88,26 @@ pub fn all(choice: &Choice) -> Vec<Plan> {
 
 fn throughput(choice: &Choice) -> Vec<Plan> {
     let mut plans = Vec::new();
-    for contender in racers() {
-        let plan = |case: &str, kind: &str| plan("throughput", case, contender, kind, choice);
-        let mut send = plan("send", "send");
-        send.told.producers = contender.callers;
-        let mut many = plan("send-batch-100", "send");
-        (many.told.producers, many.told.batch) = (4, 100);
-        let mut drain = plan("drain", "drain");
-        drain.told.backlog = if contender.is_own() { 10 * choice.messages } else { choice.messages };
-        (drain.told.seconds, drain.told.batch) = (2.0 * drain.told.seconds, 100);
-        let mut cycle = plan("cycle", "cycle");
-        cycle.told.producers = contender.callers;
-        plans.extend([plan("send-sequential", "send"), send, many, drain, cycle]);
+    for (case, kind) in [
+        ("send-sequential", "send"),
+        ("send", "send"),
+        ("send-batch-100", "send"),
+        ("drain", "drain"),
+        ("cycle", "cycle"),
+        ("cycle-batch-100", "cycle"),
+    ] {
+        for contender in racers() {
+            let mut plan = plan("throughput", case, contender, kind, choice);
+            (plan.told.producers, plan.told.batch) = match case {
+                "send-sequential" => (1, 1),
+                "send" | "cycle" => (contender.callers, 1),
+                _ => (4, 100),
+            };
+            if case == "drain" {
+                plan.told.backlog = if contender.is_quick { 10 * choice.messages } else { choice.messages };
+            }
+            plans.push(plan);
+        }
     }
     for contender in ["sql", "queue", "coalesced", "pgmq"] {
         for (case, batch) in [("full-cycle", 1), ("full-cycle-batch-100", 100)] {

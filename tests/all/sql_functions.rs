@@ -82,6 +82,29 @@ async fn a_message_goes_its_whole_way_in_sql() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_hundred_acknowledged_together_cost_what_one_does() {
+    let sql = plain().await;
+    sql.batch_execute("select trunkline.enqueue_many('q', array(select 'x' from generate_series(1, 200)))")
+        .await
+        .expect("enqueued");
+    let leased = "create temp table l as select * from trunkline.lease('q', 100)";
+    sql.batch_execute(leased).await.expect("leased");
+    let changed = "select n_tup_ins + n_tup_upd + n_tup_del from pg_stat_xact_user_tables where relname = 'queue_q'";
+    let before: i64 = sql.query_one(changed, &[]).await.expect("counted").get(0);
+    sql.batch_execute("begin; select trunkline.ack_many('q', array_agg(id), array_agg(attempt)) from l")
+        .await
+        .expect("acked");
+    let after: i64 = sql.query_one(changed, &[]).await.expect("counted").get(0);
+    sql.batch_execute("commit").await.expect("committed");
+    assert!(after - before <= 20, "{} rows were written for a hundred messages of one batch", after - before);
+    assert_eq!(texts(&sql, "select due, leased from trunkline.stats('q')").await, ["(100,0)"]);
+
+    // The session compiles nothing for it.
+    let setting = "select proconfig::text from pg_proc where oid = 'trunkline.settle'::regproc";
+    assert_eq!(texts(&sql, setting).await, ["({jit=off})"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_late_worker_is_told_so_and_nothing_changes() {
     let sql = plain().await;
     sql.batch_execute(

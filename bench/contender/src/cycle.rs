@@ -3,7 +3,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle};
 
 use crate::{Contender, Failure, Settings, Tally, payloads, produce, say};
 
@@ -21,7 +21,7 @@ pub async fn run<C: Contender>(settings: Settings) -> Result<(), Failure> {
         contender.send(0, payloads(1, settings.payload)).await?;
         tokio::select! {
             () = tally.has(1) => {}
-            ended = &mut consuming => { ended??; return Err("the consumers stopped by themselves".into()) }
+            ended = &mut consuming => return Err(too_early(ended)),
         }
         say::ready(&ready).await?;
         consuming
@@ -41,7 +41,7 @@ pub async fn run<C: Contender>(settings: Settings) -> Result<(), Failure> {
         tokio::select! {
             () = &mut clock => break,
             ended = &mut producing, if !produced => { ended??; produced = true }
-            ended = &mut consuming => { ended??; return Err("the consumers stopped by themselves".into()) }
+            ended = &mut consuming => return Err(too_early(ended)),
         }
     }
     let (sent, received, took) = (tally.sent(), tally.received_now(), began.elapsed());
@@ -62,6 +62,15 @@ async fn produce<C: Contender>(contender: Arc<C>, settings: Settings, tally: Arc
     match settings.rate {
         Some(rate) => produce::open_loop(contender, settings, rate, tally).await,
         None => produce::closed_loop(contender, settings, tally).await.map(drop),
+    }
+}
+
+/// Why consumers stopped before it was over.
+pub fn too_early(ended: Result<Result<(), Failure>, JoinError>) -> Failure {
+    match ended {
+        Ok(Ok(())) => "the consumers stopped by themselves".into(),
+        Ok(Err(failure)) => failure,
+        Err(panic) => panic.into(),
     }
 }
 

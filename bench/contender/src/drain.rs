@@ -1,6 +1,10 @@
 use std::{sync::Arc, time::Instant};
 
-use crate::{Contender, Failure, Settings, Tally, cycle::stopped, produce, say};
+use crate::{
+    Contender, Failure, Settings, Tally,
+    cycle::{stopped, too_early},
+    produce, say,
+};
 
 /// Consumers alone, over a backlog.
 pub async fn run<C: Contender>(settings: Settings) -> Result<(), Failure> {
@@ -14,7 +18,7 @@ pub async fn run<C: Contender>(settings: Settings) -> Result<(), Failure> {
     tokio::select! {
         () = tokio::time::sleep(settings.time) => {}
         () = tally.has(settings.backlog) => {}
-        ended = &mut consuming => { ended??; return Err("the consumers stopped by themselves".into()) }
+        ended = &mut consuming => return Err(too_early(ended)),
     }
     let (received, took) = (tally.all_received(), began.elapsed());
     tally.finish();

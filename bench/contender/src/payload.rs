@@ -1,4 +1,28 @@
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::{
+    cell::Cell,
+    sync::LazyLock,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+/// Letters and digits without a pattern: what repeats itself would be compressed, and most by whoever stores many messages together. Each
+/// payload has another piece of them.
+static PAD: LazyLock<String> = LazyLock::new(|| {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    (0..1 << 20).map(|_| char::from(LETTERS[random() as usize % LETTERS.len()])).collect()
+});
+
+/// xorshift64*, a state for each thread.
+fn random() -> u64 {
+    thread_local! {
+        static STATE: Cell<u64> = Cell::new(now() | 1);
+    }
+    let mut state = STATE.get();
+    state ^= state >> 12;
+    state ^= state << 25;
+    state ^= state >> 27;
+    STATE.set(state);
+    state.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 16
+}
 
 /// So many payloads of so many bytes that were to be sent now.
 #[must_use]
@@ -14,7 +38,13 @@ pub(crate) fn payload(at: u64, bytes: usize) -> String {
     text.push_str("{\"at\":");
     text.push_str(&at.to_string());
     text.push_str(",\"pad\":\"");
-    text.extend(std::iter::repeat_n('x', bytes.saturating_sub(AROUND)));
+    let mut left = bytes.saturating_sub(AROUND);
+    while left > 0 {
+        let at = random() as usize % PAD.len();
+        let piece = &PAD[at..PAD.len().min(at + left)];
+        text.push_str(piece);
+        left -= piece.len();
+    }
     text.push_str("\"}");
     text
 }

@@ -9,9 +9,10 @@ use crate::{open::open, payload::Document};
 const ENQUEUE: &str = "select trunkline.enqueue('bench', $1::text)";
 const ENQUEUE_MANY: &str = "select trunkline.enqueue_many('bench', $1::text[])";
 const LEASE: &str = "select id, attempt, payload from trunkline.lease('bench', $1)";
-const TAKE: &str = "select id from trunkline.take('bench', $1)";
+const TAKE: &str = "select id, payload from trunkline.take('bench', $1)";
 const ACK: &str = "select trunkline.ack('bench', $1, $2)";
 const ACK_MANY: &str = "select trunkline.ack_many('bench', $1, $2)";
+const ARCHIVE: &str = "select trunkline.archive('bench', $1, $2)";
 const ARCHIVE_MANY: &str = "select trunkline.archive_many('bench', $1, $2)";
 
 /// Sessions; callers share them.
@@ -31,6 +32,7 @@ struct Session {
     take: Statement,
     ack: Statement,
     ack_many: Statement,
+    archive: Statement,
     archive_many: Statement,
 }
 
@@ -45,6 +47,7 @@ impl Session {
             take: client.prepare(TAKE).await?,
             ack: client.prepare(ACK).await?,
             ack_many: client.prepare(ACK_MANY).await?,
+            archive: client.prepare(ARCHIVE).await?,
             archive_many: client.prepare(ARCHIVE_MANY).await?,
             client,
         })
@@ -55,10 +58,15 @@ impl Session {
         Ok(rows.iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect())
     }
 
-    async fn settle(&self, statement: &Statement, read: Vec<(i64, i32)>) -> Result<(), Failure> {
+    /// By the call for one or for many.
+    async fn settle(&self, one: &Statement, many: &Statement, read: Vec<(i64, i32)>) -> Result<(), Failure> {
+        if let [(id, attempt)] = read[..] {
+            self.client.execute(one, &[&id, &attempt]).await?;
+            return Ok(());
+        }
         let (ids, attempts): (Vec<i64>, Vec<i32>) = read.into_iter().unzip();
         let parameters: [&(dyn ToSql + Sync); 2] = [&ids, &attempts];
-        self.client.execute(statement, &parameters).await?;
+        self.client.execute(many, &parameters).await?;
         Ok(())
     }
 }
@@ -105,7 +113,8 @@ impl Contender for Sql {
                         continue;
                     }
                     tally.received_many(read.iter().map(|(_, _, payload)| payload));
-                    session.settle(&session.ack_many, read.iter().map(|read| (read.0, read.1)).collect()).await?;
+                    let read = read.iter().map(|read| (read.0, read.1)).collect();
+                    session.settle(&session.ack, &session.ack_many, read).await?;
                 }
                 Ok::<_, Failure>(())
             });
@@ -122,16 +131,12 @@ impl Contender for Sql {
 
     async fn delete(&self, caller: usize, read: Vec<(i64, i32)>) -> Result<(), Failure> {
         let session = self.session(caller);
-        match read[..] {
-            [(id, attempt)] => session.client.execute(&session.ack, &[&id, &attempt]).await.map(drop)?,
-            _ => session.settle(&session.ack_many, read).await?,
-        }
-        Ok(())
+        session.settle(&session.ack, &session.ack_many, read).await
     }
 
     async fn archive(&self, caller: usize, read: Vec<(i64, i32)>) -> Result<(), Failure> {
         let session = self.session(caller);
-        session.settle(&session.archive_many, read).await
+        session.settle(&session.archive, &session.archive_many, read).await
     }
 
     async fn pop(&self, caller: usize, n: usize) -> Result<usize, Failure> {

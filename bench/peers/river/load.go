@@ -2,7 +2,8 @@ package main
 
 import (
 	"context"
-	"strings"
+	"encoding/base64"
+	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -23,7 +24,25 @@ type Message struct {
 
 func (Message) Kind() string { return "message" }
 
-func padding(payload int) string { return strings.Repeat("x", payload-emptyMessage) }
+// Letters without a pattern: what repeats itself would be compressed.
+var pool = func() string {
+	bytes := make([]byte, 768<<10)
+	for i := range bytes {
+		bytes[i] = byte(rand.Uint32())
+	}
+	return base64.RawURLEncoding.EncodeToString(bytes)
+}()
+
+// padding is another piece of them each time.
+func padding(payload int) string {
+	need := payload - emptyMessage
+	at := rand.IntN(len(pool))
+	text := pool[at:min(len(pool), at+need)]
+	for len(text) < need {
+		text += pool[:min(len(pool), need-len(text))]
+	}
+	return text
+}
 
 type handler struct {
 	river.WorkerDefaults[Message]
@@ -96,7 +115,7 @@ func (c *contender) openLoop(clock *clock) schedule {
 
 func (c *contender) send(ctx context.Context, at time.Time) error {
 	if c.batch == 1 {
-		_, err := c.client.Insert(ctx, Message{At: at.UnixMicro(), Pad: c.pad}, nil)
+		_, err := c.client.Insert(ctx, Message{At: at.UnixMicro(), Pad: padding(c.plan.payload)}, nil)
 		return err
 	}
 	_, err := c.client.InsertManyFast(ctx, c.messages(c.batch, at))
@@ -106,7 +125,7 @@ func (c *contender) send(ctx context.Context, at time.Time) error {
 func (c *contender) messages(count int, at time.Time) []river.InsertManyParams {
 	params := make([]river.InsertManyParams, count)
 	for i := range params {
-		params[i].Args = Message{At: at.UnixMicro(), Pad: c.pad}
+		params[i].Args = Message{At: at.UnixMicro(), Pad: padding(c.plan.payload)}
 	}
 	return params
 }

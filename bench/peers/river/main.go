@@ -31,7 +31,6 @@ type contender struct {
 	plan
 	pool   *pgxpool.Pool
 	client *river.Client[pgx.Tx]
-	pad    string
 	tally  *tally
 	// fail ends the run: whatever is under way sees its context cancelled, and the cause is what main says.
 	fail context.CancelCauseFunc
@@ -110,7 +109,7 @@ func open(ctx context.Context, fail context.CancelCauseFunc, plan plan) (*conten
 	if _, err := migrator.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
 		return nil, err
 	}
-	c := &contender{plan: plan, pool: pool, pad: padding(plan.payload), tally: newTally(plan), fail: fail}
+	c := &contender{plan: plan, pool: pool, tally: newTally(plan), fail: fail}
 	c.client, err = river.NewClient(riverpgxv5.New(pool), c.config())
 	return c, err
 }
@@ -126,7 +125,7 @@ func (c *contender) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	if _, err := c.client.Insert(ctx, Message{At: time.Now().UnixMicro(), Pad: c.pad}, nil); err != nil {
+	if _, err := c.client.Insert(ctx, Message{At: time.Now().UnixMicro(), Pad: padding(c.plan.payload)}, nil); err != nil {
 		return err
 	}
 	if c.kind == "send" {

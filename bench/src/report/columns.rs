@@ -31,9 +31,7 @@ const SERVER_USE: Column =
     Column { title: "server CPU of one processor", cell: |_, row| measure::SERVER_USE.told(row) };
 const STATEMENTS_PER_SECOND: Column =
     Column { title: "statements/s", cell: |_, row| measure::STATEMENTS_PER_SECOND.told(row) };
-const WRITTEN_PER_SECOND: Column = Column { title: "written/s", cell: |_, row| measure::WRITTEN_PER_SECOND.told(row) };
 const WAL: Column = Column { title: "WAL a message", cell: |_, row| measure::WAL.told(row) };
-const WRITTEN: Column = Column { title: "written a message", cell: |_, row| measure::WRITTEN.told(row) };
 const TRANSACTIONS: Column = Column { title: "transactions a message", cell: |_, row| measure::TRANSACTIONS.told(row) };
 const STATEMENTS: Column = Column { title: "statements a message", cell: |_, row| measure::STATEMENTS.told(row) };
 const ALLOCATIONS: Column = Column { title: "allocations a step", cell: |_, row| measure::ALLOCATIONS.told(row) };
@@ -41,7 +39,7 @@ const ALLOCATED: Column = Column { title: "allocated a step", cell: |_, row| mea
 const DEAD: Column = Column { title: "dead tuples", cell: |_, row| dead(row) };
 
 const RACE: &[Column] =
-    &[RATE, RATIO, P50, P90, P99, P999, CLIENT_CPU, SERVER_CPU, WAL, WRITTEN, TRANSACTIONS, STATEMENTS, DEAD];
+    &[RATE, RATIO, P50, P90, P99, P999, CLIENT_CPU, SERVER_CPU, WAL, TRANSACTIONS, STATEMENTS, DEAD];
 const STEP: &[Column] = &[
     MEAN,
     RATIO,
@@ -53,7 +51,6 @@ const STEP: &[Column] = &[
     CLIENT_CPU,
     SERVER_CPU,
     WAL,
-    WRITTEN,
     TRANSACTIONS,
     STATEMENTS,
     ALLOCATIONS,
@@ -77,19 +74,8 @@ const LAYERS: &[Column] = &[
     STATEMENTS,
     DEAD,
 ];
-const IDLE: &[Column] = &[
-    CLIENT_USE,
-    SERVER_USE,
-    STATEMENTS_PER_SECOND,
-    WRITTEN_PER_SECOND,
-    P50,
-    P90,
-    P99,
-    P999,
-    CLIENT_CPU,
-    SERVER_CPU,
-    DEAD,
-];
+const IDLE: &[Column] =
+    &[CLIENT_USE, SERVER_USE, STATEMENTS_PER_SECOND, P50, P90, P99, P999, CLIENT_CPU, SERVER_CPU, DEAD];
 
 const LAYER_ORDER: [&str; 4] = ["sql", "queue", "coalesced", "worker"];
 

@@ -2,9 +2,9 @@
 
 use crate::{
     report::{
-        markdown::{Table, code},
+        markdown::Table,
         measure, number,
-        race::{Race, is_measured, is_ours},
+        race::{Race, is_measured, shown},
         suite,
     },
     results::Row,
@@ -39,7 +39,7 @@ fn table(rows: &[&Row]) -> String {
             places.push(place(row));
         }
     }
-    let titles = contenders.iter().map(|name| if is_ours(name) { format!("**{}**", code(name)) } else { code(name) });
+    let titles = contenders.iter().map(|name| shown(name));
     let mut table = Table::new(std::iter::once("enqueues/s / dequeues/s".to_owned()).chain(titles));
     for at in places {
         let cell = |contender: &&str| {

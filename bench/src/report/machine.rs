@@ -33,7 +33,18 @@ pub fn section(results: &Results) -> String {
             .map(Some),
         );
     }
-    format!("## Machine and server\n\n{}{}", table.text(), steadiness(results))
+    let mut disks: Vec<&str> = results.rows.iter().map(|row| &*row.disk).filter(|disk| !disk.is_empty()).collect();
+    disks.sort_unstable();
+    disks.dedup();
+    let mut disk = String::new();
+    if let [first, more @ ..] = &disks[..] {
+        let runs = more.len() + 1;
+        let _ = write!(
+            disk,
+            "\n`pg_test_fsync`, writes of 8 KiB a second at the start of a run ({runs} in all): {first}.\n\n"
+        );
+    }
+    format!("## Machine and server\n\n{}{disk}{}", table.text(), steadiness(results))
 }
 
 fn processor(server: &Server) -> &str {

@@ -24,10 +24,6 @@ pub const SERVER_CPU: Measure = time(|row| over(row, |round| round.server_cpu_us
 pub const CLIENT_USE: Measure = share(|row| over(row, |round| round.client_cpu));
 pub const SERVER_USE: Measure = share(|row| over(row, |round| round.server_cpu));
 pub const STATEMENTS_PER_SECOND: Measure = count(|row| over(row, |round| round.statements_per_second));
-pub const WRITTEN_PER_SECOND: Measure =
-    Measure { of: |row| over(row, |round| round.written_per_second), show: number::bytes, more: false };
-pub const WRITTEN: Measure =
-    Measure { of: |row| over(row, |round| round.written_bytes), show: number::bytes, more: false };
 pub const WAL: Measure = Measure { of: |row| over(row, |round| round.wal_bytes), show: number::bytes, more: false };
 pub const TRANSACTIONS: Measure = count(|row| over(row, |round| round.transactions));
 pub const STATEMENTS: Measure = count(|row| over(row, |round| round.statements));

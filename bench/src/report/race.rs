@@ -1,7 +1,7 @@
 //! Which rows may be compared: those of a case that met the same server.
 
 use crate::{
-    report::{measure::Measure, settings},
+    report::{markdown::code, measure::Measure, settings},
     results::{Outcome, Results, Row, Told},
 };
 
@@ -25,6 +25,11 @@ pub fn races<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Vec<Race<'a>> {
 /// Trunkline's own layers and ways; everybody else is a peer.
 pub fn is_ours(contender: &str) -> bool {
     ["sql", "queue", "coalesced", "worker"].contains(&contender) || contender.starts_with("trunkline")
+}
+
+/// A contender's name; ours is bold.
+pub fn shown(contender: &str) -> String {
+    if is_ours(contender) { format!("**{}**", code(contender)) } else { code(contender) }
 }
 
 pub fn is_measured(row: &Row) -> bool {

@@ -7,7 +7,7 @@ use crate::{
         columns, grid,
         markdown::{Table, code, plain},
         number,
-        race::{Race, excuse, is_ours, races},
+        race::{Race, excuse, races, shown},
         settings, tenths,
     },
     results::{Results, Row},
@@ -122,7 +122,7 @@ pub fn told(rows: &[&Row]) -> String {
 
 /// Ours in bold; a dagger where something moved.
 pub fn name(row: &Row) -> String {
-    let name = if is_ours(&row.contender) { format!("**{}**", code(&row.contender)) } else { code(&row.contender) };
+    let name = shown(&row.contender);
     if row.rounds.iter().any(|round| round.disturbed.is_some()) { name + " †" } else { name }
 }
 

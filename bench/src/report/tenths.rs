@@ -1,12 +1,7 @@
 //! The first tenth of a long run against its last: what it was like, and what became of it.
 
 use crate::{
-    report::{
-        markdown::{Table, code},
-        measure::Measure,
-        number,
-        race::is_ours,
-    },
+    report::{markdown::Table, measure::Measure, number, race::shown},
     results::{Row, Sample, Spread},
 };
 
@@ -69,7 +64,7 @@ pub fn table(rows: &[&Row]) -> String {
     ]);
     for (row, (first, last)) in rows {
         let cpu = |tenth: &Tenth| tenth.cpu.map_or_else(|| number::NONE.into(), number::time);
-        let name = if is_ours(&row.contender) { format!("**{}**", code(&row.contender)) } else { code(&row.contender) };
+        let name = shown(&row.contender);
         table.row([
             Some(name),
             Some(format!("{} → {}", number::rate(first.received), number::rate(last.received))),

@@ -64,7 +64,7 @@ fn every_suite_of_the_plan_is_there_and_has_a_row_of_ours() {
         "burst",
         "soak",
     ] {
-        assert!(all(&choice()).iter().any(|plan| plan.suite == suite && plan.contender.is_own()), "{suite}");
+        assert!(all(&choice()).iter().any(|plan| plan.suite == suite && plan.contender.is_quick), "{suite}");
     }
 }
 
@@ -110,6 +110,6 @@ fn without_throughput_its_suite_is_left_out_and_no_other() {
 #[test]
 fn a_drain_has_the_backlog_that_was_asked_for() {
     for plan in all(&Choice { messages: 30, ..choice() }).iter().filter(|plan| plan.case == "drain") {
-        assert_eq!(plan.told.backlog, if plan.contender.is_own() { 300 } else { 30 }, "{}", plan.contender.name);
+        assert_eq!(plan.told.backlog, if plan.contender.is_quick { 300 } else { 30 }, "{}", plan.contender.name);
     }
 }

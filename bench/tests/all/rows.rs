@@ -78,14 +78,17 @@ fn check_round(row: &Value, round: &Value) {
     }
     assert!(number(round, "fsyncs_before") > 0.0 && number(round, "fsyncs_after") > 0.0, "{row}");
     if cfg!(target_os = "linux") {
-        for figure in ["client_cpu", "server_cpu", "written_per_second"] {
+        for figure in ["client_cpu", "server_cpu"] {
             number(round, figure);
         }
     }
-    if !silent {
+    // Costs a message are not told of steps that need others before them, nor of consumers that lag, as they may in so short a time.
+    let prepared = ["read", "delete", "archive", "pop"].iter().any(|verb| case.starts_with(verb));
+    assert!(!prepared || round["wal_bytes"].is_null(), "{row}");
+    if !silent && !prepared && case != "cycle" {
         assert!(number(round, "wal_bytes") > 0.0 && number(round, "transactions") > 0.0, "{row}");
         if cfg!(target_os = "linux") {
-            for figure in ["client_cpu_us", "server_cpu_us", "written_bytes"] {
+            for figure in ["client_cpu_us", "server_cpu_us"] {
                 number(round, figure);
             }
         }

@@ -86,8 +86,19 @@ fn a_closed_standard_output_is_no_panic() {
 fn help_is_there_for_every_verb() {
     let trunkline = Trunkline { url: String::new() };
     for verb in [
-        "demo", "migrate", "queue", "enqueue", "dequeue", "peek", "stats", "dead", "archive", "purge", "prune",
-        "postgres", "delay-proxy",
+        "demo",
+        "migrate",
+        "queue",
+        "enqueue",
+        "dequeue",
+        "peek",
+        "stats",
+        "dead",
+        "archive",
+        "purge",
+        "prune",
+        "postgres",
+        "delay-proxy",
     ] {
         assert!(trunkline.ok(&["help", verb]).contains("Usage: trunkline"), "{verb}");
     }

@@ -58,6 +58,8 @@ impl Contender for Pgmq {
         drop(opened);
         let queue = PGMQueueExt::new_with_pool(pool).await;
         queue.install_sql_from_embedded().await?;
+        // Its own benchmark reads 10 to 100 at a time; a hundred where that is left open.
+        let batch = if settings.consumers == 0 { settings.batch.max(100) } else { settings.batch };
         let version = queue.installed_version().await?.ok_or("pgmq does not say its version")?;
         queue.create(QUEUE).await?;
         let wait = match settings.wait {
@@ -73,9 +75,9 @@ impl Contender for Pgmq {
         };
         let ready = Ready {
             version: format!("pgmq {version}, crate pgmq 0.33.7"),
-            settings: format!("{consumers} consumers, {waits}, visibility timeout {VT} s, logged queue"),
+            settings: format!("{consumers} consumers of {batch}, {waits}, visibility timeout {VT} s, logged queue"),
         };
-        Ok((Self { queue, consumers, batch: i32::try_from(settings.batch)?, wait }, ready))
+        Ok((Self { queue, consumers, batch: i32::try_from(batch)?, wait }, ready))
     }
 
     async fn send(&self, _caller: usize, payloads: Vec<String>) -> Result<(), Failure> {
