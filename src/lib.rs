@@ -7,7 +7,13 @@ mod payload;
 mod sql;
 mod target;
 mod wire;
+mod statement;
+mod params;
+mod rows;
 mod db;
+mod run;
+mod transaction;
+mod in_transaction;
 mod migrate;
 mod floor;
 mod coalesce;
@@ -34,10 +40,16 @@ pub use self::{
     db::Db,
     dead::DeadLetter,
     error::{Error, Result},
+    in_transaction::InTransaction,
     message::{Lease, Message},
     migrate::SCHEMA_VERSION,
+    params::Params,
     payload::{Binary, MAX_PAYLOAD, Payload},
     queue::{Description, Queue, Settings},
+    rows::{Answered, FromRow, Rows},
+    statement::Statement,
     stats::{Peeked, Stats},
+    transaction::{Pending, RowStream, Transaction},
     wait::Wait,
+    wire::Values,
 };

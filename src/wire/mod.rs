@@ -19,13 +19,14 @@ mod drive;
 mod connection;
 mod catalog;
 
+use self::named::{Descriptions, Named};
+pub use self::row::Values;
 pub(crate) use self::{
     answer::Answer,
     connection::Connection,
     failure::Failure,
-    group::Group,
-    named::Named,
-    row::Row,
+    group::{Group, Portal, Prepared},
+    row::{Columns, Row, Wrong},
 };
 
 #[cfg(test)]

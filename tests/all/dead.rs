@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 use tokio_postgres::Client;
-use trunkline::{Message, Queue, Settings, Wait};
+use trunkline::{Message, Queue, Settings, Statement, Wait};
 
 use crate::{
     contract::{Place, SOON, place, until_asleep},
@@ -123,14 +123,12 @@ async fn consume(queue: &Queue<i64>, n: usize, bad: i64, sql: &'static str) {
     let work = consumer.exactly_once(n, |transaction, messages| {
         Box::pin(async move {
             for Message { payload, .. } in &messages {
-                transaction
-                    .execute("insert into effects values ($1)", &[payload])
-                    .await
-                    .map_err(|error| error.to_string())?;
+                let insert = Statement::<_, u64>::new("insert into effects values ($1)");
+                transaction.run(&insert, (*payload,)).await.map_err(|error| error.to_string())?;
                 if *payload == bad && sql.is_empty() {
                     return Outcome::Err(format!("{bad} is bad"));
                 } else if *payload == bad {
-                    let _ = transaction.batch_execute(sql).await; // carries on as if nothing had happened
+                    let _ = transaction.run(&Statement::<_, ()>::new(sql), ()).await; // carries on as if nothing had happened
                 }
             }
             Ok(())
