@@ -10,8 +10,8 @@ struct Transfer {
     amount: i64,
 }
 
-const MOVE: Statement<(i32, i64), u64> = Statement::new("update account set balance = balance + $2 where id = $1");
-const BALANCES: Statement<(), Vec<(i64,)>> = Statement::new("select balance from account order by id");
+static MOVE: Statement<(i32, i64), u64> = Statement::new("update account set balance = balance + $2 where id = $1");
+static BALANCES: Statement<(), Vec<(i64,)>> = Statement::new("select balance from account order by id");
 
 /// Moves 10 from account 1 to account 2, fifty times; returns both balances.
 pub async fn run(url: &str) -> Result<Vec<i64>> {

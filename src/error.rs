@@ -208,8 +208,7 @@ impl Error {
     #[must_use]
     pub fn sqlstate(&self) -> Option<&SqlState> {
         match &*self.0 {
-            Kind::Refused(error) => Some(&error.code),
-            Kind::Server(error) | Kind::Statement { error, .. } => Some(&error.code),
+            Kind::Refused(error) | Kind::Server(error) | Kind::Statement { error, .. } => Some(&error.code),
             Kind::Connect(error) | Kind::Postgres(Described(error)) => error.code(),
             Kind::Unknown { source, .. } => {
                 let theirs = source.downcast_ref::<tokio_postgres::Error>().and_then(tokio_postgres::Error::code);

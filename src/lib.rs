@@ -13,6 +13,7 @@ mod rows;
 mod db;
 mod run;
 mod transaction;
+mod insert;
 mod in_transaction;
 mod migrate;
 mod floor;
@@ -41,6 +42,7 @@ pub use self::{
     dead::DeadLetter,
     error::{Error, Result},
     in_transaction::InTransaction,
+    insert::Insert,
     message::{Lease, Message},
     migrate::SCHEMA_VERSION,
     params::Params,

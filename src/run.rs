@@ -19,7 +19,7 @@ impl Db {
     ///
     /// ```
     /// # use trunkline::{Db, Result, Statement};
-    /// const OWNER: Statement<(i64,), Option<(String,)>> = Statement::new("select owner from account where id = $1");
+    /// static OWNER: Statement<(i64,), Option<(String,)>> = Statement::new("select owner from account where id = $1");
     ///
     /// async fn owner(db: &Db, id: i64) -> Result<Option<String>> {
     ///     Ok(db.run(&OWNER, (id,)).await?.map(|(owner,)| owner))

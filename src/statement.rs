@@ -4,15 +4,15 @@ use std::{borrow::Cow, fmt, marker::PhantomData};
 
 /// A statement whose parameters are a `P` and whose answer is an `R`.
 ///
-/// Values never enter the text. A connection prepares a text once, when it first runs it, and knows it by its words: statements
+/// Make it a `static`. Values never enter the text. A connection prepares a text once, when it first runs it, and knows it by its words: statements
 /// with the same text are the same statement.
 ///
 /// ```
 /// use trunkline::Statement;
 ///
-/// const OWNER: Statement<(i64,), Option<(String,)>> = Statement::new("select owner from account where id = $1");
-/// const RENAME: Statement<(i64, &str), u64> = Statement::new("update account set owner = $2 where id = $1");
-/// const SOME: Statement<(&[i64],), Vec<(i64, String)>> =
+/// static OWNER: Statement<(i64,), Option<(String,)>> = Statement::new("select owner from account where id = $1");
+/// static RENAME: Statement<(i64, &str), u64> = Statement::new("update account set owner = $2 where id = $1");
+/// static SOME: Statement<(&[i64],), Vec<(i64, String)>> =
 ///     Statement::new("select id, owner from account where id = any($1)");
 /// ```
 ///

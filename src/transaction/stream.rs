@@ -5,7 +5,6 @@ use crate::{
     error::Result,
     params::Params,
     rows::FromRow,
-    run::read,
     statement::Statement,
     wire::{Columns, Portal},
 };
@@ -36,11 +35,7 @@ impl Transaction {
     ) -> Result<RowStream<T>> {
         let chunk = i32::try_from(chunk).unwrap_or(i32::MAX).max(1);
         let prepared = self.prepared(statement.text()).await?;
-        let portal = {
-            let mut state = self.line.state();
-            state.portals += 1;
-            format!("s{}", state.portals)
-        };
+        let portal = self.line.portal();
         let (sent, place) = self.line.push(statement.text(), |group| {
             params.with(|params| group.push_rows(&prepared, params, Portal { name: &portal, most: chunk }))
         })?;
@@ -65,17 +60,10 @@ impl<T: FromRow> RowStream<T> {
         // Nothing waits from here on.
         let (sent, place) = next.place();
         self.next = None;
-        let answer = match &*outcome {
-            Ok(answer) => answer,
-            Err(_) => {
-                let refused: Result<Vec<T>> = self.line.outcome(&sent, &outcome, place, &self.text, &self.columns);
-                return refused.map(Some);
-            }
-        };
-        if answer.has_more(place) {
-            self.next = Some(self.ask()?);
+        if outcome.as_ref().as_ref().is_ok_and(|answer| answer.has_more(place)) {
+            self.next = Some(self.ask()?); // it is on its way while these are read
         }
-        let rows: Vec<T> = read(answer, place, &self.columns, &self.text)?;
+        let rows: Vec<T> = self.line.outcome(&sent, &outcome, place, &self.text, &self.columns)?;
         Ok((!rows.is_empty()).then_some(rows))
     }
 
@@ -104,11 +92,7 @@ impl<T: FromRow> RowStream<T> {
 impl<T> Drop for RowStream<T> {
     fn drop(&mut self) {
         if self.next.is_some() {
-            // The server need not keep the rest until the transaction ends; if it does, no harm is done.
-            let mut state = self.line.state();
-            if !state.ended && state.begun {
-                let _ = state.open.close(&self.portal);
-            }
+            self.line.close(&self.portal);
         }
     }
 }

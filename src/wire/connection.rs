@@ -147,12 +147,11 @@ impl Connection {
         }
         let Some(unnamed) = &self.unnamed else {
             let named = self.name(text)?;
-            let columns = match named.typed.get() {
-                Some(columns) => columns.clone(),
-                None => {
-                    let columns = self.typed(&*named.described().await?).await?;
-                    named.typed.get_or_init(|| Arc::new(columns)).clone()
-                }
+            let columns = if let Some(columns) = named.typed.get() {
+                columns.clone()
+            } else {
+                let columns = self.typed(&*named.described().await?).await?;
+                named.typed.get_or_init(|| Arc::new(columns)).clone()
             };
             return Ok(Prepared { text: named.text.clone(), named: Some(named), columns });
         };
@@ -206,7 +205,7 @@ impl Drop for Connection {
 fn check(queued: &Queued) -> Result<(), Failure> {
     match &queued.ended {
         None => Ok(()),
-        Some(why) => Err(Failure::Lost(why.clone())),
+        Some(ended) => Err(Failure::Lost(ended.0.clone())),
     }
 }
 

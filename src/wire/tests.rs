@@ -111,13 +111,12 @@ async fn each_of_many_callers_gets_its_own_answer() {
             let connection = connection.clone();
             tokio::spawn(async move {
                 for turn in 0..20 {
-                    match n % 3 {
-                        0 => assert_eq!(refused(connection.send(group(&["select 1", "select 1 / 0"])).await).0, 1),
-                        _ => {
-                            let text = format!("select $1::int4 + {}", turn % 5);
-                            let rows = connection.query(&text, &[&n]).await.expect("answered");
-                            assert_eq!(rows[0].get::<i32>(0), n + turn % 5);
-                        }
+                    if n % 3 == 0 {
+                        assert_eq!(refused(connection.send(group(&["select 1", "select 1 / 0"])).await).0, 1);
+                    } else {
+                        let text = format!("select $1::int4 + {}", turn % 5);
+                        let rows = connection.query(&text, &[&n]).await.expect("answered");
+                        assert_eq!(rows[0].get::<i32>(0), n + turn % 5);
                     }
                 }
             })

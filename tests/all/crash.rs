@@ -52,7 +52,7 @@ async fn fused(table: &str, event: &str) -> Place<i64> {
     place
 }
 
-const EFFECT: Statement<(i64,), u64> = Statement::new("insert into public.effects values ($1)");
+static EFFECT: Statement<(i64,), u64> = Statement::new("insert into public.effects values ($1)");
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_enqueue_that_broke_says_that_its_outcome_is_unknown() {
