@@ -150,7 +150,7 @@ impl<T: Payload> Consumer<T> {
     /// method returns with the first work that succeeded and committed. The transaction runs at `read committed`.
     ///
     /// # Errors
-    /// The database's, not the work's. [`Error::is_outcome_unknown`]: the connection broke during the commit.
+    /// The database's, not the work's. [`is_outcome_unknown`](crate::Error::is_outcome_unknown): the connection broke during the commit.
     pub async fn exactly_once<R, E: Display>(
         &mut self,
         n: usize,
