@@ -121,6 +121,27 @@ impl<T: Payload> Consumer<T> {
         self.until_some(n, || queue.at_least_once(n)).await
     }
 
+    /// Acknowledges what is done, waits, and leases up to `n` messages: [`Queue::ack_and_lease`]. Where messages are due, all of it
+    /// is one round trip and one commit. Returns the messages, and the ids of those whose lease was lost before they were
+    /// acknowledged. With `n` = 0 returns once they are acknowledged.
+    ///
+    /// # Errors
+    /// [`Error::is_outcome_unknown`](crate::Error::is_outcome_unknown): the messages may or may not be acknowledged.
+    pub async fn ack_and_lease<L: Into<Lease>>(
+        &mut self,
+        done: impl IntoIterator<Item = L>,
+        n: usize,
+    ) -> Result<(Vec<Message<T>>, Vec<i64>)> {
+        let (messages, lost) = self.queue.ack_and_lease(done, n, None).await?;
+        if n > 0 && messages.is_empty() {
+            return Ok((self.at_least_once(n).await?, lost));
+        }
+        if n > 0 && self.pace.found(Instant::now()) {
+            self.ear = None;
+        }
+        Ok((messages, lost))
+    }
+
     /// Waits, then takes up to `n` messages inside the caller's transaction: [`Queue::exactly_once`].
     ///
     /// The transaction is not touched before a message is due. It is open meanwhile, so give it nothing to hold:

@@ -170,6 +170,13 @@ impl Error {
         matches!(&*self.0, Kind::Connect(_) | Kind::Refused(_) | Kind::Unreachable(_) | Kind::Unknown { .. })
     }
 
+    /// No server was reached, for a reason that time does not mend: a missing right, a wrong address, a wrong certificate.
+    pub(crate) fn is_unreachable_for_good(&self) -> bool {
+        use io::ErrorKind::{InvalidData, InvalidInput, PermissionDenied, Unsupported};
+        let lasting = [InvalidData, InvalidInput, PermissionDenied, Unsupported];
+        matches!(&*self.0, Kind::Unreachable(cause) if lasting.contains(&cause.kind()))
+    }
+
     /// The queue does not exist, or was dropped.
     #[must_use]
     pub fn is_no_queue(&self) -> bool {

@@ -84,7 +84,9 @@ impl fmt::Debug for Db {
 
 impl Db {
     /// Connects. The string is a URL (`postgres://user@host/database?sslmode=verify-full`) or words
-    /// (`host=/run/postgresql dbname=app`), with libpq's meaning of `sslmode` and `sslrootcert`.
+    /// (`host=/run/postgresql dbname=app`), with libpq's meaning of `sslmode` and `sslrootcert`. With
+    /// `prepared_statements=off` every statement is parsed with each use, for poolers in transaction mode; the role's default
+    /// isolation level must be `read committed` there.
     ///
     /// # Errors
     /// The string does not parse, or the database cannot be reached now. Only later losses are waited out.

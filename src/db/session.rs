@@ -36,6 +36,9 @@ pub(crate) struct Session {
 
 /// Not a wrong password or a missing database, but something that passes.
 fn may_pass(error: &Error) -> bool {
+    if error.is_unreachable_for_good() {
+        return false;
+    }
     error.sqlstate().is_none_or(|code| {
         [
             SqlState::CANNOT_CONNECT_NOW,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio_postgres::error::SqlState;
-use trunkline::{Db, Insert, Pending, Settings, Statement};
+use trunkline::{Db, Insert, Pending, Settings, Statement, Wait};
 
 use crate::{
     fixture::{connect, database, eventually},
@@ -307,7 +307,16 @@ async fn the_queues_verbs_run_in_it() {
     assert_eq!((next.len(), lost.len()), (3, 4), "they are gone already");
     let (more, lost) = queue.ack_and_lease(&next, 100, None).await.expect("exchanged");
     assert_eq!((more.len(), lost.len()), (9, 0));
-    assert!(queue.ack_and_lease(&more, 0, None).await.expect("acknowledged").0.is_empty());
+    let mut consumer = queue.consumer(Wait::Adaptive);
+    let (last, lost) = consumer.ack_and_lease(&more[..8], 0).await.expect("acknowledged");
+    assert!(last.is_empty() && lost.is_empty());
+    let (next, ()) = tokio::join!(consumer.ack_and_lease(&more[8..], 1), async {
+        eventually("it waits", || async { queue.stats().await.expect("counted").messages == 5 }).await;
+        queue.enqueue(200).await.expect("enqueued");
+    });
+    let (next, lost) = next.expect("leased");
+    assert_eq!((next[0].payload, lost.len()), (200, 0));
+    queue.ack(&next).await.expect("held");
     assert_eq!(queue.stats().await.expect("counted").messages, 5, "those of the transaction");
 }
 
