@@ -7,7 +7,7 @@ use tokio_postgres::{
     Transaction,
     types::{ToSql, Type},
 };
-use tracing::warn;
+use tracing::{debug, warn};
 
 use crate::{
     dequeue::{Dequeue, Dequeued},
@@ -50,6 +50,32 @@ impl<T: Payload> Queue<T> {
         }
     }
 
+    /// Acknowledges messages, and leases up to `n`: [`Queue::ack`], then [`Queue::at_least_once`] or, with a lease time,
+    /// [`Queue::at_least_once_for`]. Returns what was leased, and the ids of those in `done` whose lease was lost.
+    ///
+    /// # Errors
+    /// The database's; then nothing was leased for this caller, and what is still leased of `done` may be acknowledged again.
+    pub async fn ack_and_lease<L: Into<Lease>>(
+        &self,
+        done: impl IntoIterator<Item = L>,
+        n: usize,
+        lease: Option<Duration>,
+    ) -> Result<(Vec<Message<T>>, Vec<i64>)> {
+        let done: Vec<Lease> = done.into_iter().map(Into::into).collect();
+        let acknowledges = !done.is_empty();
+        let lost = match self.ack(done).await {
+            Err(error) if error.is_lease_lost() => error.lost_ids().to_vec(),
+            outcome => outcome.map(|()| Vec::new())?,
+        };
+        match self.lease(n, lease.map(|lease| lease.as_secs_f64())).await {
+            Err(error) if acknowledges => {
+                debug!(queue = self.shared.name(), %error, "acknowledged, but nothing leased");
+                Ok((Vec::new(), lost)) // the next lease will say it again
+            }
+            outcome => outcome.map(|messages| (messages, lost)),
+        }
+    }
+
     /// Gives messages back unharmed: due again at once, and the attempt is not charged. The leases end with it.
     ///
     /// # Errors
@@ -86,8 +112,19 @@ impl<T: Payload> Queue<T> {
         after: Duration,
         error: impl Into<String>,
     ) -> Result<()> {
-        let reason = error.into().replace('\0', "\u{fffd}"); // Postgres stores no NUL in text
-        self.settle(Ending::Retry(after.as_secs_f64(), reason), leases).await
+        self.settle(Ending::Retry(after.as_secs_f64(), as_text(error)), leases).await
+    }
+
+    /// Makes messages dead letters at once, with `reason`, however many attempts are left.
+    ///
+    /// # Errors
+    /// As [`Queue::ack`].
+    pub async fn bury<L: Into<Lease>>(
+        &self,
+        leases: impl IntoIterator<Item = L>,
+        reason: impl Into<String>,
+    ) -> Result<()> {
+        self.settle(Ending::Bury(as_text(reason)), leases).await
     }
 
     /// Makes leases end that long from now; more than zero, at most 365 days.
@@ -151,6 +188,11 @@ impl<T: Payload> Queue<T> {
     }
 }
 
+/// Postgres stores no NUL in text.
+fn as_text(reason: impl Into<String>) -> String {
+    reason.into().replace('\0', "\u{fffd}")
+}
+
 fn sorted<L: Into<Lease>>(leases: impl IntoIterator<Item = L>) -> Vec<Lease> {
     let mut leases: Vec<Lease> = leases.into_iter().map(Into::into).collect();
     leases.sort_unstable();
@@ -186,6 +228,7 @@ impl Shared {
             Ending::Release => (&self.sql.release, &[]),
             Ending::Extend(by) => (&self.sql.extend, &[by]),
             Ending::Retry(..) => (&self.sql.retry, &[delays, errors]),
+            Ending::Bury(_) => (&self.sql.bury, &[errors]),
             Ending::Charge(..) => (&self.sql.charge, &[delays, errors]),
         };
         let rows = self.query(sql, &[&leases[..], more].concat()).await?;

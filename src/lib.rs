@@ -12,6 +12,8 @@ mod migrate;
 mod floor;
 mod coalesce;
 mod settle;
+mod failure;
+mod retry_policy;
 mod queue;
 mod dequeue;
 mod enqueue;
@@ -24,20 +26,26 @@ mod stats;
 mod wait;
 mod hand_over;
 mod consumer;
+mod attempt;
+mod worker;
 
 pub use bytes::Bytes;
 pub use postgres_types::Json;
 
 pub use self::{
     archive::Archived,
+    attempt::Attempt,
     consumer::{Consumer, Work},
     db::Db,
     dead::DeadLetter,
     error::{Error, Result},
+    failure::Failure,
     message::{Lease, Message},
     migrate::SCHEMA_VERSION,
     payload::{Binary, MAX_PAYLOAD, Payload},
+    retry_policy::RetryPolicy,
     queue::{Description, Queue, Settings},
     stats::{Peeked, Stats},
     wait::Wait,
+    worker::{Summary, Worker, Workers},
 };

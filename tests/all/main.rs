@@ -20,3 +20,4 @@ mod sql_functions;
 mod house;
 mod idle;
 mod tls;
+mod worker;
