@@ -170,6 +170,28 @@ impl Error {
         matches!(&*self.0, Kind::Connect(_) | Kind::Refused(_) | Kind::Unreachable(_) | Kind::Unknown { .. })
     }
 
+    /// Of a connection that was not made: not a wrong password or a missing database, but something that passes.
+    pub(crate) fn may_pass(&self) -> bool {
+        self.sqlstate().is_none_or(|code| {
+            [
+                SqlState::CANNOT_CONNECT_NOW,
+                SqlState::TOO_MANY_CONNECTIONS,
+                SqlState::ADMIN_SHUTDOWN,
+                SqlState::CRASH_SHUTDOWN,
+            ]
+            .contains(code)
+        })
+    }
+
+    /// Whether trying again is in vain, as long as nobody changes the queue, the program or the login.
+    pub(crate) fn is_final(&self) -> bool {
+        match &*self.0 {
+            Kind::Connect(_) | Kind::Refused(_) => !self.may_pass(),
+            Kind::NoQueue(_) | Kind::WrongType { .. } | Kind::Schema { .. } | Kind::Invalid(_) | Kind::Tls(_) => true,
+            _ => false,
+        }
+    }
+
     /// The queue does not exist, or was dropped.
     #[must_use]
     pub fn is_no_queue(&self) -> bool {
