@@ -92,8 +92,19 @@ impl<T: Payload> Queue<T> {
         after: Duration,
         error: impl Into<String>,
     ) -> Result<()> {
-        let reason = error.into().replace('\0', "\u{fffd}"); // Postgres stores no NUL in text
-        self.settle(Ending::Retry(after.as_secs_f64(), reason), leases).await
+        self.settle(Ending::Retry(after.as_secs_f64(), as_text(error)), leases).await
+    }
+
+    /// Makes messages dead letters at once, with `reason`, however many attempts are left.
+    ///
+    /// # Errors
+    /// As [`Queue::ack`].
+    pub async fn bury<L: Into<Lease>>(
+        &self,
+        leases: impl IntoIterator<Item = L>,
+        reason: impl Into<String>,
+    ) -> Result<()> {
+        self.settle(Ending::Bury(as_text(reason)), leases).await
     }
 
     /// Makes leases end that long from now; more than zero, at most 365 days.
@@ -231,6 +242,11 @@ fn lost(leases: &[Lease], settled: impl Iterator<Item = Settled>) -> Vec<i64> {
     leases.iter().filter(|lease| !settled.contains(lease)).map(|lease| lease.id).collect()
 }
 
+/// Postgres stores no NUL in text.
+fn as_text(reason: impl Into<String>) -> String {
+    reason.into().replace('\0', "\u{fffd}")
+}
+
 fn sorted<L: Into<Lease>>(leases: impl IntoIterator<Item = L>) -> Vec<Lease> {
     let mut leases: Vec<Lease> = leases.into_iter().map(Into::into).collect();
     leases.sort_unstable();
@@ -266,6 +282,7 @@ impl Shared {
             Ending::Release => (&self.sql.release, &[]),
             Ending::Extend(by) => (&self.sql.extend, &[by]),
             Ending::Retry(..) => (&self.sql.retry, &[delays, errors]),
+            Ending::Bury(_) => (&self.sql.bury, &[errors]),
             Ending::Charge(..) => (&self.sql.charge, &[delays, errors]),
         };
         let rows = self.query(sql, &[&leases[..], more].concat()).await?;

@@ -261,12 +261,10 @@ impl<T: Payload> Consumer<T> {
         mut dequeue: impl FnMut() -> F,
     ) -> Result<Vec<R>> {
         loop {
-            let rings = heard(&mut self.ear);
+            let rings = self.heard();
             match dequeue().await {
                 Ok(found) if !found.is_empty() || n == 0 => {
-                    if self.pace.found(Instant::now()) {
-                        self.ear = None;
-                    }
+                    self.found();
                     return Ok(found);
                 }
                 Ok(_) => self.idle(rings).await?,
@@ -279,8 +277,21 @@ impl<T: Payload> Consumer<T> {
         }
     }
 
-    /// One step of waiting after an empty dequeue that began when `rings` had been heard.
-    async fn idle(&mut self, rings: Option<u64>) -> Result<()> {
+    /// What was heard until now. Ask before a dequeue, for [`Consumer::idle`] after it.
+    pub(crate) fn heard(&mut self) -> Option<u64> {
+        heard(&mut self.ear)
+    }
+
+    /// A dequeue found something.
+    pub(crate) fn found(&mut self) {
+        if self.pace.found(Instant::now()) {
+            self.ear = None;
+        }
+    }
+
+    /// One step of waiting after an empty dequeue that began when `rings` had been heard. Takes nothing, so it may be
+    /// dropped at any time.
+    pub(crate) async fn idle(&mut self, rings: Option<u64>) -> Result<()> {
         match self.pace.nothing(self.ear.is_some()) {
             // Whoever listens is woken from the pause, too.
             Step::Pause(pause) => sleep(&mut self.ear, pause, rings).await,

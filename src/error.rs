@@ -170,11 +170,31 @@ impl Error {
         matches!(&*self.0, Kind::Connect(_) | Kind::Refused(_) | Kind::Unreachable(_) | Kind::Unknown { .. })
     }
 
-    /// No server was reached, for a reason that time does not mend: a missing right, a wrong address, a wrong certificate.
-    pub(crate) fn is_unreachable_for_good(&self) -> bool {
+    /// Of a connection that was not made: not a wrong password or a missing database, but something that passes.
+    pub(crate) fn may_pass(&self) -> bool {
         use io::ErrorKind::{InvalidData, InvalidInput, PermissionDenied, Unsupported};
-        let lasting = [InvalidData, InvalidInput, PermissionDenied, Unsupported];
-        matches!(&*self.0, Kind::Unreachable(cause) if lasting.contains(&cause.kind()))
+        if let Kind::Unreachable(cause) = &*self.0 {
+            // A missing right, a wrong address, a wrong certificate.
+            return ![InvalidData, InvalidInput, PermissionDenied, Unsupported].contains(&cause.kind());
+        }
+        self.sqlstate().is_none_or(|code| {
+            [
+                SqlState::CANNOT_CONNECT_NOW,
+                SqlState::TOO_MANY_CONNECTIONS,
+                SqlState::ADMIN_SHUTDOWN,
+                SqlState::CRASH_SHUTDOWN,
+            ]
+            .contains(code)
+        })
+    }
+
+    /// Whether trying again is in vain, as long as nobody changes the queue, the program or the login.
+    pub(crate) fn is_final(&self) -> bool {
+        match &*self.0 {
+            Kind::Connect(_) | Kind::Refused(_) | Kind::Unreachable(_) => !self.may_pass(),
+            Kind::NoQueue(_) | Kind::WrongType { .. } | Kind::Schema { .. } | Kind::Invalid(_) | Kind::Tls(_) => true,
+            _ => false,
+        }
     }
 
     /// The queue does not exist, or was dropped.

@@ -19,6 +19,8 @@ mod migrate;
 mod floor;
 mod coalesce;
 mod settle;
+mod failure;
+mod retry_policy;
 mod queue;
 mod dequeue;
 mod enqueue;
@@ -31,16 +33,20 @@ mod stats;
 mod wait;
 mod hand_over;
 mod consumer;
+mod attempt;
+mod worker;
 
 pub use bytes::Bytes;
 pub use postgres_types::Json;
 
 pub use self::{
     archive::Archived,
+    attempt::Attempt,
     consumer::{Consumer, Work},
     db::Db,
     dead::DeadLetter,
     error::{Error, Result},
+    failure::Failure,
     in_transaction::InTransaction,
     insert::Insert,
     message::{Lease, Message},
@@ -48,10 +54,12 @@ pub use self::{
     params::Params,
     payload::{Binary, MAX_PAYLOAD, Payload},
     queue::{Description, Queue, Settings},
+    retry_policy::RetryPolicy,
     rows::{Answered, FromRow, Rows},
     statement::Statement,
     stats::{Peeked, Stats},
     transaction::{Pending, RowStream, Transaction},
     wait::Wait,
     wire::Values,
+    worker::{Summary, Worker, Workers},
 };

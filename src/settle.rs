@@ -21,6 +21,8 @@ pub(crate) enum Ending {
     Release,
     /// Seconds until it is due again, and what went wrong.
     Retry(f64, String),
+    /// Dead at once, and why.
+    Bury(String),
     /// Seconds from now.
     Extend(f64),
     /// As `Retry`, where a rollback left the message without a lease.
@@ -99,15 +101,17 @@ impl Settlement {
             askers[one] == askers[two] || requests[askers[one]].ending == requests[askers[two]].ending
         });
         let mut settlement = Self { ending, requests: Vec::new(), ranges, delays: Vec::new(), errors: Vec::new() };
-        if matches!(settlement.ending, Ending::Retry(..) | Ending::Charge(..)) {
-            let mut at = 0;
-            for size in &settlement.ranges.sizes {
-                if let Ending::Retry(delay, error) | Ending::Charge(delay, error) = &requests[askers[at]].ending {
+        let mut at = 0;
+        for size in &settlement.ranges.sizes {
+            match &requests[askers[at]].ending {
+                Ending::Retry(delay, error) | Ending::Charge(delay, error) => {
                     settlement.delays.push(*delay);
                     settlement.errors.push(error.clone());
                 }
-                at += *size as usize;
+                Ending::Bury(error) => settlement.errors.push(error.clone()),
+                Ending::Ack | Ending::Archive | Ending::Release | Ending::Extend(_) => break,
             }
+            at += *size as usize;
         }
         settlement.requests = requests;
         settlement

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio_postgres::{error::SqlState, types::ToSql};
+use tokio_postgres::types::ToSql;
 use tracing::{debug, trace};
 
 use crate::{
@@ -34,29 +34,13 @@ pub(crate) struct Session {
     load: Arc<AtomicUsize>,
 }
 
-/// Not a wrong password or a missing database, but something that passes.
-fn may_pass(error: &Error) -> bool {
-    if error.is_unreachable_for_good() {
-        return false;
-    }
-    error.sqlstate().is_none_or(|code| {
-        [
-            SqlState::CANNOT_CONNECT_NOW,
-            SqlState::TOO_MANY_CONNECTIONS,
-            SqlState::ADMIN_SHUTDOWN,
-            SqlState::CRASH_SHUTDOWN,
-        ]
-        .contains(code)
-    })
-}
-
 /// Connects, again and again while the database is starting, restarting or out of connections.
 pub(super) async fn patiently<T, F: Future<Output = Result<T>>>(mut connect: impl FnMut() -> F) -> Result<T> {
     let began = Instant::now();
     let mut pause = FIRST_PAUSE;
     loop {
         match connect().await {
-            Err(error) if may_pass(&error) && began.elapsed() + pause < PATIENCE => {
+            Err(error) if error.may_pass() && began.elapsed() + pause < PATIENCE => {
                 debug!(%error, ?pause, "the database cannot be reached; trying again");
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);

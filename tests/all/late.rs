@@ -38,6 +38,7 @@ async fn is_late(queue: &Queue<i64>, sql: &mut Client, leases: &[Lease]) {
         ("retry", queue.retry(leases, Duration::ZERO, "late").await),
         ("extend", queue.extend(leases, Duration::from_secs(60)).await),
         ("archive", queue.archive(leases).await),
+        ("bury", queue.bury(leases, "late").await),
     ] {
         let error = outcome.expect_err(end);
         assert!(error.is_lease_lost(), "{end}: {error}");

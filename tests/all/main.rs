@@ -22,3 +22,4 @@ mod sql_functions;
 mod house;
 mod idle;
 mod tls;
+mod worker;

@@ -34,6 +34,7 @@ async fn works(queue: &Queue<String>, sql: &mut Client) {
     queue.retry(&leased[5..6], Duration::ZERO, "again").await.expect("held");
     queue.extend(&leased[6..7], Duration::from_secs(60)).await.expect("held");
     queue.archive(&leased[7..8]).await.expect("held");
+    queue.bury(&leased[9..10], "never").await.expect("held");
     let transaction = sql.transaction().await.expect("begun");
     queue.ack_in(&transaction, &leased[8..9]).await.expect("held");
     transaction.commit().await.expect("committed");

@@ -132,7 +132,7 @@ async fn wrong(url: &str, sql: &Client, state: &str) -> Vec<String> {
     let fail: Vec<&(dyn ToSql + Sync)> = [&settle[..], &[&delays, &errors]].concat();
     let (due, pk) = (&["due_q"][..], &["key_q", "TIDSCAN"][..]);
     let due_first = &["due_q", "key_q", "TIDSCAN"][..];
-    let statements: [Statement<'_>; 17] = [
+    let statements: [Statement<'_>; 18] = [
         ("take", include_str!("../../sql/take.sql"), vec![&five, &far, &one, &true], due_first),
         ("take uncut", include_str!("../../sql/take.sql"), vec![&five, &far, &one, &false], due_first),
         ("cut", include_str!("../../sql/cut.sql"), vec![&five, &far], due),
@@ -143,6 +143,7 @@ async fn wrong(url: &str, sql: &Client, state: &str) -> Vec<String> {
         ("release", include_str!("../../sql/release.sql"), settle.to_vec(), pk),
         ("extend", include_str!("../../sql/extend.sql"), [&settle[..], &[&30_f64]].concat(), pk),
         ("retry", include_str!("../../sql/retry.sql"), fail.clone(), pk),
+        ("bury", include_str!("../../sql/bury.sql"), [&settle[..], &[&errors]].concat(), pk),
         ("charge", include_str!("../../sql/charge.sql"), fail, pk),
         ("carve", include_str!("../../sql/carve.sql"), settle.to_vec(), pk),
         ("enqueue", include_str!("../../sql/enqueue.sql"), vec![&zero, &one, &payload], &[]),

@@ -1,0 +1,103 @@
+//! What a handler says when it did not succeed.
+
+use std::{error::Error, fmt, fmt::Write, time::Duration};
+
+/// Why a handler failed, and what becomes of its message.
+///
+/// Every error turns into one by `?`, with the chain of its sources as the reason, and is tried again by the worker's
+/// [`RetryPolicy`](crate::RetryPolicy). It is no error itself, because that conversion would be ambiguous then.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use trunkline::Failure;
+/// fn charge(card: &str) -> Result<(), Failure> {
+///     let number: u64 = card.parse()?; // tried again by the policy
+///     match number % 3 {
+///         0 => Err(Failure::dead("the card was stolen")),
+///         1 => Err(Failure::retry_after(Duration::from_secs(600), "the bank is asleep")),
+///         _ => Ok(()),
+///     }
+/// }
+/// # assert!(charge("x").is_err_and(|failure| failure.reason().contains("invalid digit")));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    pub(crate) verdict: Verdict,
+    reason: String,
+}
+
+/// What becomes of the message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// What the retry policy says.
+    ByPolicy,
+    After(Duration),
+    Dead,
+}
+
+impl Failure {
+    /// Try again, when the worker's policy says.
+    #[must_use]
+    pub fn retry(reason: impl Into<String>) -> Self {
+        Self { verdict: Verdict::ByPolicy, reason: reason.into() }
+    }
+
+    /// Try again after that long, at most 365 days. After the queue's last attempt it is a dead letter all the same.
+    #[must_use]
+    pub fn retry_after(delay: Duration, reason: impl Into<String>) -> Self {
+        Self { verdict: Verdict::After(delay), reason: reason.into() }
+    }
+
+    /// Do not try again: a dead letter at once.
+    #[must_use]
+    pub fn dead(reason: impl Into<String>) -> Self {
+        Self { verdict: Verdict::Dead, reason: reason.into() }
+    }
+
+    /// What went wrong. It is kept with the message, and with the dead letter.
+    #[must_use]
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.reason)
+    }
+}
+
+impl<E: Error> From<E> for Failure {
+    fn from(error: E) -> Self {
+        let mut reason = error.to_string();
+        let mut source = error.source();
+        while let Some(cause) = source {
+            let text = cause.to_string();
+            if !reason.ends_with(&text) {
+                let _ = write!(reason, ": {text}"); // a String takes everything
+            }
+            source = cause.source();
+        }
+        Self::retry(reason)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Failure;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("the mail was not sent")]
+    struct Outer(#[source] Middle);
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("no answer: {0}")]
+    struct Middle(#[source] std::fmt::Error);
+
+    #[test]
+    fn the_reason_is_the_chain_of_sources_each_told_once() {
+        let failure = Failure::from(Outer(Middle(std::fmt::Error)));
+        let end = std::fmt::Error.to_string();
+        assert_eq!(failure.reason(), format!("the mail was not sent: no answer: {end}"));
+    }
+}

@@ -1,0 +1,63 @@
+//! The end of a worker: what runs may finish, up to a limit; what did not is given back.
+
+use std::{pin::pin, time::Duration};
+
+use tokio::{task::JoinSet, time::timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::{line::Line, outage::Outage};
+use crate::payload::Payload;
+
+/// After the limit, handlers that can be told have this long to end by themselves.
+const GRACE: Duration = Duration::from_secs(1);
+/// How long the database has to answer at the very end.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+impl<T: Payload> Line<T> {
+    pub async fn close(&self, mut running: JoinSet<()>, limit: &CancellationToken) {
+        let waiting = self.held().give_up_waiting();
+        let mut finish = pin!(async {
+            self.release(&waiting).await;
+            self.finish().await;
+        });
+        if limit.run_until_cancelled(&mut finish).await.is_some() {
+            return;
+        }
+        if self.held().tell_all() && timeout(GRACE, &mut finish).await.is_ok() {
+            return;
+        }
+        running.abort_all();
+        let ended = async { while running.join_next().await.is_some() {} };
+        let _ = timeout(GRACE, ended).await; // one that keeps its thread is not waited for
+        let given_up = self.held().give_up_running();
+        let last_words = async {
+            self.release(&given_up).await;
+            self.changed.notify_one();
+            finish.await;
+        };
+        let _ = timeout(LAST_WORDS, last_words).await; // what was not said comes back when its lease ends
+    }
+
+    /// Settles what finishes, until nothing is held any more.
+    async fn finish(&self) {
+        let mut outage = Outage::default();
+        loop {
+            let settling = {
+                let mut held = self.held();
+                if held.is_empty() {
+                    return;
+                }
+                held.settle()
+            };
+            if settling.is_empty() {
+                self.changed.notified().await;
+                continue;
+            }
+            match self.settle_and_lease(settling, 0).await.1 {
+                Ok(()) => {}
+                Err(error) if error.is_final() => return,
+                Err(error) => tokio::time::sleep(outage.pause(self.name(), &error)).await,
+            }
+        }
+    }
+}

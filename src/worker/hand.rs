@@ -1,0 +1,97 @@
+//! A hand: a task that handles message after message, until none waits.
+
+use std::{sync::Arc, time::Instant};
+
+use tokio::task::coop::consume_budget;
+use tracing::{Instrument, field, info, info_span, warn};
+
+use super::{
+    held::{Answer, Start},
+    line::Line,
+    tally::Outcome,
+};
+use crate::{attempt::Attempt, failure::Failure, message::Lease, payload::Payload, retry_policy::random};
+
+impl<T: Payload> Line<T> {
+    pub async fn hand(self: Arc<Self>, nr: usize) {
+        let mut answers = Vec::new();
+        while let Some(start) = self.next(nr, answers) {
+            answers = self.handle(nr, start).await;
+            consume_budget().await; // a handler that never waits must not keep the thread for ever
+        }
+        self.hands.give_back(self.nr, 1);
+        self.changed.notify_one();
+    }
+
+    /// Notes the answers to what the hand held, and gives it more. Cheap, because every job passes here.
+    fn next(&self, nr: usize, answers: Vec<Answer>) -> Option<Start<T>> {
+        let now = Instant::now();
+        let goes_on = self.hands.goes_on(self.nr);
+        let (start, lost, settles) = {
+            let mut held = self.held();
+            let settled_before = held.is_settling();
+            let lost = held.finish(nr, answers, now);
+            let start = if goes_on { held.next(nr, self.handler.each, self.handler.is_told, now) } else { None };
+            if start.is_none() {
+                held.hand_ended(nr);
+            }
+            (start, lost, held.is_settling() && !settled_before)
+        };
+        if lost > 0 {
+            self.tally.add(Outcome::Lost, lost);
+        }
+        if settles || start.as_ref().is_some_and(|start| start.low) {
+            self.changed.notify_one();
+        }
+        start
+    }
+
+    /// Calls the handler, and decides what becomes of each message.
+    async fn handle(&self, nr: usize, start: Start<T>) -> Vec<Answer> {
+        let Some(first) = start.messages.first().map(crate::Message::lease) else { return Vec::new() };
+        let span = info_span!(
+            "handle",
+            queue = self.name(),
+            id = first.id,
+            attempt = first.attempt,
+            messages = start.messages.len(),
+            outcome = field::Empty
+        );
+        let told = start.told;
+        let attempt = told.clone().map(|told| Attempt::new(self.queue.clone(), first, told));
+        let work = self.handler.answers(start.messages, attempt, self.options.timeout);
+        let answers = work.instrument(span.clone()).await;
+        let done = || match told.as_ref().is_some_and(|told| told.is_settled()) {
+            true => Answer::Settled,
+            false => Answer::Done,
+        };
+        if answers.iter().all(Result::is_ok) {
+            span.record("outcome", "done");
+            return answers.iter().map(|_| done()).collect();
+        }
+        let _entered = span.enter();
+        let leases: Vec<Lease> = self.held().leases(nr).collect();
+        let decided: Vec<Answer> = leases
+            .into_iter()
+            .zip(answers)
+            .map(|(lease, answer)| answer.map_or_else(|failure| self.decide(lease, &failure), |()| done()))
+            .collect();
+        let dead = decided.iter().any(|answer| matches!(answer, Answer::Bury(_)));
+        span.record("outcome", if dead { "dead" } else { "retry" });
+        decided
+    }
+
+    fn decide(&self, lease: Lease, failure: &Failure) -> Answer {
+        let (Lease { id, attempt }, reason) = (lease, failure.reason());
+        match self.options.retry.decide(attempt.unsigned_abs(), failure, random()) {
+            Some(after) => {
+                info!(queue = self.name(), id, attempt, outcome = "retry", ?after, reason, "a handler failed");
+                Answer::Retry(after, reason.to_owned())
+            }
+            None => {
+                warn!(queue = self.name(), id, attempt, outcome = "dead", reason, "a handler failed for good");
+                Answer::Bury(reason.to_owned())
+            }
+        }
+    }
+}

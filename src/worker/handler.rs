@@ -1,0 +1,106 @@
+//! A user's function, called: whatever it does, there is an answer for each message.
+
+use std::{any::Any, panic::AssertUnwindSafe, time::Duration};
+
+use futures_util::{FutureExt, future::BoxFuture};
+
+use crate::{attempt::Attempt, failure::Failure, message::Message};
+
+/// What a handler says, a line a message.
+type Answers = Vec<Result<(), Failure>>;
+type Call<T> = dyn Fn(Vec<Message<T>>, Option<Attempt<T>>) -> BoxFuture<'static, Answers> + Send + Sync;
+
+pub(super) struct Handler<T> {
+    /// Messages that one call gets at most.
+    pub each: usize,
+    /// Whether it is given the attempt, and so can be told that its lease is lost.
+    pub is_told: bool,
+    call: Box<Call<T>>,
+}
+
+impl<T: Send + 'static> Handler<T> {
+    /// Of one message a call.
+    pub fn of_one<F, E>(handle: impl Fn(Message<T>) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<(), E>> + Send + 'static,
+        E: Into<Failure> + 'static,
+    {
+        let call = move |messages: Vec<Message<T>>, _| {
+            let answers = messages.into_iter().map(&handle).collect();
+            one(answers)
+        };
+        Self { each: 1, is_told: false, call: Box::new(call) }
+    }
+
+    /// Of one message a call, and its attempt.
+    pub fn of_attempt<F, E>(handle: impl Fn(Message<T>, Attempt<T>) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<(), E>> + Send + 'static,
+        E: Into<Failure> + 'static,
+    {
+        let call = move |messages: Vec<Message<T>>, attempt: Option<Attempt<T>>| {
+            let answers =
+                messages.into_iter().zip(attempt).map(|(message, attempt)| handle(message, attempt)).collect();
+            one(answers)
+        };
+        Self { each: 1, is_told: true, call: Box::new(call) }
+    }
+
+    /// Of up to `most` messages a call.
+    pub fn of_batches<F, E>(most: usize, handle: impl Fn(Vec<Message<T>>) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Vec<Result<(), E>>> + Send + 'static,
+        E: Into<Failure> + 'static,
+    {
+        let call = move |messages: Vec<Message<T>>, _| -> BoxFuture<'static, Answers> {
+            let answers = handle(messages);
+            Box::pin(async move { answers.await.into_iter().map(|answer| answer.map_err(Into::into)).collect() })
+        };
+        Self { each: most.max(1), is_told: false, call: Box::new(call) }
+    }
+
+    /// An answer for each message: the handler's own, or the same failure for all.
+    pub async fn answers(
+        &self,
+        messages: Vec<Message<T>>,
+        attempt: Option<Attempt<T>>,
+        longest: Option<Duration>,
+    ) -> Answers {
+        let count = messages.len();
+        let work = AssertUnwindSafe(async { (self.call)(messages, attempt).await }).catch_unwind();
+        let outcome = match longest {
+            Some(longest) => tokio::time::timeout(longest, work).await,
+            None => Ok(work.await),
+        };
+        let failure = match (outcome, longest) {
+            (Ok(Ok(answers)), _) if answers.len() == count => return answers,
+            (Ok(Ok(answers)), _) => format!("the handler answered {} times for {count} messages", answers.len()),
+            (Ok(Err(panic)), _) => format!("the handler panicked: {}", text_of(&*panic)),
+            (Err(_), longest) => format!("the handler took longer than {:?}", longest.unwrap_or_default()),
+        };
+        vec![Err(Failure::retry(failure)); count]
+    }
+}
+
+/// The answers of a handler that is called message by message; there is one.
+fn one<F, E>(answers: Vec<F>) -> BoxFuture<'static, Answers>
+where
+    F: Future<Output = Result<(), E>> + Send + 'static,
+    E: Into<Failure> + 'static,
+{
+    Box::pin(async move {
+        let mut told = Vec::with_capacity(answers.len());
+        for answer in answers {
+            told.push(answer.await.map_err(Into::into));
+        }
+        told
+    })
+}
+
+fn text_of(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("not with a text")
+}

@@ -1,0 +1,140 @@
+//! The hands of a worker: how many handlers run at the same time, and how its queues share them.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+/// So many handlers at a time. Each queue has one hand to itself, so that it never waits for another's slow handlers to
+/// be noticed; the rest go by weight to the queues that have work.
+pub(super) struct Hands {
+    limit: usize,
+    queues: Mutex<Vec<Queue>>,
+}
+
+struct Queue {
+    weight: u32,
+    /// Its last lease found something.
+    busy: bool,
+    /// Hands that run or are kept for a lease on its way.
+    used: usize,
+    changed: Arc<Notify>,
+}
+
+impl Hands {
+    pub fn new(limit: usize) -> Self {
+        Self { limit, queues: Mutex::default() }
+    }
+
+    fn queues(&self) -> MutexGuard<'_, Vec<Queue>> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A queue joins; `changed` tells it that there may be more hands now. Returns its number.
+    pub fn join(&self, weight: u32, changed: Arc<Notify>) -> usize {
+        let mut queues = self.queues();
+        queues.push(Queue { weight: weight.max(1), busy: false, used: 0, changed });
+        queues.len() - 1
+    }
+
+    /// Hands for a lease: as many as are free and this queue's by its weight.
+    pub fn reserve(&self, nr: usize) -> usize {
+        let mut queues = self.queues();
+        let others: usize =
+            queues.iter().enumerate().filter(|(other, _)| *other != nr).map(|(_, queue)| queue.used.max(1)).sum();
+        let used = queues[nr].used;
+        let free = self.limit.max(queues.len()).saturating_sub(others + used);
+        let granted = free.min(share(self.limit, &queues, nr).saturating_sub(used));
+        queues[nr].used += granted;
+        granted
+    }
+
+    /// Whether a hand of this queue may take another message: `false` where it is owed to another queue.
+    pub fn goes_on(&self, nr: usize) -> bool {
+        let queues = self.queues();
+        queues.len() == 1 || queues[nr].used <= share(self.limit, &queues, nr)
+    }
+
+    pub fn give_back(&self, nr: usize, hands: usize) {
+        let mut queues = self.queues();
+        queues[nr].used -= hands;
+        tell_others(&queues, nr);
+    }
+
+    /// Whether its last lease found something.
+    pub fn found(&self, nr: usize, something: bool) {
+        let mut queues = self.queues();
+        if std::mem::replace(&mut queues[nr].busy, something) != something {
+            tell_others(&queues, nr);
+        }
+    }
+}
+
+fn tell_others(queues: &[Queue], nr: usize) {
+    for (_, queue) in queues.iter().enumerate().filter(|(other, _)| *other != nr) {
+        queue.changed.notify_one();
+    }
+}
+
+/// How many hands a queue may use if it has work: one, and its part by weight of those that are left when each has one.
+fn share(limit: usize, queues: &[Queue], nr: usize) -> usize {
+    let rest = limit.saturating_sub(queues.len()) as u64;
+    let weight = |at: usize, queue: &Queue| if queue.busy || at == nr { u64::from(queue.weight) } else { 0 };
+    let all: u64 = queues.iter().enumerate().map(|(at, queue)| weight(at, queue)).sum();
+    let before: u64 = queues[..nr].iter().enumerate().map(|(at, queue)| weight(at, queue)).sum();
+    let until = before + weight(nr, &queues[nr]);
+    1 + (rest * until / all - rest * before / all) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hands(limit: usize, weights: &[u32]) -> Hands {
+        let hands = Hands::new(limit);
+        for weight in weights {
+            hands.join(*weight, Arc::default());
+        }
+        hands
+    }
+
+    #[test]
+    fn a_queue_alone_has_all_hands() {
+        let hands = hands(64, &[1]);
+        assert_eq!([hands.reserve(0), hands.reserve(0)], [64, 0]);
+        hands.give_back(0, 3);
+        assert_eq!(hands.reserve(0), 3);
+        assert!(hands.goes_on(0));
+    }
+
+    #[test]
+    fn hands_go_by_weight_and_none_is_left_over() {
+        for weights in [&[3, 1][..], &[1, 1, 1], &[5, 2, 9, 1]] {
+            let hands = hands(64, weights);
+            (0..weights.len()).for_each(|nr| hands.found(nr, true));
+            let granted: Vec<usize> = (0..weights.len()).map(|nr| hands.reserve(nr)).collect();
+            assert_eq!(granted.iter().sum::<usize>(), 64, "{granted:?}");
+        }
+        let hands = hands(64, &[3, 1]);
+        hands.found(0, true);
+        hands.found(1, true);
+        assert_eq!([hands.reserve(0), hands.reserve(1)], [47, 17]);
+    }
+
+    #[test]
+    fn what_an_empty_queue_does_not_use_the_others_have_but_for_one_until_it_finds_something() {
+        let hands = hands(64, &[3, 1]);
+        hands.found(1, true);
+        assert_eq!([hands.reserve(1), hands.reserve(0)], [63, 1]);
+        assert!(hands.goes_on(1));
+        hands.found(0, true);
+        assert!(!hands.goes_on(1), "its next hand that ends is the other's");
+        hands.give_back(1, 40);
+        assert_eq!(hands.reserve(0), 40);
+    }
+
+    #[test]
+    fn each_queue_has_a_hand_even_where_there_are_more_queues_than_hands() {
+        let hands = hands(1, &[9, 1]);
+        assert_eq!([hands.reserve(0), hands.reserve(1), hands.reserve(0)], [1, 1, 0]);
+    }
+}

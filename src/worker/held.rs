@@ -1,0 +1,388 @@
+//! What a worker holds of one queue: messages that wait for a hand, those that run, and answers that are to be settled.
+//! Pure: the tasks around it do what it says.
+
+use std::{
+    collections::{HashSet, VecDeque},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use super::ahead::Ahead;
+use crate::{
+    attempt::Told,
+    message::{Lease, Message},
+};
+
+/// Clocks run apart a little; so much later a lease is over by the server's, too.
+const MARGIN: Duration = Duration::from_secs(1);
+
+/// What became of a message, as far as its handler and the retry policy decide.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Answer {
+    Done,
+    /// The handler acknowledged it by itself.
+    Settled,
+    Retry(Duration, String),
+    Bury(String),
+}
+
+/// A failure that was decided upon at that time; its delay counts from then.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Failed {
+    pub answer: Answer,
+    pub at: Instant,
+}
+
+/// An answer that is to be settled while the lease lasts.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Finished<A> {
+    pub lease: Lease,
+    pub until: Instant,
+    pub answer: A,
+}
+
+/// What is to be settled, acknowledgements apart because they are many.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Settling {
+    pub done: Vec<Finished<()>>,
+    pub failed: Vec<Finished<Failed>>,
+}
+
+impl Settling {
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub fn len(&self) -> usize {
+        self.done.len() + self.failed.len()
+    }
+
+    fn append(&mut self, other: &mut Self) {
+        self.done.append(&mut other.done);
+        self.failed.append(&mut other.failed);
+    }
+}
+
+/// A row as it was leased: it is settled as a whole where possible, because settling a part of it cuts it.
+#[derive(Default)]
+struct Group {
+    /// Messages without an answer.
+    open: usize,
+    answered: Settling,
+    /// Whether part of it was answered at the last beat.
+    partial: bool,
+}
+
+struct Waiting<T> {
+    message: Message<T>,
+    group: usize,
+    until: Instant,
+}
+
+/// A message in a hand.
+struct Running {
+    lease: Lease,
+    group: usize,
+    until: Instant,
+    lost: bool,
+}
+
+/// A hand that runs: what it holds, since when.
+#[derive(Default)]
+struct Hand {
+    running: Vec<Running>,
+    told: Option<Arc<Told>>,
+    since: Option<Instant>,
+}
+
+/// What a hand is given.
+pub(super) struct Start<T> {
+    pub messages: Vec<Message<T>>,
+    pub told: Option<Arc<Told>>,
+    /// Whether it is time to lease now.
+    pub low: bool,
+}
+
+pub(super) struct Held<T> {
+    lease: Duration,
+    pub ahead: Ahead,
+    waiting: VecDeque<Waiting<T>>,
+    /// When no more than that wait, it is time to lease.
+    pub low: usize,
+    groups: Vec<Group>,
+    free_groups: Vec<usize>,
+    hands: Vec<Hand>,
+    free_hands: Vec<usize>,
+    settling: Settling,
+    /// Answers that somebody is settling at the moment.
+    underway: usize,
+    /// When a hand took something last.
+    started: Instant,
+}
+
+/// What has to be done at a beat.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Beat {
+    /// Give back: it would not start soon.
+    pub release: Vec<Lease>,
+    /// Renew: it runs.
+    pub renew: Vec<Lease>,
+    /// Whether there is something new to settle.
+    pub settle: bool,
+}
+
+impl<T> Held<T> {
+    pub fn new(lease: Duration, now: Instant) -> Self {
+        Self {
+            lease,
+            ahead: Ahead::new(lease),
+            waiting: VecDeque::new(),
+            low: 0,
+            groups: Vec::new(),
+            free_groups: Vec::new(),
+            hands: Vec::new(),
+            free_hands: Vec::new(),
+            settling: Settling::default(),
+            underway: 0,
+            started: now,
+        }
+    }
+
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    pub fn is_settling(&self) -> bool {
+        !self.settling.is_empty()
+    }
+
+    /// Messages that were leased when it was `now`, before the answer came.
+    pub fn leased(&mut self, messages: Vec<Message<T>>, now: Instant) {
+        let until = now + self.lease;
+        let mut last = None;
+        for message in messages {
+            // The ids of a row lie between multiples of 1,024.
+            let row = (message.id >> 10, message.attempt);
+            let group = match last {
+                Some((of, group)) if of == row => group,
+                _ => self.new_group(),
+            };
+            last = Some((row, group));
+            self.groups[group].open += 1;
+            self.waiting.push_back(Waiting { message, group, until });
+        }
+    }
+
+    fn new_group(&mut self) -> usize {
+        self.free_groups.pop().unwrap_or_else(|| {
+            self.groups.push(Group::default());
+            self.groups.len() - 1
+        })
+    }
+
+    /// A number for a hand that starts.
+    pub fn hand(&mut self) -> usize {
+        self.free_hands.pop().unwrap_or_else(|| {
+            self.hands.push(Hand::default());
+            self.hands.len() - 1
+        })
+    }
+
+    /// A hand has ended.
+    pub fn hand_ended(&mut self, nr: usize) {
+        self.free_hands.push(nr);
+    }
+
+    /// Hands that run.
+    fn hands(&self) -> usize {
+        self.hands.len() - self.free_hands.len()
+    }
+
+    /// How many messages to lease now, if so many more hands are free.
+    pub fn room(&mut self, free: usize, each: usize) -> usize {
+        let hands = self.hands() + free;
+        self.low = self.ahead.target(hands) / 2;
+        self.ahead.room(hands, free, each, self.waiting.len())
+    }
+
+    /// The next messages for a hand, at most `each`; none where none waits.
+    pub fn next(&mut self, nr: usize, each: usize, tell: bool, now: Instant) -> Option<Start<T>> {
+        let before = self.waiting.len();
+        let count = each.min(before);
+        if count == 0 {
+            return None;
+        }
+        let mut messages = Vec::with_capacity(count);
+        let hand = &mut self.hands[nr];
+        for Waiting { message, group, until } in self.waiting.drain(..count) {
+            hand.running.push(Running { lease: message.lease(), group, until, lost: false });
+            messages.push(message);
+        }
+        hand.told = tell.then(Told::new);
+        hand.since = Some(now);
+        self.started = now;
+        let low = before > self.low && self.waiting.len() <= self.low;
+        Some(Start { messages, told: hand.told.clone(), low })
+    }
+
+    /// What a hand holds.
+    pub fn leases(&self, nr: usize) -> impl Iterator<Item = Lease> {
+        self.hands[nr].running.iter().map(|running| running.lease)
+    }
+
+    /// A hand's answers, one for each of its messages. Returns how many of those were lost meanwhile.
+    pub fn finish(&mut self, nr: usize, answers: impl IntoIterator<Item = Answer>, now: Instant) -> usize {
+        let hand = &mut self.hands[nr];
+        hand.told = None;
+        if let Some(since) = hand.since.take() {
+            self.ahead.handled(now.duration_since(since), hand.running.len());
+        }
+        let mut held = std::mem::take(&mut hand.running);
+        let mut lost = 0;
+        for (Running { lease, group: at, until, lost: is_lost }, answer) in held.drain(..).zip(answers) {
+            let group = &mut self.groups[at];
+            match answer {
+                _ if is_lost => lost += 1,
+                Answer::Done => group.answered.done.push(Finished { lease, until, answer: () }),
+                Answer::Settled => {}
+                answer => group.answered.failed.push(Finished { lease, until, answer: Failed { answer, at: now } }),
+            }
+            self.closed(at);
+        }
+        self.hands[nr].running = held; // for its next messages
+        lost
+    }
+
+    /// One message of a group less is open.
+    fn closed(&mut self, nr: usize) {
+        let group = &mut self.groups[nr];
+        group.open -= 1;
+        if group.open == 0 {
+            self.settling.append(&mut group.answered);
+            group.partial = false;
+            self.free_groups.push(nr);
+        }
+    }
+
+    /// What there is to settle now. Say with [`Held::settled`] what came of it.
+    pub fn settle(&mut self) -> Settling {
+        let settling = std::mem::take(&mut self.settling);
+        self.underway += settling.len();
+        settling
+    }
+
+    /// So many were being settled, from that time on; of these some could not be, and are kept for the next time, unless
+    /// their lease was over already then. Returns how many are given up.
+    pub fn settled(&mut self, count: usize, mut again: Settling, began: Instant) -> usize {
+        self.underway -= count;
+        let before = again.len();
+        again.done.retain(|done| done.until + MARGIN > began);
+        again.failed.retain(|failed| failed.until + MARGIN > began);
+        let given_up = before - again.len();
+        again.append(&mut self.settling);
+        self.settling = again;
+        given_up
+    }
+
+    /// What has to be done now and then: parts of rows that have waited for the rest are settled; and, while nothing else
+    /// is being sent, what waits too long is given back, what runs is renewed, and handlers whose lease is over are told.
+    pub fn beat(&mut self, now: Instant, may_send: bool) -> Beat {
+        for group in &mut self.groups {
+            if group.partial {
+                self.settling.append(&mut group.answered);
+            }
+            group.partial = !group.answered.is_empty();
+        }
+        if may_send { self.due(now) } else { Beat { settle: self.is_settling(), ..Beat::default() } }
+    }
+
+    fn due(&mut self, now: Instant) -> Beat {
+        let hands = self.hands();
+        let stalled = now.duration_since(self.started);
+        if !self.waiting.is_empty() && stalled > 2 * self.ahead.horizon() {
+            self.ahead.stalled(hands, stalled);
+        }
+        let (target, half) = (self.ahead.target(hands), now + self.lease / 2);
+        let mut given_up = Vec::new();
+        while stalled > 2 * self.ahead.horizon() && self.waiting.len() > target {
+            given_up.extend(self.waiting.pop_back());
+        }
+        while self.waiting.front().is_some_and(|waiting| waiting.until < half) {
+            given_up.extend(self.waiting.pop_front());
+        }
+        let release = given_up
+            .into_iter()
+            .map(|Waiting { message, group, .. }| {
+                self.closed(group);
+                message.lease()
+            })
+            .collect();
+        let mut renew = Vec::new();
+        for hand in &mut self.hands {
+            let (settled, extended) =
+                hand.told.as_ref().map_or((false, None), |told| (told.is_settled(), told.extended()));
+            for running in hand.running.iter_mut().filter(|running| !running.lost && !settled) {
+                running.until = extended.map_or(running.until, |extended| extended.max(running.until));
+                if running.until + MARGIN < now {
+                    running.lost = true;
+                    hand.told.iter().for_each(|told| told.lose());
+                } else if running.until < now + self.lease * 2 / 3 {
+                    renew.push(running.lease);
+                }
+            }
+        }
+        Beat { release, renew, settle: self.is_settling() }
+    }
+
+    /// Leases were renewed when it was `now`, except for the lost ones, whose handlers are told.
+    pub fn renewed(&mut self, leases: &[Lease], lost: &[i64], now: Instant) {
+        let (leases, lost): (HashSet<&Lease>, HashSet<&i64>) = (leases.iter().collect(), lost.iter().collect());
+        for hand in &mut self.hands {
+            for running in hand.running.iter_mut().filter(|running| leases.contains(&running.lease)) {
+                if lost.contains(&running.lease.id) {
+                    running.lost = true;
+                    hand.told.iter().for_each(|told| told.lose());
+                } else {
+                    running.until = running.until.max(now + self.lease);
+                }
+            }
+        }
+    }
+
+    /// All that waits, to be given back.
+    pub fn give_up_waiting(&mut self) -> Vec<Lease> {
+        let waiting = std::mem::take(&mut self.waiting);
+        waiting
+            .into_iter()
+            .map(|Waiting { message, group, .. }| {
+                self.closed(group);
+                message.lease()
+            })
+            .collect()
+    }
+
+    /// Tells every handler that the worker gives up on it. Returns whether one listens.
+    pub fn tell_all(&mut self) -> bool {
+        self.hands.iter().filter_map(|hand| hand.told.as_ref()).map(|told| told.lose()).count() > 0
+    }
+
+    /// All that runs and is not lost, to be given back: nobody runs it any more.
+    pub fn give_up_running(&mut self) -> Vec<Lease> {
+        let mut given_up = Vec::new();
+        for nr in 0..self.hands.len() {
+            let settled = self.hands[nr].told.as_ref().is_some_and(|told| told.is_settled());
+            for running in std::mem::take(&mut self.hands[nr].running) {
+                if !running.lost && !settled {
+                    given_up.push(running.lease);
+                }
+                self.closed(running.group);
+            }
+        }
+        given_up
+    }
+
+    /// Whether every message has met its end.
+    pub fn is_empty(&self) -> bool {
+        self.groups.len() == self.free_groups.len() && self.settling.is_empty() && self.underway == 0
+    }
+}

@@ -1,0 +1,162 @@
+//! One queue of a worker. The life of a job as one sentence: lease, start, handle, settle.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use tokio::{sync::Notify, task::JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use super::{Options, handler::Handler, hands::Hands, held::Held, outage::Outage, tally::Tally};
+use crate::{consumer::Consumer, error::Result, payload::Payload, queue::Queue};
+
+pub(super) struct Line<T> {
+    pub queue: Queue<T>,
+    pub handler: Handler<T>,
+    pub options: Options,
+    pub tally: Arc<Tally>,
+    pub hands: Arc<Hands>,
+    /// Its number among those that share the hands.
+    pub nr: usize,
+    /// There is something to settle, or a free hand, or less that waits.
+    pub changed: Arc<Notify>,
+    /// How long a lease lasts.
+    pub lease: Duration,
+    held: Mutex<Held<T>>,
+}
+
+impl<T: Payload> Line<T> {
+    pub fn new(
+        (queue, handler, options): (Queue<T>, Handler<T>, Options),
+        lease: Duration,
+        weight: u32,
+        hands: Arc<Hands>,
+        tally: Arc<Tally>,
+    ) -> Arc<Self> {
+        let changed = Arc::new(Notify::new());
+        let nr = hands.join(weight, changed.clone());
+        let held = Mutex::new(Held::new(lease, Instant::now()));
+        Arc::new(Self { queue, handler, options, tally, hands, nr, changed, lease, held })
+    }
+
+    pub fn held(&self) -> MutexGuard<'_, Held<T>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn name(&self) -> &str {
+        &self.queue.description().name
+    }
+
+    /// Works until it is told to stop, which all lines are together, or until an error that does not pass; then ends in order.
+    pub async fn live(self: Arc<Self>, stop: CancellationToken) -> Result<()> {
+        let (mut running, mut beside) = (JoinSet::new(), JoinSet::new());
+        beside.spawn(self.clone().keep());
+        let limit = CancellationToken::new();
+        let (stopped, longest, over) = (stop.clone(), self.options.shutdown_after, limit.clone());
+        beside.spawn(async move {
+            stopped.cancelled().await;
+            tokio::time::sleep(longest).await;
+            over.cancel();
+        });
+        let outcome = self.work(&mut running, &stop, &limit).await;
+        stop.cancel();
+        self.close(running, &limit).await;
+        outcome
+    }
+
+    /// Step after step, with a pause while the database is away.
+    async fn work(
+        self: &Arc<Self>,
+        running: &mut JoinSet<()>,
+        stop: &CancellationToken,
+        limit: &CancellationToken,
+    ) -> Result<()> {
+        let mut consumer = self.queue.consumer(self.options.wait);
+        let mut outage = Outage::default();
+        while !stop.is_cancelled() {
+            let outcome = tokio::select! {
+                outcome = self.step(&mut consumer, running, stop) => outcome,
+                () = limit.cancelled() => return Ok(()),
+            };
+            match outcome {
+                Ok(Asked::Nothing) => {}
+                Ok(Asked::Something) => outage.over(self.name()),
+                Err(error) if error.is_final() => return Err(error),
+                Err(error) => {
+                    let pause = tokio::time::sleep(outage.pause(self.name(), &error));
+                    let _ = stop.run_until_cancelled(pause).await; // either will do
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Settles what is finished, leases what can start soon, starts it; waits where there is nothing to do.
+    async fn step(
+        self: &Arc<Self>,
+        consumer: &mut Consumer<T>,
+        running: &mut JoinSet<()>,
+        stop: &CancellationToken,
+    ) -> Result<Asked> {
+        let rings = consumer.heard();
+        let free = self.start(self.hands.reserve(self.nr), running);
+        let (settling, n) = {
+            let mut held = self.held();
+            (held.settle(), held.room(free, self.handler.each))
+        };
+        if settling.is_empty() && n == 0 {
+            self.hands.give_back(self.nr, free);
+            let _ = stop.run_until_cancelled(self.changed.notified()).await; // either will do
+            return Ok(Asked::Nothing);
+        }
+        let began = Instant::now();
+        let (messages, outcome) = self.settle_and_lease(settling, n).await;
+        let found = messages.len();
+        {
+            let mut held = self.held();
+            held.leased(messages, began);
+            held.ahead.leased(n, found, began.elapsed());
+        }
+        let free = self.start(free, running);
+        self.hands.give_back(self.nr, free);
+        outcome?;
+        if found > 0 {
+            consumer.found();
+        }
+        if n > 0 {
+            self.hands.found(self.nr, found > 0);
+        }
+        if n > 0 && found == 0 {
+            tokio::select! {
+                outcome = consumer.idle(rings) => outcome?,
+                () = self.until_settling() => {}
+                () = stop.cancelled() => {}
+            }
+        }
+        Ok(Asked::Something)
+    }
+
+    /// Starts hands for what waits, as many as are free. Returns how many are left.
+    fn start(self: &Arc<Self>, free: usize, running: &mut JoinSet<()>) -> usize {
+        while running.try_join_next().is_some() {}
+        let mut held = self.held();
+        let starting = held.waiting().div_ceil(self.handler.each).min(free);
+        for _ in 0..starting {
+            running.spawn(self.clone().hand(held.hand()));
+        }
+        free - starting
+    }
+
+    async fn until_settling(&self) {
+        while !self.held().is_settling() {
+            self.changed.notified().await;
+        }
+    }
+}
+
+/// Whether a step asked the database for anything, and so knows that it is there.
+enum Asked {
+    Nothing,
+    Something,
+}

@@ -1,0 +1,38 @@
+//! While the database is away: longer and longer pauses, and one warning.
+
+use std::time::{Duration, Instant};
+
+use tracing::{debug, info, warn};
+
+use crate::{error::Error, retry_policy};
+
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+#[derive(Debug, Default)]
+pub(super) struct Outage {
+    since: Option<Instant>,
+    tries: u32,
+}
+
+impl Outage {
+    /// A try failed. Returns how long to wait before the next.
+    pub fn pause(&mut self, queue: &str, error: &Error) -> Duration {
+        self.tries += 1;
+        if self.since.is_none() {
+            self.since = Some(Instant::now());
+            warn!(queue, %error, "a worker cannot work; it tries again until it can");
+        } else {
+            debug!(queue, %error, tries = self.tries, "a worker still cannot work");
+        }
+        retry_policy::exponential(FIRST_PAUSE, LONGEST_PAUSE, self.tries, retry_policy::random())
+    }
+
+    /// A try succeeded.
+    pub fn over(&mut self, queue: &str) {
+        if let Some(since) = self.since.take() {
+            info!(queue, after = ?since.elapsed(), "a worker works again");
+            self.tries = 0;
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! What became of messages, said to the database, together with the next lease.
+
+use std::time::{Duration, Instant};
+
+use futures_util::future::{join, join_all};
+use tracing::{Instrument, Span, field, info_span, warn};
+
+use super::{
+    held::{Answer, Failed, Finished, Settling},
+    line::Line,
+    tally::Outcome,
+};
+use crate::{
+    error::{Error, Result},
+    message::{Lease, Message},
+    payload::Payload,
+};
+
+impl<T: Payload> Line<T> {
+    /// Settles, and leases up to `n` messages: the acknowledgements and the lease in one round trip, the failures beside
+    /// them. What could not be settled is kept for the next time.
+    pub async fn settle_and_lease(&self, settling: Settling, n: usize) -> (Vec<Message<T>>, Result<()>) {
+        let (began, count, Settling { done, failed }) = (Instant::now(), settling.len(), settling);
+        let span = match count {
+            0 => Span::none(),
+            _ => info_span!("settle", queue = self.name(), done = done.len(), failed = failed.len()),
+        };
+        let settled = join(self.ack_and_lease(&done, n), join_all(failed.iter().map(|failed| self.end(failed))));
+        let (leased, ended) = settled.instrument(span).await;
+        let mut again = Settling::default();
+        let mut outcome = Ok(());
+        for (failed, ended) in failed.into_iter().zip(ended) {
+            if let Err(error) = ended {
+                again.failed.push(failed);
+                outcome = Err(error);
+            }
+        }
+        let messages = leased.unwrap_or_else(|error| {
+            again.done = done;
+            outcome = Err(error);
+            Vec::new()
+        });
+        let given_up = self.held().settled(count, again, began);
+        self.lose(given_up);
+        (messages, outcome)
+    }
+
+    async fn ack_and_lease(&self, done: &[Finished<()>], n: usize) -> Result<Vec<Message<T>>> {
+        let leases = done.iter().map(|done| done.lease);
+        let (messages, lost) = if n > 0 {
+            let span = info_span!("lease", queue = self.name(), n, got = field::Empty);
+            let leased = self.queue.ack_and_lease(leases, n, self.options.lease).instrument(span.clone()).await?;
+            span.record("got", leased.0.len());
+            leased
+        } else {
+            (Vec::new(), lost_of(self.queue.ack(leases).await)?)
+        };
+        self.tally.add(Outcome::Done, done.len() - lost.len());
+        self.lose(lost.len());
+        Ok(messages)
+    }
+
+    /// Ends the lease of a message whose handler failed.
+    async fn end(&self, Finished { lease, answer, .. }: &Finished<Failed>) -> Result<()> {
+        let (lost, outcome) = match &answer.answer {
+            Answer::Retry(after, reason) => {
+                let after = after.saturating_sub(answer.at.elapsed());
+                (lost_of(self.queue.retry([lease], after, reason).await)?, Outcome::Retried)
+            }
+            Answer::Bury(reason) => (lost_of(self.queue.bury([lease], reason).await)?, Outcome::Dead),
+            Answer::Done | Answer::Settled => return Ok(()), // these are no failures
+        };
+        self.tally.add(outcome, 1 - lost.len());
+        self.lose(lost.len());
+        Ok(())
+    }
+
+    /// Gives messages back, uncharged. What is not given back comes back when its lease ends.
+    pub async fn release(&self, leases: &[Lease]) {
+        if leases.is_empty() {
+            return;
+        }
+        match lost_of(self.queue.release(leases).await) {
+            Ok(lost) => self.tally.add(Outcome::Released, leases.len() - lost.len()),
+            Err(error) => {
+                warn!(queue = self.name(), messages = leases.len(), %error, "not given back; they come back when their leases end");
+            }
+        }
+    }
+
+    /// Renews leases; handlers whose lease is lost are told.
+    pub async fn renew(&self, leases: &[Lease], lease: Duration) {
+        if leases.is_empty() {
+            return;
+        }
+        let began = Instant::now();
+        match lost_of(self.queue.extend(leases, lease).await) {
+            Ok(lost) => self.held().renewed(leases, &lost, began),
+            Err(error) => warn!(queue = self.name(), messages = leases.len(), %error, "leases were not renewed"),
+        }
+    }
+
+    pub fn lose(&self, messages: usize) {
+        if messages > 0 {
+            self.tally.add(Outcome::Lost, messages);
+            warn!(queue = self.name(), messages, outcome = "lost", "results are discarded: the leases were lost");
+        }
+    }
+}
+
+/// The ids of messages whose lease was lost, where that is all that went wrong.
+fn lost_of(outcome: Result<(), Error>) -> Result<Vec<i64>> {
+    match outcome {
+        Err(error) if error.is_lease_lost() => Ok(error.lost_ids().to_vec()),
+        outcome => outcome.map(|()| Vec::new()),
+    }
+}

@@ -1,0 +1,93 @@
+//! Several queues in one worker.
+
+use std::{fmt, panic::resume_unwind, sync::Arc};
+
+use futures_util::future::BoxFuture;
+use tokio::task::{JoinError, JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Worker,
+    hands::Hands,
+    tally::{Summary, Tally},
+};
+use crate::{error::Result, payload::Payload};
+
+/// Workers of several queues, of any payload types, that share a number of handlers by weight.
+///
+/// Each queue has one handler to itself. The others go, as they become free, by weight to the queues that have work: a
+/// queue that is empty leaves its part to them. A running handler is never interrupted for that.
+///
+/// ```no_run
+/// # use trunkline::{Failure, Queue, Worker, Workers};
+/// # async fn example(mails: Queue<String>, bills: Queue<i64>) -> trunkline::Result<()> {
+/// let mails = Worker::new(mails, |_mail| async { Ok::<(), Failure>(()) });
+/// let bills = Worker::new(bills, |_bill| async { Ok::<(), Failure>(()) });
+/// Workers::new(64).add(mails, 1).add(bills, 3).run(std::future::pending()).await?; // three bills for a mail
+/// # Ok(())
+/// # }
+/// ```
+pub struct Workers {
+    concurrency: usize,
+    lines: Vec<Begin>,
+}
+
+/// Makes a worker's future, once everybody who shares with it is known.
+type Begin =
+    Box<dyn FnOnce(Arc<Hands>, Arc<Tally>, CancellationToken) -> Result<BoxFuture<'static, Result<()>>> + Send>;
+
+impl fmt::Debug for Workers {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { concurrency, lines } = self;
+        out.debug_struct("Workers").field("concurrency", concurrency).field("queues", &lines.len()).finish()
+    }
+}
+
+impl Workers {
+    /// So many handlers at a time, for all queues together; at least one for each.
+    #[must_use]
+    pub fn new(concurrency: usize) -> Self {
+        Self { concurrency, lines: Vec::new() }
+    }
+
+    /// Adds a worker with a weight of at least 1.
+    #[must_use]
+    pub fn add<T: Payload>(mut self, worker: Worker<T>, weight: u32) -> Self {
+        self.lines.push(Box::new(move |hands, tally, stop| {
+            let line = worker.line(weight, hands, tally)?;
+            Ok(Box::pin(line.live(stop)))
+        }));
+        self
+    }
+
+    /// As [`Worker::run`], for all of them; the first that ends with an error ends the others in order.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<Summary> {
+        let (hands, tally) = (Arc::new(Hands::new(self.concurrency)), Arc::<Tally>::default());
+        let stop = CancellationToken::new();
+        let begun: Result<Vec<_>> =
+            self.lines.into_iter().map(|begin| begin(hands.clone(), tally.clone(), stop.clone())).collect();
+        let mut lines: JoinSet<Result<()>> = begun?.into_iter().collect();
+        let mut shutdown = std::pin::pin!(shutdown);
+        let mut outcome = Ok(());
+        loop {
+            tokio::select! {
+                () = &mut shutdown, if !stop.is_cancelled() => stop.cancel(),
+                ended = lines.join_next() => match ended {
+                    None => return outcome.map(|()| tally.summary()),
+                    Some(ended) => {
+                        outcome = outcome.and(ended.unwrap_or_else(|error| died(error)));
+                        stop.cancel();
+                    }
+                },
+            }
+        }
+    }
+}
+
+/// A line ended by a panic of our own; nobody aborts it.
+fn died(error: JoinError) -> Result<()> {
+    match error.try_into_panic() {
+        Ok(panic) => resume_unwind(panic),
+        Err(_) => Ok(()),
+    }
+}

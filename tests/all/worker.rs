@@ -1,0 +1,54 @@
+//! What a worker promises: a function is run for every message, whatever it does and whatever happens to it.
+
+mod outcomes;
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
+
+use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
+use trunkline::{Message, Payload, Queue, Result, Summary, Worker};
+
+use crate::{contract::SOON, fixture::eventually};
+
+/// A worker that runs until it is told to stop.
+pub struct Runs {
+    stop: oneshot::Sender<()>,
+    ended: JoinHandle<Result<Summary>>,
+}
+
+impl Runs {
+    pub fn start<T: Payload>(worker: Worker<T>) -> Self {
+        let (stop, stopped) = oneshot::channel();
+        Self { stop, ended: tokio::spawn(worker.run(async { stopped.await.unwrap_or(()) })) }
+    }
+
+    /// Stops it, and waits for its end.
+    pub async fn stop(self) -> Summary {
+        self.stop.send(()).expect("it runs still");
+        timeout(SOON * 2, self.ended).await.expect("in time").expect("no panic").expect("no error")
+    }
+}
+
+/// How often each payload was handled.
+#[derive(Clone, Default)]
+pub struct Seen(Arc<Mutex<BTreeMap<i64, usize>>>);
+
+impl Seen {
+    pub fn add(&self, message: &Message<i64>) -> usize {
+        let mut seen = self.0.lock().expect("no panic");
+        let times = seen.entry(message.payload).or_default();
+        *times += 1;
+        *times
+    }
+
+    pub fn all(&self) -> BTreeMap<i64, usize> {
+        self.0.lock().expect("no panic").clone()
+    }
+}
+
+/// Waits until nothing is left in the queue but dead letters.
+pub async fn drained(queue: &Queue<i64>) {
+    eventually("the queue is empty", || async { queue.stats().await.expect("counted").messages == 0 }).await;
+}
