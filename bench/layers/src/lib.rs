@@ -1,4 +1,5 @@
-//! Trunkline's own layers as contenders: `layers sql`, `layers queue [take | bytea]`, `layers coalesced [bytea]`.
+//! Trunkline's own layers as contenders: `layers sql`, `layers queue [take | bytea]`, `layers coalesced [bytea]`,
+//! `layers worker [bytea]`.
 
 mod sql;
 mod payload;
@@ -6,6 +7,7 @@ mod open;
 mod consume;
 mod queue;
 mod coalesced;
+mod worker;
 
 use std::process::ExitCode;
 
@@ -16,6 +18,7 @@ use crate::{
     payload::{Bytes, Document},
     queue::Queue,
     sql::Sql,
+    worker::Worker,
 };
 
 /// Runs the layer that the command line names.
@@ -29,8 +32,10 @@ pub fn main(measure: Measure) -> ExitCode {
         ["queue", "bytea"] => run::<Queue<Bytes>>(measure),
         ["coalesced"] => run::<Coalesced<Document>>(measure),
         ["coalesced", "bytea"] => run::<Coalesced<Bytes>>(measure),
+        ["worker"] => run::<Worker<Document>>(measure),
+        ["worker", "bytea"] => run::<Worker<Bytes>>(measure),
         _ => {
-            eprintln!("usage: layers sql | queue [take | bytea] | coalesced [bytea]");
+            eprintln!("usage: layers sql | queue [take | bytea] | coalesced [bytea] | worker [bytea]");
             ExitCode::FAILURE
         }
     }
