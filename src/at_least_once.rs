@@ -27,17 +27,17 @@ impl<T: Payload> Queue<T> {
     ///
     /// A message that cannot be read as `T` fails its attempt with that error; the others are returned.
     pub async fn at_least_once(&self, n: usize) -> Result<Vec<Message<T>>> {
-        self.lease(n, None).await
+        self.lease(n, Dequeue::Lease(None)).await
     }
 
     /// As [`Queue::at_least_once`], with a lease time of its own: more than zero, at most 365 days.
     pub async fn at_least_once_for(&self, n: usize, lease: Duration) -> Result<Vec<Message<T>>> {
-        self.lease(n, Some(lease.as_secs_f64())).await
+        self.lease(n, Dequeue::Lease(Some(lease.as_secs_f64()))).await
     }
 
-    async fn lease(&self, n: usize, lease: Option<f64>) -> Result<Vec<Message<T>>> {
+    async fn lease(&self, n: usize, how: Dequeue) -> Result<Vec<Message<T>>> {
         loop {
-            let Dequeued { messages, unreadable } = self.shared.dequeue(n, Dequeue::Lease(lease)).await?;
+            let Dequeued { messages, unreadable } = self.shared.dequeue(n, how).await?;
             let nothing_else = messages.is_empty() && !unreadable.is_empty();
             for (lease, error) in unreadable {
                 warn!(queue = self.shared.name(), id = lease.id, %error, "a message cannot be read");
@@ -53,6 +53,9 @@ impl<T: Payload> Queue<T> {
     /// Acknowledges messages, and leases up to `n`: [`Queue::ack`], then [`Queue::at_least_once`] or, with a lease time,
     /// [`Queue::at_least_once_for`]. Returns what was leased, and the ids of those in `done` whose lease was lost.
     ///
+    /// For callers that work on many messages at a time: one whose lease ran out may have killed its worker, so it comes
+    /// alone, in a call of its own.
+    ///
     /// # Errors
     /// The database's; then nothing was leased for this caller, and what is still leased of `done` may be acknowledged again.
     pub async fn ack_and_lease<L: Into<Lease>>(
@@ -67,7 +70,7 @@ impl<T: Payload> Queue<T> {
             Err(error) if error.is_lease_lost() => error.lost_ids().to_vec(),
             outcome => outcome.map(|()| Vec::new())?,
         };
-        match self.lease(n, lease.map(|lease| lease.as_secs_f64())).await {
+        match self.lease(n, Dequeue::LeaseApart(lease.map(|lease| lease.as_secs_f64()))).await {
             Err(error) if acknowledges => {
                 debug!(queue = self.shared.name(), %error, "acknowledged, but nothing leased");
                 Ok((Vec::new(), lost)) // the next lease will say it again

@@ -22,6 +22,8 @@ pub(crate) enum Dequeue {
     Take,
     /// For that many seconds, or the queue's lease time.
     Lease(Option<f64>),
+    /// As `Lease`, but what ran out comes alone.
+    LeaseApart(Option<f64>),
 }
 
 /// Rows that were dequeued and belong to nobody yet.
@@ -78,6 +80,9 @@ impl Shared {
             let outcome = match how {
                 Dequeue::Take => shared.query(&shared.sql.take, &[&n, &floor, &rows, &true]).await,
                 Dequeue::Lease(time) => shared.query(&shared.sql.lease, &[&n, &time, &floor, &rows]).await,
+                Dequeue::LeaseApart(time) => {
+                    shared.query(&shared.sql.lease_apart, &[&n, &time, &floor, &rows]).await
+                }
             };
             let _ = answer.send(outcome.map(|rows| Batches { rows, how, shared })); // dropped there, given back
         });
@@ -86,12 +91,14 @@ impl Shared {
 
     /// Decodes. From here to the caller nothing waits, so nothing can be dropped in between.
     fn open<T: Payload>(&self, pages: Vec<Batches>, count: usize) -> Result<Dequeued<T>> {
+        let apart = pages.iter().any(|page| matches!(page.how, Dequeue::LeaseApart(_)));
         let mut dequeued = Dequeued { messages: Vec::with_capacity(count), unreadable: Vec::new() };
         for row in pages.iter().flat_map(|page| &page.rows) {
             let (attempt, enqueued_at) = (row.get(1), row.get(3));
+            let ran_out = apart && row.get(5);
             let batch: Received<'_> = row.get(4);
             self.column.decode(self.name(), row.get(0), &batch, |id, payload| match payload {
-                Ok(payload) => dequeued.messages.push(Message { id, attempt, enqueued_at, payload }),
+                Ok(payload) => dequeued.messages.push(Message { id, attempt, enqueued_at, payload, ran_out }),
                 Err(error) => dequeued.unreadable.push((Lease { id, attempt }, error)),
             })?;
         }
@@ -115,7 +122,7 @@ impl Shared {
                     self.query(&self.sql.put_back, &row).await?;
                 }
             }
-            Dequeue::Lease(_) => {
+            Dequeue::Lease(_) | Dequeue::LeaseApart(_) => {
                 let mut ranges = Ranges::default();
                 for row in rows {
                     ranges.ids.push(row.get(0));

@@ -13,6 +13,8 @@ use crate::{
     message::{Lease, Message},
 };
 
+/// A message that may have killed its worker runs without others of its kind for so long; after that they are company.
+const ALONE: Duration = Duration::from_secs(1);
 /// Clocks run apart a little; so much later a lease is over by the server's, too.
 const MARGIN: Duration = Duration::from_secs(1);
 
@@ -118,6 +120,9 @@ pub(super) struct Held<T> {
     underway: usize,
     /// When a hand took something last.
     started: Instant,
+    /// A message that may have killed its worker, and when it was leased: nothing is leased beside it for a while, because
+    /// that might be another.
+    alone: Option<(Lease, Instant)>,
 }
 
 /// What has to be done at a beat.
@@ -127,8 +132,8 @@ pub(super) struct Beat {
     pub release: Vec<Lease>,
     /// Renew: it runs.
     pub renew: Vec<Lease>,
-    /// Whether there is something new to settle.
-    pub settle: bool,
+    /// Whether there is something new to settle, or room.
+    pub changed: bool,
 }
 
 impl<T> Held<T> {
@@ -145,6 +150,7 @@ impl<T> Held<T> {
             settling: Settling::default(),
             underway: 0,
             started: now,
+            alone: None,
         }
     }
 
@@ -169,6 +175,9 @@ impl<T> Held<T> {
             };
             last = Some((row, group));
             self.groups[group].open += 1;
+            if message.ran_out {
+                self.alone = Some((message.lease(), now));
+            }
             self.waiting.push_back(Waiting { message, group, until });
         }
     }
@@ -200,6 +209,9 @@ impl<T> Held<T> {
 
     /// How many messages to lease now, if so many more hands are free.
     pub fn room(&mut self, free: usize, each: usize) -> usize {
+        if self.alone.is_some() {
+            return 0;
+        }
         let hands = self.hands() + free;
         self.low = self.ahead.target(hands) / 2;
         self.ahead.room(hands, free, each, self.waiting.len())
@@ -240,6 +252,9 @@ impl<T> Held<T> {
         let mut held = std::mem::take(&mut hand.running);
         let mut lost = 0;
         for (Running { lease, group: at, until, lost: is_lost }, answer) in held.drain(..).zip(answers) {
+            if self.alone.is_some_and(|(alone, _)| alone == lease) {
+                self.alone = None;
+            }
             let group = &mut self.groups[at];
             match answer {
                 _ if is_lost => lost += 1,
@@ -293,7 +308,9 @@ impl<T> Held<T> {
             }
             group.partial = !group.answered.is_empty();
         }
-        if may_send { self.due(now) } else { Beat { settle: self.is_settling(), ..Beat::default() } }
+        let lonely = self.alone.take_if(|(_, since)| now.duration_since(*since) > ALONE).is_some();
+        let beat = if may_send { self.due(now) } else { Beat::default() };
+        Beat { changed: lonely || self.is_settling(), ..beat }
     }
 
     fn due(&mut self, now: Instant) -> Beat {
@@ -330,7 +347,7 @@ impl<T> Held<T> {
                 }
             }
         }
-        Beat { release, renew, settle: self.is_settling() }
+        Beat { release, renew, changed: false }
     }
 
     /// Leases were renewed when it was `now`, except for the lost ones, whose handlers are told.
