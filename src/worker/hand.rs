@@ -27,18 +27,19 @@ impl<T: Payload> Line<T> {
     fn next(&self, nr: usize, answers: Vec<Answer>) -> Option<Start<T>> {
         let now = Instant::now();
         let goes_on = self.hands.goes_on(self.nr);
-        let (start, lost, settles) = {
+        let (start, over, settles) = {
             let mut held = self.held();
             let settled_before = held.is_settling();
-            let lost = held.finish(nr, answers, now);
+            let over = held.finish(nr, answers, now);
             let start = if goes_on { held.next(nr, self.handler.each, self.handler.is_told, now) } else { None };
             if start.is_none() {
                 held.hand_ended(nr);
             }
-            (start, lost, held.is_settling() && !settled_before)
+            (start, over, held.is_settling() && !settled_before)
         };
-        if lost > 0 {
-            self.tally.add(Outcome::Lost, lost);
+        self.lose(over.lost);
+        if over.settled > 0 {
+            self.tally.add(Outcome::Done, over.settled);
         }
         if settles || start.as_ref().is_some_and(|start| start.low) {
             self.changed.notify_one();

@@ -97,6 +97,15 @@ struct Hand {
     since: Option<Instant>,
 }
 
+/// Messages that are over without another word to the database.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Over {
+    /// Their lease was lost while they ran.
+    pub lost: usize,
+    /// Their handler acknowledged them by itself.
+    pub settled: usize,
+}
+
 /// What a hand is given.
 pub(super) struct Start<T> {
     pub messages: Vec<Message<T>>,
@@ -242,30 +251,30 @@ impl<T> Held<T> {
         self.hands[nr].running.iter().map(|running| running.lease)
     }
 
-    /// A hand's answers, one for each of its messages. Returns how many of those were lost meanwhile.
-    pub fn finish(&mut self, nr: usize, answers: impl IntoIterator<Item = Answer>, now: Instant) -> usize {
+    /// A hand's answers, one for each of its messages. Returns how many of those need no settling.
+    pub fn finish(&mut self, nr: usize, answers: impl IntoIterator<Item = Answer>, now: Instant) -> Over {
         let hand = &mut self.hands[nr];
         hand.told = None;
         if let Some(since) = hand.since.take() {
             self.ahead.handled(now.duration_since(since), hand.running.len());
         }
         let mut held = std::mem::take(&mut hand.running);
-        let mut lost = 0;
+        let mut over = Over::default();
         for (Running { lease, group: at, until, lost: is_lost }, answer) in held.drain(..).zip(answers) {
             if self.alone.is_some_and(|(alone, _)| alone == lease) {
                 self.alone = None;
             }
             let group = &mut self.groups[at];
             match answer {
-                _ if is_lost => lost += 1,
+                _ if is_lost => over.lost += 1,
                 Answer::Done => group.answered.done.push(Finished { lease, until, answer: () }),
-                Answer::Settled => {}
+                Answer::Settled => over.settled += 1,
                 answer => group.answered.failed.push(Finished { lease, until, answer: Failed { answer, at: now } }),
             }
             self.closed(at);
         }
         self.hands[nr].running = held; // for its next messages
-        lost
+        over
     }
 
     /// One message of a group less is open.
