@@ -41,6 +41,11 @@ impl Told {
         self.lost.cancel();
     }
 
+    #[cfg(test)]
+    pub fn is_lost(&self) -> bool {
+        self.lost.is_cancelled()
+    }
+
     pub fn is_settled(&self) -> bool {
         self.settled.load(Ordering::Acquire)
     }

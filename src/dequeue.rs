@@ -80,9 +80,7 @@ impl Shared {
             let outcome = match how {
                 Dequeue::Take => shared.query(&shared.sql.take, &[&n, &floor, &rows, &true]).await,
                 Dequeue::Lease(time) => shared.query(&shared.sql.lease, &[&n, &time, &floor, &rows]).await,
-                Dequeue::LeaseApart(time) => {
-                    shared.query(&shared.sql.lease_apart, &[&n, &time, &floor, &rows]).await
-                }
+                Dequeue::LeaseApart(time) => shared.query(&shared.sql.lease_apart, &[&n, &time, &floor, &rows]).await,
             };
             let _ = answer.send(outcome.map(|rows| Batches { rows, how, shared })); // dropped there, given back
         });

@@ -22,11 +22,14 @@ pub struct RetryPolicy {
     attempts: u32,
 }
 
+/// Of an attempt and its failure.
+type Custom = dyn Fn(u32, &Failure) -> Option<Duration> + Send + Sync;
+
 #[derive(Clone)]
 enum Delay {
     Exponential { first: Duration, most: Duration },
     Fixed(Duration),
-    Custom(Arc<dyn Fn(u32, &Failure) -> Option<Duration> + Send + Sync>),
+    Custom(Arc<Custom>),
 }
 
 impl Default for RetryPolicy {
@@ -110,8 +113,13 @@ mod tests {
     #[test]
     fn delays_double_up_to_the_longest_and_are_spread_over_half_of_it() {
         let policy = RetryPolicy::default();
-        let delays = |random| [1, 2, 3, 12, 13, 40, 4000].map(|attempt| policy.decide(attempt, &Failure::retry("x"), random));
-        assert_eq!(delays(0.0), [500, 1000, 2000, 1_024_000, 1_800_000, 1_800_000, 1_800_000].map(|delay| Some(Duration::from_millis(delay))));
+        let delays =
+            |random| [1, 2, 3, 12, 13, 40, 4000].map(|attempt| policy.decide(attempt, &Failure::retry("x"), random));
+        assert_eq!(
+            delays(0.0),
+            [500, 1000, 2000, 1_024_000, 1_800_000, 1_800_000, 1_800_000]
+                .map(|delay| Some(Duration::from_millis(delay)))
+        );
         let almost_all = delays(1.0 - f64::EPSILON);
         for (delay, most) in almost_all.iter().zip([1, 2, 4, 2048, 3600, 3600, 3600]) {
             let (delay, most) = (delay.expect("tried again"), Duration::from_secs(most));

@@ -5,6 +5,7 @@ mod outage;
 mod ahead;
 mod hands;
 mod handler;
+mod groups;
 mod held;
 mod line;
 mod hand;
@@ -15,8 +16,8 @@ mod several;
 
 use std::{fmt, sync::Arc, time::Duration};
 
+use self::{handler::Handler, hands::Hands, line::Line, tally::Tally};
 pub use self::{several::Workers, tally::Summary};
-use self::{hands::Hands, handler::Handler, line::Line, tally::Tally};
 use crate::{
     attempt::Attempt,
     error::{Error, Result},
@@ -73,7 +74,10 @@ struct Options {
 
 impl<T> fmt::Debug for Worker<T> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Worker").field("queue", &self.queue).field("concurrency", &self.concurrency).finish_non_exhaustive()
+        out.debug_struct("Worker")
+            .field("queue", &self.queue)
+            .field("concurrency", &self.concurrency)
+            .finish_non_exhaustive()
     }
 }
 
@@ -188,7 +192,9 @@ impl<T: Payload> Worker<T> {
         let Self { queue, handler, options, .. } = self;
         let lease = options.lease.unwrap_or(queue.description().lease);
         if lease.is_zero() || lease > Duration::from_secs(365 * 86_400) {
-            return Err(Error::invalid(format!("a lease of {lease:?} is out of bounds: more than zero, at most 365 days")));
+            return Err(Error::invalid(format!(
+                "a lease of {lease:?} is out of bounds: more than zero, at most 365 days"
+            )));
         }
         Ok(Line::new((queue, handler, options), lease, weight, hands, tally))
     }

@@ -15,12 +15,17 @@ impl Connection {
     pub(super) fn look_up(&self, oid: Oid) -> Found<'_> {
         Box::pin(async move {
             // An array's element, a composite's fields: types of types, asked for in turn.
-            let found = self.about(TYPE, oid, &[Type::NAME, Type::NAME, Type::CHAR, Type::OID, Type::OID, Type::OID]).await?;
-            let Some(row) = found.first() else { return Ok(Type::new("?".to_owned(), oid, Kind::Simple, String::new())) };
+            let found =
+                self.about(TYPE, oid, &[Type::NAME, Type::NAME, Type::CHAR, Type::OID, Type::OID, Type::OID]).await?;
+            let Some(row) = found.first() else {
+                return Ok(Type::new("?".to_owned(), oid, Kind::Simple, String::new()));
+            };
             let (name, schema): (String, String) = (row.get(0), row.get(1));
             let (kind, element, base, relation): (i8, Oid, Oid, Oid) = (row.get(2), row.get(3), row.get(4), row.get(5));
             let kind = match kind as u8 {
-                b'e' => Kind::Enum(self.about(LABELS, oid, &[Type::NAME]).await?.iter().map(|row| row.get(0)).collect()),
+                b'e' => {
+                    Kind::Enum(self.about(LABELS, oid, &[Type::NAME]).await?.iter().map(|row| row.get(0)).collect())
+                }
                 b'd' => Kind::Domain(self.of_oid(base).await?),
                 b'r' => Kind::Range(self.of_oid(element).await?),
                 b'c' => {

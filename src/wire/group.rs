@@ -31,7 +31,12 @@ impl Group {
     }
 
     /// Adds a prepared statement with parameters of these types. On an error the group is as it was.
-    pub fn push(&mut self, named: &Arc<Named>, types: &[Type], parameters: &[&(dyn ToSql + Sync)]) -> Result<(), Failure> {
+    pub fn push(
+        &mut self,
+        named: &Arc<Named>,
+        types: &[Type],
+        parameters: &[&(dyn ToSql + Sync)],
+    ) -> Result<(), Failure> {
         self.bind(&named.name, types, parameters)?;
         self.statements.push(Some(named.clone()));
         Ok(())
@@ -39,7 +44,12 @@ impl Group {
 
     /// Adds a statement that is parsed in its place and not kept: behind a pooler that gives every transaction another
     /// server connection, it must be parsed and bound before the same Sync.
-    pub fn push_unnamed(&mut self, text: &str, types: &[Type], parameters: &[&(dyn ToSql + Sync)]) -> Result<(), Failure> {
+    pub fn push_unnamed(
+        &mut self,
+        text: &str,
+        types: &[Type],
+        parameters: &[&(dyn ToSql + Sync)],
+    ) -> Result<(), Failure> {
         let before = self.bytes.len();
         frontend::parse("", text, types.iter().map(Type::oid), &mut self.bytes).map_err(Failure::encode)?;
         frontend::describe(b'S', "", &mut self.bytes).map_err(Failure::encode)?;

@@ -19,14 +19,7 @@ mod drive;
 mod connection;
 mod catalog;
 
-pub(crate) use self::{
-    answer::Answer,
-    connection::Connection,
-    failure::Failure,
-    group::Group,
-    named::Named,
-    row::Row,
-};
+pub(crate) use self::{answer::Answer, connection::Connection, failure::Failure, group::Group, named::Named, row::Row};
 
 #[cfg(test)]
 mod tests;

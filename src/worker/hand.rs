@@ -5,11 +5,7 @@ use std::{sync::Arc, time::Instant};
 use tokio::task::coop::consume_budget;
 use tracing::{Instrument, field, info, info_span, warn};
 
-use super::{
-    held::{Answer, Start},
-    line::Line,
-    tally::Outcome,
-};
+use super::{groups::Answer, held::Start, line::Line, tally::Outcome};
 use crate::{attempt::Attempt, failure::Failure, message::Lease, payload::Payload, retry_policy::random};
 
 impl<T: Payload> Line<T> {
@@ -84,15 +80,12 @@ impl<T: Payload> Line<T> {
 
     fn decide(&self, lease: Lease, failure: &Failure) -> Answer {
         let (Lease { id, attempt }, reason) = (lease, failure.reason());
-        match self.options.retry.decide(attempt.unsigned_abs(), failure, random()) {
-            Some(after) => {
-                info!(queue = self.name(), id, attempt, outcome = "retry", ?after, reason, "a handler failed");
-                Answer::Retry(after, reason.to_owned())
-            }
-            None => {
-                warn!(queue = self.name(), id, attempt, outcome = "dead", reason, "a handler failed for good");
-                Answer::Bury(reason.to_owned())
-            }
+        if let Some(after) = self.options.retry.decide(attempt.unsigned_abs(), failure, random()) {
+            info!(queue = self.name(), id, attempt, outcome = "retry", ?after, reason, "a handler failed");
+            Answer::Retry(after, reason.to_owned())
+        } else {
+            warn!(queue = self.name(), id, attempt, outcome = "dead", reason, "a handler failed for good");
+            Answer::Bury(reason.to_owned())
         }
     }
 }

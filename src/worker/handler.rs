@@ -39,7 +39,8 @@ impl<T: Send + 'static> Handler<T> {
         E: Into<Failure> + 'static,
     {
         let call = move |messages: Vec<Message<T>>, attempt: Option<Attempt<T>>| {
-            let answers = messages.into_iter().zip(attempt).map(|(message, attempt)| handle(message, attempt)).collect();
+            let answers =
+                messages.into_iter().zip(attempt).map(|(message, attempt)| handle(message, attempt)).collect();
             one(answers)
         };
         Self { each: 1, is_told: true, call: Box::new(call) }

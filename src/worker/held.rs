@@ -7,7 +7,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::ahead::Ahead;
+use super::{
+    ahead::Ahead,
+    groups::{Answer, Failed, Finished, Groups, Settling},
+};
 use crate::{
     attempt::Told,
     message::{Lease, Message},
@@ -17,63 +20,6 @@ use crate::{
 const ALONE: Duration = Duration::from_secs(1);
 /// Clocks run apart a little; so much later a lease is over by the server's, too.
 const MARGIN: Duration = Duration::from_secs(1);
-
-/// What became of a message, as far as its handler and the retry policy decide.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Answer {
-    Done,
-    /// The handler acknowledged it by itself.
-    Settled,
-    Retry(Duration, String),
-    Bury(String),
-}
-
-/// A failure that was decided upon at that time; its delay counts from then.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Failed {
-    pub answer: Answer,
-    pub at: Instant,
-}
-
-/// An answer that is to be settled while the lease lasts.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Finished<A> {
-    pub lease: Lease,
-    pub until: Instant,
-    pub answer: A,
-}
-
-/// What is to be settled, acknowledgements apart because they are many.
-#[derive(Debug, Default, PartialEq)]
-pub(super) struct Settling {
-    pub done: Vec<Finished<()>>,
-    pub failed: Vec<Finished<Failed>>,
-}
-
-impl Settling {
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    pub fn len(&self) -> usize {
-        self.done.len() + self.failed.len()
-    }
-
-    fn append(&mut self, other: &mut Self) {
-        self.done.append(&mut other.done);
-        self.failed.append(&mut other.failed);
-    }
-}
-
-/// A row as it was leased: it is settled as a whole where possible, because settling a part of it cuts it.
-#[derive(Default)]
-struct Group {
-    /// Messages without an answer.
-    open: usize,
-    answered: Settling,
-    /// Whether part of it was answered at the last beat.
-    partial: bool,
-}
 
 struct Waiting<T> {
     message: Message<T>,
@@ -120,11 +66,9 @@ pub(super) struct Held<T> {
     waiting: VecDeque<Waiting<T>>,
     /// When no more than that wait, it is time to lease.
     pub low: usize,
-    groups: Vec<Group>,
-    free_groups: Vec<usize>,
+    groups: Groups,
     hands: Vec<Hand>,
     free_hands: Vec<usize>,
-    settling: Settling,
     /// Answers that somebody is settling at the moment.
     underway: usize,
     /// When a hand took something last.
@@ -152,11 +96,9 @@ impl<T> Held<T> {
             ahead: Ahead::new(lease),
             waiting: VecDeque::new(),
             low: 0,
-            groups: Vec::new(),
-            free_groups: Vec::new(),
+            groups: Groups::default(),
             hands: Vec::new(),
             free_hands: Vec::new(),
-            settling: Settling::default(),
             underway: 0,
             started: now,
             alone: None,
@@ -168,7 +110,7 @@ impl<T> Held<T> {
     }
 
     pub fn is_settling(&self) -> bool {
-        !self.settling.is_empty()
+        !self.groups.settling.is_empty()
     }
 
     /// Messages that were leased when it was `now`, before the answer came.
@@ -180,22 +122,15 @@ impl<T> Held<T> {
             let row = (message.id >> 10, message.attempt);
             let group = match last {
                 Some((of, group)) if of == row => group,
-                _ => self.new_group(),
+                _ => self.groups.begin(),
             };
             last = Some((row, group));
-            self.groups[group].open += 1;
+            self.groups.open(group);
             if message.ran_out {
                 self.alone = Some((message.lease(), now));
             }
             self.waiting.push_back(Waiting { message, group, until });
         }
-    }
-
-    fn new_group(&mut self) -> usize {
-        self.free_groups.pop().unwrap_or_else(|| {
-            self.groups.push(Group::default());
-            self.groups.len() - 1
-        })
     }
 
     /// A number for a hand that starts.
@@ -264,33 +199,22 @@ impl<T> Held<T> {
             if self.alone.is_some_and(|(alone, _)| alone == lease) {
                 self.alone = None;
             }
-            let group = &mut self.groups[at];
+            let answered = self.groups.answered(at);
             match answer {
                 _ if is_lost => over.lost += 1,
-                Answer::Done => group.answered.done.push(Finished { lease, until, answer: () }),
+                Answer::Done => answered.done.push(Finished { lease, until, answer: () }),
                 Answer::Settled => over.settled += 1,
-                answer => group.answered.failed.push(Finished { lease, until, answer: Failed { answer, at: now } }),
+                answer => answered.failed.push(Finished { lease, until, answer: Failed { answer, at: now } }),
             }
-            self.closed(at);
+            self.groups.close(at);
         }
         self.hands[nr].running = held; // for its next messages
         over
     }
 
-    /// One message of a group less is open.
-    fn closed(&mut self, nr: usize) {
-        let group = &mut self.groups[nr];
-        group.open -= 1;
-        if group.open == 0 {
-            self.settling.append(&mut group.answered);
-            group.partial = false;
-            self.free_groups.push(nr);
-        }
-    }
-
     /// What there is to settle now. Say with [`Held::settled`] what came of it.
     pub fn settle(&mut self) -> Settling {
-        let settling = std::mem::take(&mut self.settling);
+        let settling = std::mem::take(&mut self.groups.settling);
         self.underway += settling.len();
         settling
     }
@@ -303,20 +227,15 @@ impl<T> Held<T> {
         again.done.retain(|done| done.until + MARGIN > began);
         again.failed.retain(|failed| failed.until + MARGIN > began);
         let given_up = before - again.len();
-        again.append(&mut self.settling);
-        self.settling = again;
+        again.append(&mut self.groups.settling);
+        self.groups.settling = again;
         given_up
     }
 
     /// What has to be done now and then: parts of rows that have waited for the rest are settled; and, while nothing else
     /// is being sent, what waits too long is given back, what runs is renewed, and handlers whose lease is over are told.
     pub fn beat(&mut self, now: Instant, may_send: bool) -> Beat {
-        for group in &mut self.groups {
-            if group.partial {
-                self.settling.append(&mut group.answered);
-            }
-            group.partial = !group.answered.is_empty();
-        }
+        self.groups.beat();
         let lonely = self.alone.take_if(|(_, since)| now.duration_since(*since) > ALONE).is_some();
         let beat = if may_send { self.due(now) } else { Beat::default() };
         Beat { changed: lonely || self.is_settling(), ..beat }
@@ -339,13 +258,14 @@ impl<T> Held<T> {
         let release = given_up
             .into_iter()
             .map(|Waiting { message, group, .. }| {
-                self.closed(group);
+                self.groups.close(group);
                 message.lease()
             })
             .collect();
         let mut renew = Vec::new();
         for hand in &mut self.hands {
-            let (settled, extended) = hand.told.as_ref().map_or((false, None), |told| (told.is_settled(), told.extended()));
+            let (settled, extended) =
+                hand.told.as_ref().map_or((false, None), |told| (told.is_settled(), told.extended()));
             for running in hand.running.iter_mut().filter(|running| !running.lost && !settled) {
                 running.until = extended.map_or(running.until, |extended| extended.max(running.until));
                 if running.until + MARGIN < now {
@@ -380,7 +300,7 @@ impl<T> Held<T> {
         waiting
             .into_iter()
             .map(|Waiting { message, group, .. }| {
-                self.closed(group);
+                self.groups.close(group);
                 message.lease()
             })
             .collect()
@@ -400,7 +320,7 @@ impl<T> Held<T> {
                 if !running.lost && !settled {
                     given_up.push(running.lease);
                 }
-                self.closed(running.group);
+                self.groups.close(running.group);
             }
         }
         given_up
@@ -408,6 +328,9 @@ impl<T> Held<T> {
 
     /// Whether every message has met its end.
     pub fn is_empty(&self) -> bool {
-        self.groups.len() == self.free_groups.len() && self.settling.is_empty() && self.underway == 0
+        self.groups.is_empty() && self.underway == 0
     }
 }
+
+#[cfg(test)]
+mod tests;

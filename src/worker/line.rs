@@ -8,7 +8,7 @@ use std::{
 use tokio::{sync::Notify, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use super::{Options, hands::Hands, handler::Handler, held::Held, outage::Outage, tally::Tally};
+use super::{Options, handler::Handler, hands::Hands, held::Held, outage::Outage, tally::Tally};
 use crate::{consumer::Consumer, error::Result, payload::Payload, queue::Queue};
 
 pub(super) struct Line<T> {

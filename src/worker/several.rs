@@ -33,7 +33,8 @@ pub struct Workers {
 }
 
 /// Makes a worker's future, once everybody who shares with it is known.
-type Begin = Box<dyn FnOnce(Arc<Hands>, Arc<Tally>, CancellationToken) -> Result<BoxFuture<'static, Result<()>>> + Send>;
+type Begin =
+    Box<dyn FnOnce(Arc<Hands>, Arc<Tally>, CancellationToken) -> Result<BoxFuture<'static, Result<()>>> + Send>;
 
 impl fmt::Debug for Workers {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -74,7 +75,7 @@ impl Workers {
                 ended = lines.join_next() => match ended {
                     None => return outcome.map(|()| tally.summary()),
                     Some(ended) => {
-                        outcome = outcome.and(ended.unwrap_or_else(|error| died(error)));
+                        outcome = outcome.and(ended.unwrap_or_else(died));
                         stop.cancel();
                     }
                 },

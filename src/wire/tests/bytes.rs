@@ -6,13 +6,7 @@ use bytes::BytesMut;
 use proptest::prelude::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::wire::{
-    Answer, Failure, Group,
-    connection::Connection,
-    drive::drive,
-    named::Described,
-    queued::Shared,
-};
+use crate::wire::{Answer, Failure, Group, connection::Connection, drive::drive, named::Described, queued::Shared};
 
 /// An answer to three statements: a row each of one text, with a notice and a notification in between.
 const ANSWER: &[u8] = b"1\0\0\0\x042\0\0\0\x04D\0\0\0\x0b\0\x01\0\0\0\x01aC\0\0\0\x0dSELECT 1\0\

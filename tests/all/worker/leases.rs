@@ -94,8 +94,11 @@ async fn a_slow_message_does_not_hold_back_its_batch() {
         }
     }));
     let left = "select array_agg(id) from trunkline.messages('q')";
-    let only = async || sql.query_one(left, &[]).await.expect("read").get::<_, Option<Vec<i64>>>(0) == Some(vec![ids[20]]);
-    timeout(Duration::from_secs(3), eventually("only the slow one is left", only)).await.expect("within a second or so");
+    let only =
+        async || sql.query_one(left, &[]).await.expect("read").get::<_, Option<Vec<i64>>>(0) == Some(vec![ids[20]]);
+    timeout(Duration::from_secs(3), eventually("only the slow one is left", only))
+        .await
+        .expect("within a second or so");
     gate.notify_one();
     drained(&queue).await;
     assert_eq!(runs.stop().await.done, 50);
@@ -122,12 +125,15 @@ async fn slow_jobs_spread_over_all_workers_however_quick_the_first_were() {
                 }
             }
         };
-        let mut workers = vec![Runs::start(Worker::new(queue.clone(), handler.clone()).concurrency(10).shutdown_after(Duration::ZERO))];
+        let mut workers = vec![Runs::start(
+            Worker::new(queue.clone(), handler.clone()).concurrency(10).shutdown_after(Duration::ZERO),
+        )];
         eventually("the first is full", || async { running.load(Ordering::Relaxed) == 10 }).await;
         for _ in 0..3 {
             let db = trunkline::Db::connect(&url).await.expect("connected");
             let queue = db.queue::<i64>("q").await.expect("opened");
-            workers.push(Runs::start(Worker::new(queue, handler.clone()).concurrency(10).shutdown_after(Duration::ZERO)));
+            workers
+                .push(Runs::start(Worker::new(queue, handler.clone()).concurrency(10).shutdown_after(Duration::ZERO)));
         }
         eventually("all forty run, ten each", || async { running.load(Ordering::Relaxed) == 40 }).await;
         for worker in workers {

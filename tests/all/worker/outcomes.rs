@@ -65,7 +65,8 @@ async fn of_a_hundred_exactly_those_that_fail_are_retried_with_the_chain_of_thei
     let waiting = to_retry(&queue, 2).await;
     let chain = "the mail was not sent: invalid digit found in string";
     assert_eq!(waiting, [(42, 1, chain.to_owned()), (43, 1, "at night".to_owned())]);
-    let hours = "select round(extract(epoch from due_at - clock_timestamp()) / 3600)::int from trunkline.queue_q order by id";
+    let hours =
+        "select round(extract(epoch from due_at - clock_timestamp()) / 3600)::int from trunkline.queue_q order by id";
     let due: Vec<i32> = sql.query(hours, &[]).await.expect("read").iter().map(|row| row.get(0)).collect();
     assert_eq!(due, [1, 5], "by the policy, and by the failure itself");
     run_out(&sql).await;

@@ -162,7 +162,8 @@ async fn of_sixteen_workers_none_has_less_than_half_of_its_share() {
     // They are all there when the work comes.
     let listening = "select count(*) from pg_stat_activity
                      where datname = current_database() and application_name = 'trunkline' and query like 'listen %'";
-    eventually("all wait", || async { sql.query_one(listening, &[]).await.expect("asked").get::<_, i64>(0) >= 16 }).await;
+    eventually("all wait", || async { sql.query_one(listening, &[]).await.expect("asked").get::<_, i64>(0) >= 16 })
+        .await;
     queue.enqueue_many(&(1000..33_000).collect::<Vec<_>>()).await.expect("enqueued");
     drained(&queue).await;
     let rows = sql.query("select pid, count(*) from public.handled group by pid", &[]).await.expect("counted");
