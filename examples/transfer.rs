@@ -1,7 +1,7 @@
 //! Exactly once: the message is taken in the transaction that writes its effect, so both happen or neither.
 
 use serde::{Deserialize, Serialize};
-use trunkline::{Db, Json, Settings, Wait};
+use trunkline::{Db, Json, Result, Settings, Statement, Wait};
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Transfer {
@@ -10,14 +10,16 @@ struct Transfer {
     amount: i64,
 }
 
-/// Moves 10 from account 1 to account 2, fifty times; returns both balances.
-pub async fn run(url: &str) -> Result<Vec<i64>, Box<dyn std::error::Error + Send + Sync>> {
-    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await?;
-    tokio::spawn(connection);
-    client.batch_execute("create table account (id int primary key, balance bigint check (balance >= 0))").await?;
-    client.batch_execute("insert into account values (1, 500), (2, 0)").await?;
+static MOVE: Statement<(i32, i64), u64> = Statement::new("update account set balance = balance + $2 where id = $1");
+static BALANCES: Statement<(), Vec<(i64,)>> = Statement::new("select balance from account order by id");
 
+/// Moves 10 from account 1 to account 2, fifty times; returns both balances.
+pub async fn run(url: &str) -> Result<Vec<i64>> {
     let db = Db::connect(url).await?;
+    let table = "create table account (id int primary key, balance bigint check (balance >= 0))";
+    db.run(&Statement::<(), ()>::new(table), ()).await?;
+    db.run(&Statement::<(), ()>::new("insert into account values (1, 500), (2, 0)"), ()).await?;
+
     db.migrate().await?;
     db.create_queue("transfers", &Settings::new("jsonb")).await?;
     let transfers = db.queue::<Json<Transfer>>("transfers").await?;
@@ -31,21 +33,19 @@ pub async fn run(url: &str) -> Result<Vec<i64>, Box<dyn std::error::Error + Send
                 Box::pin(async move {
                     for message in messages {
                         let Transfer { from, to, amount } = message.payload.0;
-                        let update = "update account set balance = balance + $2 where id = $1";
-                        transaction.execute(update, &[&from, &-amount]).await?;
-                        transaction.execute(update, &[&to, &amount]).await?;
+                        transaction.send(&MOVE, (from, -amount)).await?;
+                        transaction.send(&MOVE, (to, amount)).await?;
                     }
-                    Ok::<_, tokio_postgres::Error>(())
+                    Ok::<_, trunkline::Error>(()) // all moves and the commit are one round trip
                 })
             })
             .await?;
     }
-    let rows = client.query("select balance from account order by id", &[]).await?;
-    Ok(rows.iter().map(|row| row.get(0)).collect())
+    Ok(db.run(&BALANCES, ()).await?.into_iter().map(|(balance,)| balance).collect())
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let cluster = trunkline_embedded::Cluster::temporary().start()?;
     let balances = run(&cluster.url("postgres")).await?;
     assert_eq!(balances, [0, 500]);

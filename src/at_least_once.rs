@@ -2,20 +2,20 @@
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
+use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
-use tokio_postgres::{
-    Transaction,
-    types::{ToSql, Type},
-};
-use tracing::{debug, warn};
+use tokio_postgres::types::{ToSql, Type};
+use tracing::warn;
 
 use crate::{
-    dequeue::{Dequeue, Dequeued},
+    dequeue::{Dequeue, Dequeued, PAGE},
     error::{Error, Result},
+    in_transaction::{Fetched, InTransaction},
     message::{Lease, Message, Ranges, Settled},
-    payload::Payload,
+    payload::{Payload, Received},
     queue::{Queue, Shared},
     settle::{Ending, Request, Settlement, lost_or_ok},
+    transaction::Transaction,
 };
 
 impl<T: Payload> Queue<T> {
@@ -37,46 +37,23 @@ impl<T: Payload> Queue<T> {
 
     async fn lease(&self, n: usize, how: Dequeue) -> Result<Vec<Message<T>>> {
         loop {
-            let Dequeued { messages, unreadable } = self.shared.dequeue(n, how).await?;
-            let nothing_else = messages.is_empty() && !unreadable.is_empty();
-            for (lease, error) in unreadable {
-                warn!(queue = self.shared.name(), id = lease.id, %error, "a message cannot be read");
-                let (queue, pause) = (self.clone(), Duration::from_secs(1));
-                tokio::spawn(async move { queue.retry([&lease], pause, error.to_string()).await });
-            }
+            let dequeued = self.shared.dequeue(n, how).await?;
+            let nothing_else = dequeued.messages.is_empty() && !dequeued.unreadable.is_empty();
+            let messages = self.readable(dequeued);
             if !nothing_else {
                 return Ok(messages);
             }
         }
     }
 
-    /// Acknowledges messages, and leases up to `n`: [`Queue::ack`], then [`Queue::at_least_once`] or, with a lease time,
-    /// [`Queue::at_least_once_for`]. Returns what was leased, and the ids of those in `done` whose lease was lost.
-    ///
-    /// For callers that work on many messages at a time: one whose lease ran out may have killed its worker, so it comes
-    /// alone, in a call of its own.
-    ///
-    /// # Errors
-    /// The database's; then nothing was leased for this caller, and what is still leased of `done` may be acknowledged again.
-    pub async fn ack_and_lease<L: Into<Lease>>(
-        &self,
-        done: impl IntoIterator<Item = L>,
-        n: usize,
-        lease: Option<Duration>,
-    ) -> Result<(Vec<Message<T>>, Vec<i64>)> {
-        let done: Vec<Lease> = done.into_iter().map(Into::into).collect();
-        let acknowledges = !done.is_empty();
-        let lost = match self.ack(done).await {
-            Err(error) if error.is_lease_lost() => error.lost_ids().to_vec(),
-            outcome => outcome.map(|()| Vec::new())?,
-        };
-        match self.lease(n, Dequeue::LeaseApart(lease.map(|lease| lease.as_secs_f64()))).await {
-            Err(error) if acknowledges => {
-                debug!(queue = self.shared.name(), %error, "acknowledged, but nothing leased");
-                Ok((Vec::new(), lost)) // the next lease will say it again
-            }
-            outcome => outcome.map(|messages| (messages, lost)),
+    /// Those that are `T`s; the others fail their attempt.
+    fn readable(&self, dequeued: Dequeued<T>) -> Vec<Message<T>> {
+        for (lease, error) in dequeued.unreadable {
+            warn!(queue = self.shared.name(), id = lease.id, %error, "a message cannot be read");
+            let (queue, pause) = (self.clone(), Duration::from_secs(1));
+            tokio::spawn(async move { queue.retry([&lease], pause, error.to_string()).await });
         }
+        dequeued.messages
     }
 
     /// Gives messages back unharmed: due again at once, and the attempt is not charged. The leases end with it.
@@ -145,7 +122,7 @@ impl<T: Payload> Queue<T> {
     /// [`Error::is_lease_lost`]: roll back, so that the effects are undone; someone else has the message.
     pub async fn ack_in<L: Into<Lease>>(
         &self,
-        transaction: &Transaction<'_>,
+        transaction: &impl InTransaction,
         leases: impl IntoIterator<Item = L>,
     ) -> Result<()> {
         let leases = sorted(leases);
@@ -157,13 +134,83 @@ impl<T: Payload> Queue<T> {
         shared.query_again(&shared.sql.carve, &[&ranges.ids, &ranges.sizes, &ranges.attempts]).await?;
         let params: [(&(dyn ToSql + Sync), Type); 3] =
             [(&ranges.ids, Type::INT8_ARRAY), (&ranges.sizes, Type::INT4_ARRAY), (&ranges.attempts, Type::INT4_ARRAY)];
-        let settled = transaction.query_typed(&shared.sql.ack.text, &params).await;
-        let settled =
-            settled.map_err(|error| Error::of_statement("the transaction", error).or_no_queue(shared.name()))?;
+        let settled = transaction.fetch(&shared.sql.ack.text, &params).await;
+        let settled = settled.map_err(|error| error.or_no_queue(shared.name()))?;
         let settled = settled.iter().map(|row| Settled { id: row.get(0), size: row.get(1), attempt: row.get(2) });
-        let settled: HashSet<Lease> = settled.flat_map(Settled::leases).collect();
-        let lost = leases.iter().filter(|lease| !settled.contains(lease)).map(|lease| lease.id);
-        lost_or_ok(shared.name(), lost.collect())
+        lost_or_ok(shared.name(), lost(&leases, settled))
+    }
+
+    /// As [`Queue::ack_in`], without waiting: the acknowledgement leaves with the transaction's next statements. **Await what is
+    /// returned before the commit**, or with it: only its answer says whether a lease was lost.
+    ///
+    /// Commit soon: until then, others wait who settle messages of the same rows.
+    ///
+    /// # Errors
+    /// As [`Transaction::send`]; what is returned errs as [`Queue::ack_in`].
+    pub async fn send_ack<L: Into<Lease>>(
+        &self,
+        transaction: &Transaction,
+        leases: impl IntoIterator<Item = L>,
+    ) -> Result<BoxFuture<'static, Result<()>>> {
+        let leases = sorted(leases);
+        let ranges = Ranges::of(&leases, |_, _| true);
+        let ranges: [&(dyn ToSql + Sync); 3] = [&ranges.ids, &ranges.sizes, &ranges.attempts];
+        let sent = transaction.send_text::<Vec<(i64, i32, i32)>>(&self.shared.sql.ack.text, &ranges).await;
+        let settled = sent.map_err(|error| error.or_no_queue(self.shared.name()))?;
+        let shared = self.shared.clone();
+        Ok(Box::pin(async move {
+            let settled = settled.await?.into_iter().map(|(id, size, attempt)| Settled { id, size, attempt });
+            lost_or_ok(shared.name(), lost(&leases, settled))
+        }))
+    }
+
+    /// Leases up to `n` messages for the queue's lease time, in the caller's transaction and without waiting: they are leased
+    /// if and when it commits. Others pass over them meanwhile.
+    ///
+    /// # Errors
+    /// As [`Transaction::send`]; what is returned errs with the statement's error, or because a message cannot be read as `T`.
+    pub async fn send_lease(
+        &self,
+        transaction: &Transaction,
+        n: usize,
+    ) -> Result<BoxFuture<'static, Result<Vec<Message<T>>>>> {
+        let shared = self.shared.clone();
+        let (n, rows) = (n.min(PAGE) as i32, shared.rows_for(n));
+        let params: [&(dyn ToSql + Sync); 4] = [&n, &None::<f64>, &shared.floor(), &rows];
+        let sent = transaction.send_text::<Vec<Fetched>>(&shared.sql.lease.text, &params).await;
+        let leased = sent.map_err(|error| error.or_no_queue(shared.name()))?;
+        Ok(Box::pin(async move {
+            let mut messages = Vec::new();
+            for row in leased.await? {
+                let (attempt, enqueued_at) = (row.get(1), row.get(3));
+                let batch: Received<'_> = row.get(4);
+                for (id, payload) in shared.column.decode_all(shared.name(), row.get(0), &batch)? {
+                    messages.push(Message { id, attempt, enqueued_at, payload, ran_out: false });
+                }
+            }
+            Ok(messages)
+        }))
+    }
+
+    /// Acknowledges messages and leases up to `n` others, at most 32,768, in one round trip and one commit. Returns the leased messages,
+    /// and the ids of those whose lease was lost before they were acknowledged.
+    ///
+    /// The leases last for the queue's lease time, or for `lease`: more than zero, at most 365 days. For callers that work on many
+    /// messages at a time: one whose last lease ran out may have killed its worker, so it comes alone, in a call of its own. For the
+    /// rest see [`Queue::at_least_once`] and [`Queue::ack`].
+    pub async fn ack_and_lease<L: Into<Lease>>(
+        &self,
+        done: impl IntoIterator<Item = L>,
+        n: usize,
+        lease: Option<Duration>,
+    ) -> Result<(Vec<Message<T>>, Vec<i64>)> {
+        let (done, time) = (sorted(done), lease.map(|lease| lease.as_secs_f64()));
+        if done.is_empty() {
+            let dequeued = self.shared.dequeue(n, Dequeue::LeaseApart(time)).await?;
+            return Ok((self.readable(dequeued), Vec::new()));
+        }
+        let (dequeued, settled) = self.shared.dequeue_and_ack(n, time, Ranges::of(&done, |_, _| true)).await?;
+        Ok((self.readable(dequeued), lost(&done, settled)))
     }
 
     pub(crate) async fn settle<L: Into<Lease>>(
@@ -194,6 +241,16 @@ impl<T: Payload> Queue<T> {
 /// Postgres stores no NUL in text.
 fn as_text(reason: impl Into<String>) -> String {
     reason.into().replace('\0', "\u{fffd}")
+}
+
+/// The ids of those that are not among the settled.
+fn lost(leases: &[Lease], settled: impl IntoIterator<Item = Settled>) -> Vec<i64> {
+    let settled: Vec<Settled> = settled.into_iter().collect();
+    if settled.iter().map(|settled| settled.size as usize).sum::<usize>() == leases.len() {
+        return Vec::new(); // what nearly always is so
+    }
+    let settled: HashSet<Lease> = settled.into_iter().flat_map(Settled::leases).collect();
+    leases.iter().filter(|lease| !settled.contains(lease)).map(|lease| lease.id).collect()
 }
 
 fn sorted<L: Into<Lease>>(leases: impl IntoIterator<Item = L>) -> Vec<Lease> {

@@ -6,18 +6,19 @@ use std::{
 };
 
 use futures_util::future::BoxFuture;
-use tokio_postgres::{Client, Transaction};
 use tracing::{debug, warn};
 
 use crate::{
     db::Subscription,
-    error::{Error, Result},
+    error::Result,
     floor::Due,
     hand_over::Place,
+    in_transaction::InTransaction,
     message::{Lease, Message},
     payload::Payload,
     queue::Queue,
     settle::Ending,
+    transaction::Transaction,
     wait::{Pace, SAFETY_POLL, Step, Wait},
 };
 
@@ -124,7 +125,7 @@ impl<T: Payload> Consumer<T> {
     ///
     /// The transaction is not touched before a message is due. It is open meanwhile, so give it nothing to hold:
     /// neither locks nor, above `read committed`, a snapshot. With `n` = 0 returns at once.
-    pub async fn exactly_once_in(&mut self, transaction: &Transaction<'_>, n: usize) -> Result<Vec<Message<T>>> {
+    pub async fn exactly_once_in(&mut self, transaction: &impl InTransaction, n: usize) -> Result<Vec<Message<T>>> {
         if n == 0 {
             return Ok(Vec::new());
         }
@@ -149,20 +150,18 @@ impl<T: Payload> Consumer<T> {
     /// method returns with the first work that succeeded and committed. The transaction runs at `read committed`.
     ///
     /// # Errors
-    /// The database's, not the work's. [`Error::is_outcome_unknown`]: the connection broke during the commit.
+    /// The database's, not the work's. [`is_outcome_unknown`](crate::Error::is_outcome_unknown): the connection broke during the commit.
     pub async fn exactly_once<R, E: Display>(
         &mut self,
         n: usize,
-        mut work: impl for<'a> FnMut(&'a Transaction<'a>, Vec<Message<T>>) -> Work<'a, R, E>,
+        mut work: impl for<'a> FnMut(&'a Transaction, Vec<Message<T>>) -> Work<'a, R, E>,
     ) -> Result<R> {
         let mut held = 0;
         loop {
             self.ready().await?;
             let rings = heard(&mut self.ear);
-            let mut client = self.queue.shared.db.guest().await?;
             let n_now = if self.alone > 0 { 1 } else { n.max(1) };
-            let outcome = self.attempt(&mut client, n_now, &mut work).await?;
-            self.queue.shared.db.give_back_guest(client);
+            let outcome = self.attempt(n_now, &mut work).await?;
             match outcome {
                 Attempt::Nothing => {
                     held += 1;
@@ -189,41 +188,30 @@ impl<T: Payload> Consumer<T> {
 
     async fn attempt<R, E: Display>(
         &self,
-        client: &mut Client,
         n: usize,
-        work: &mut impl for<'a> FnMut(&'a Transaction<'a>, Vec<Message<T>>) -> Work<'a, R, E>,
+        work: &mut impl for<'a> FnMut(&'a Transaction, Vec<Message<T>>) -> Work<'a, R, E>,
     ) -> Result<Attempt<R>> {
-        let of = |error| Error::of_statement("the transaction", error);
-        let transaction = client.transaction().await.map_err(of)?;
+        let transaction = self.queue.shared.db.begin().await?;
         let messages = self.queue.exactly_once(&transaction, n).await?;
         if messages.is_empty() {
-            transaction.rollback().await.map_err(of)?;
+            transaction.rollback().await?;
             return Ok(Attempt::Nothing);
         }
         let leases: Vec<Lease> = messages.iter().map(Message::lease).collect();
-        let result = work(&transaction, messages).await;
-        // A statement that failed unnoticed would turn the commit into a rollback, which answers like a commit.
-        let sound = match &result {
-            Ok(_) => transaction.batch_execute("select").await,
-            Err(_) => Ok(()),
-        };
-        match (result, sound) {
-            (Ok(result), Ok(())) => match transaction.commit().await {
-                Ok(()) => Ok(Attempt::Done(result)),
-                Err(error) if crate::error::is_broken(&error) => Err(of(error)),
-                Err(error) => Ok(Attempt::Failed(leases, of(error).to_string())), // a deferred constraint, a conflict
+        let reason = match work(&transaction, messages).await {
+            Ok(result) => match transaction.commit().await {
+                Ok(()) => return Ok(Attempt::Done(result)),
+                Err(error) if error.is_outcome_unknown() => return Err(error),
+                // A statement whose error was passed over, a deferred constraint, a conflict.
+                Err(error) => error.to_string(),
             },
-            (Ok(_), Err(error)) if !crate::error::is_broken(&error) => {
-                transaction.rollback().await.map_err(of)?;
-                Ok(Attempt::Failed(leases, "a statement of the work failed, and the work went on".to_owned()))
-            }
-            (Ok(_), Err(error)) => Err(of(error)),
-            (Err(reason), _) => {
+            Err(reason) => {
                 let reason = reason.to_string();
-                transaction.rollback().await.map_err(of)?;
-                Ok(Attempt::Failed(leases, reason))
+                transaction.rollback().await?;
+                reason
             }
-        }
+        };
+        Ok(Attempt::Failed(leases, reason))
     }
 
     async fn charge(&self, leases: &[Lease], reason: String) -> Result<()> {

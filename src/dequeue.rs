@@ -8,11 +8,13 @@ use tokio_postgres::types::ToSql;
 use tracing::debug;
 
 use crate::{
+    db::Lane,
     error::{Error, Result},
     floor::Time,
-    message::{Lease, Message, Ranges},
+    message::{Lease, Message, Ranges, Settled},
     payload::{Payload, Received},
     queue::Shared,
+    sql::Sql,
     wire::Row,
 };
 
@@ -49,7 +51,7 @@ impl Drop for Batches {
 }
 
 /// Messages that one statement takes or leases at most; larger wishes take several.
-const PAGE: usize = 1 << 15;
+pub(crate) const PAGE: usize = 1 << 15;
 
 impl Shared {
     /// Dequeues up to `n` messages, each statement in a transaction of its own.
@@ -71,6 +73,40 @@ impl Shared {
             }
         }
         self.open(pages, got)
+    }
+
+    /// Ends leases and begins others, both in one transaction.
+    pub async fn dequeue_and_ack<T: Payload>(
+        self: &Arc<Self>,
+        n: usize,
+        time: Option<f64>,
+        done: Ranges,
+    ) -> Result<(Dequeued<T>, Vec<Settled>)> {
+        let (shared, n, (answer, answered)) = (self.clone(), n.min(PAGE) as i32, oneshot::channel());
+        tokio::spawn(async move {
+            let (floor, rows) = (shared.floor(), shared.rows_for(n as usize));
+            let ack: [&(dyn ToSql + Sync); 3] = [&done.ids, &done.sizes, &done.attempts];
+            let lease: [&(dyn ToSql + Sync); 4] = [&n, &time, &floor, &rows];
+            let both: [(&Sql, &[&(dyn ToSql + Sync)]); 2] =
+                [(&shared.sql.ack, &ack), (&shared.sql.lease_apart, &lease)];
+            let session = shared.db.session(Lane::Dequeue).await;
+            let outcome = match session {
+                Ok(session) => session.query_together(&both).await,
+                Err(error) => Err(error),
+            };
+            let outcome = outcome.map_err(|error| error.or_no_queue(shared.name())).map(|mut answers| {
+                let how = Dequeue::LeaseApart(time);
+                let leased = Batches { rows: answers.pop().unwrap_or_default(), how, shared };
+                (leased, answers.pop().unwrap_or_default())
+            });
+            let _ = answer.send(outcome); // dropped there, given back
+        });
+        let broken = || Err(Error::invalid("the runtime shut down during a dequeue"));
+        let (page, acked) = answered.await.unwrap_or_else(|_| broken())?;
+        let size = page.rows.iter().map(|row| row.get::<i32>(2).unsigned_abs() as usize).sum::<usize>();
+        self.saw_batches(size, page.rows.len());
+        let settled = acked.iter().map(|row| Settled { id: row.get(0), size: row.get(1), attempt: row.get(2) });
+        Ok((self.open(vec![page], size)?, settled.collect()))
     }
 
     async fn dequeue_page(self: &Arc<Self>, n: i32, how: Dequeue) -> Result<Batches> {

@@ -3,18 +3,17 @@
 use std::{borrow::Borrow, cell::RefCell, sync::Arc, time::Duration};
 
 use bytes::BytesMut;
-use tokio_postgres::{
-    Transaction,
-    types::{ToSql, Type},
-};
+use tokio_postgres::types::{ToSql, Type};
 
 use crate::{
     coalesce::{BATCH_BYTES, Batch, Joined, Outcome},
     db::{Lane, Session},
     error::{Error, Result},
+    in_transaction::InTransaction,
     payload::{Column, Payload},
     queue::{Queue, Shared},
     sql::Statements,
+    transaction::{Pending, Transaction},
 };
 
 thread_local! {
@@ -104,29 +103,49 @@ impl<T: Payload> Queue<T> {
     ///
     /// The notification is part of the transaction, which therefore takes a database-wide lock for the time of its
     /// commit, as every `NOTIFY` does.
-    pub async fn enqueue_in(&self, transaction: &Transaction<'_>, payload: impl Borrow<T>) -> Result<i64> {
+    pub async fn enqueue_in(&self, transaction: &impl InTransaction, payload: impl Borrow<T>) -> Result<i64> {
         self.enqueue_many_in(transaction, &[payload], Duration::ZERO).await.map(|ids| ids[0])
     }
 
     /// Enqueues messages, due after a delay, in the caller's transaction.
     pub async fn enqueue_many_in(
         &self,
-        transaction: &Transaction<'_>,
+        transaction: &impl InTransaction,
         payloads: &[impl Borrow<T>],
         delay: Duration,
     ) -> Result<Vec<i64>> {
-        let delay = bounded(delay)?;
+        let (delay, elements) = (bounded(delay)?, self.elements(payloads)?);
+        let (sql, column) = (&self.shared.sql.enqueue_in, &self.shared.column);
+        let payloads = column.array(payloads.len(), &elements);
+        let params: [(&(dyn ToSql + Sync), Type); 2] = [(&payloads, column.array.clone()), (&delay, Type::FLOAT8)];
+        let rows = transaction.fetch(&sql.text, &params).await;
+        let rows = rows.map_err(|error| error.or_no_queue(self.shared.name()))?;
+        Ok(rows.iter().map(|row| row.get(0)).collect())
+    }
+
+    /// As [`Queue::enqueue_many_in`], without waiting: the messages leave with the transaction's next statements, and what is
+    /// returned waits for their ids.
+    ///
+    /// # Errors
+    /// As [`Transaction::send`].
+    pub async fn send_enqueue(
+        &self,
+        transaction: &Transaction,
+        payloads: &[impl Borrow<T>],
+        delay: Duration,
+    ) -> Result<Pending<Vec<(i64,)>>> {
+        let (delay, elements) = (bounded(delay)?, self.elements(payloads)?);
+        let payloads = self.shared.column.array(payloads.len(), &elements);
+        let sent = transaction.send_text(&self.shared.sql.enqueue_in.text, &[&payloads, &delay]).await;
+        sent.map_err(|error| error.or_no_queue(self.shared.name()))
+    }
+
+    fn elements(&self, payloads: &[impl Borrow<T>]) -> Result<BytesMut> {
         let mut elements = BytesMut::new();
         for payload in payloads {
             self.shared.column.encode(payload.borrow(), &mut elements)?;
         }
-        let (sql, column) = (&self.shared.sql.enqueue_in, &self.shared.column);
-        let payloads = column.array(payloads.len(), &elements);
-        let params: [(&(dyn ToSql + Sync), Type); 2] = [(&payloads, column.array.clone()), (&delay, Type::FLOAT8)];
-        let rows = transaction.query_typed(&sql.text, &params).await;
-        let rows =
-            rows.map_err(|error| Error::of_statement("the transaction", error).or_no_queue(self.shared.name()))?;
-        Ok(rows.iter().map(|row| row.get(0)).collect())
+        Ok(elements)
     }
 }
 

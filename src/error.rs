@@ -33,6 +33,22 @@ pub(crate) enum Kind {
     /// The server refused a statement of our own.
     #[error("{}", .0.told())]
     Server(#[source] Arc<ServerError>),
+    /// The server refused a statement of the user's.
+    #[error("{}{}", .error.told(), placed(*.place, .text.as_deref()))]
+    Statement {
+        place: usize,
+        text: Option<Arc<str>>,
+        #[source]
+        error: Arc<ServerError>,
+    },
+    /// A parameter of the user's cannot be written.
+    #[error("{cause}, for statement {}", shortened(.text))]
+    Parameters { text: String, cause: Arc<dyn std::error::Error + Send + Sync> },
+    /// The answer to a statement of the user's is not what its type says.
+    #[error("{cause}, in the answer to {}", shortened(.text))]
+    Rows { text: String, cause: Box<dyn std::error::Error + Send + Sync> },
+    #[error("the server rolled the transaction back instead of committing it, because a statement in it had failed")]
+    RolledBack,
     #[error("the connection broke before {what} was answered; it may or may not have happened")]
     Unknown { what: &'static str, source: Box<dyn std::error::Error + Send + Sync> },
     #[error("there is no queue {0:?}; create it with Db::create_queue or `trunkline queue create {0}`")]
@@ -71,6 +87,23 @@ impl fmt::Display for Described {
 impl std::error::Error for Described {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         Some(&self.0)
+    }
+}
+
+fn placed(place: usize, text: Option<&str>) -> String {
+    match text {
+        Some(text) => format!(" (statement {} in the pipeline: {})", place + 1, shortened(text)),
+        None => " (at the commit)".to_owned(),
+    }
+}
+
+/// The beginning of a statement's text, on one line.
+fn shortened(text: &str) -> String {
+    const MOST: usize = 80;
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
     }
 }
 
@@ -183,12 +216,21 @@ impl Error {
         }
     }
 
+    /// Which statement of a pipeline the server refused, counted from 0; the one past the last is the commit. None of the
+    /// statements sent together has taken effect.
+    #[must_use]
+    pub fn failed_statement(&self) -> Option<usize> {
+        match &*self.0 {
+            Kind::Statement { place, .. } => Some(*place),
+            _ => None,
+        }
+    }
+
     /// The code of the server's error, where there is one.
     #[must_use]
     pub fn sqlstate(&self) -> Option<&SqlState> {
         match &*self.0 {
-            Kind::Refused(error) => Some(&error.code),
-            Kind::Server(error) => Some(&error.code),
+            Kind::Refused(error) | Kind::Server(error) | Kind::Statement { error, .. } => Some(&error.code),
             Kind::Connect(error) | Kind::Postgres(Described(error)) => error.code(),
             Kind::Unknown { source, .. } => {
                 let theirs = source.downcast_ref::<tokio_postgres::Error>().and_then(tokio_postgres::Error::code);

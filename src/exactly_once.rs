@@ -1,12 +1,10 @@
 //! Exactly once, the kernel: taken inside the caller's transaction. Commit and it is gone; roll back and it is there.
 
-use tokio_postgres::{
-    Transaction,
-    types::{ToSql, Type},
-};
+use tokio_postgres::types::{ToSql, Type};
 
 use crate::{
-    error::{Error, Result},
+    error::Result,
+    in_transaction::InTransaction,
     message::Message,
     payload::{Payload, Received},
     queue::{Queue, Shared},
@@ -22,7 +20,7 @@ impl<T: Payload> Queue<T> {
     /// connection breaks, they are due again at once and no attempt is charged. Other consumers pass over them
     /// meanwhile. A batch larger than what is wanted is split beforehand, outside the transaction, so that the rest
     /// stays available to everybody.
-    pub async fn exactly_once(&self, transaction: &Transaction<'_>, n: usize) -> Result<Vec<Message<T>>> {
+    pub async fn exactly_once(&self, transaction: &impl InTransaction, n: usize) -> Result<Vec<Message<T>>> {
         let mut messages = Vec::new();
         for _ in 0..CUTS {
             let wanted = n - messages.len();
@@ -39,7 +37,7 @@ impl Shared {
     /// Takes what fits as it is. Says whether something due was left alone because it has to be cut first.
     async fn take_in<T: Payload>(
         self: &std::sync::Arc<Self>,
-        transaction: &Transaction<'_>,
+        transaction: &impl InTransaction,
         n: usize,
         messages: &mut Vec<Message<T>>,
     ) -> Result<bool> {
@@ -47,10 +45,9 @@ impl Shared {
         let (wanted, floor, rows) = (n as i32, self.floor(), self.rows_for(n));
         let params: [(&(dyn ToSql + Sync), Type); 4] =
             [(&wanted, Type::INT4), (&floor, Type::TIMESTAMPTZ), (&rows, Type::INT4), (&false, Type::BOOL)];
-        let taken = transaction.query_typed(&self.sql.take.text, &params).await;
-        let mut taken =
-            taken.map_err(|error| Error::of_statement("the transaction", error).or_no_queue(self.name()))?;
-        let left_alone = taken.last().is_some_and(|row| row.get::<_, Option<i64>>(0).is_none());
+        let taken = transaction.fetch(&self.sql.take.text, &params).await;
+        let mut taken = taken.map_err(|error| error.or_no_queue(self.name()))?;
+        let left_alone = taken.last().is_some_and(|row| row.get::<Option<i64>>(0).is_none());
         if left_alone {
             taken.pop();
         }

@@ -7,7 +7,14 @@ mod payload;
 mod sql;
 mod target;
 mod wire;
+mod statement;
+mod params;
+mod rows;
 mod db;
+mod run;
+mod transaction;
+mod insert;
+mod in_transaction;
 mod migrate;
 mod floor;
 mod coalesce;
@@ -40,12 +47,19 @@ pub use self::{
     dead::DeadLetter,
     error::{Error, Result},
     failure::Failure,
+    in_transaction::InTransaction,
+    insert::Insert,
     message::{Lease, Message},
     migrate::SCHEMA_VERSION,
+    params::Params,
     payload::{Binary, MAX_PAYLOAD, Payload},
     queue::{Description, Queue, Settings},
     retry_policy::RetryPolicy,
+    rows::{Answered, FromRow, Rows},
+    statement::Statement,
     stats::{Peeked, Stats},
+    transaction::{Pending, RowStream, Transaction},
     wait::Wait,
+    wire::Values,
     worker::{Summary, Worker, Workers},
 };

@@ -109,7 +109,7 @@ impl Column {
 
     /// The parameter for a batch of elements that [`Column::encode`] wrote one after another.
     pub fn array<'a>(&self, count: usize, elements: &'a [u8]) -> Elements<'a> {
-        Elements { element: self.element.oid(), count: count as i32, values: elements }
+        Elements { element: self.element.oid(), count: count as i32, nulls: false, values: elements }
     }
 
     /// Hands each element of a received batch to `each`, decoded straight from the wire buffer, or why it is no `T`.
@@ -145,19 +145,22 @@ fn unreadable<T>(queue: &str, id: i64, cause: Box<dyn std::error::Error + Sync +
     Error::new(Kind::Decode { queue: queue.to_owned(), id, rust: std::any::type_name::<T>(), cause })
 }
 
-/// A batch on its way out.
+/// An array on its way out.
 #[derive(Debug)]
 pub(crate) struct Elements<'a> {
-    element: u32,
-    count: i32,
-    values: &'a [u8],
+    pub element: u32,
+    pub count: i32,
+    /// Some of them are null.
+    pub nulls: bool,
+    /// A length and a value each.
+    pub values: &'a [u8],
 }
 
 impl ToSql for Elements<'_> {
     fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
         out.reserve(20 + self.values.len());
         out.put_i32(i32::from(self.count > 0)); // dimensions
-        out.put_i32(0); // no nulls
+        out.put_i32(i32::from(self.nulls));
         out.put_u32(self.element);
         if self.count > 0 {
             out.put_i32(self.count);

@@ -22,6 +22,8 @@ pub(crate) struct Target {
     pub rustls: Arc<ClientConfig>,
     /// The same for `tokio_postgres`.
     pub tls: MakeTls,
+    /// Whether connections keep prepared statements; where not, each use parses anew, as a pooler in transaction mode needs.
+    pub keeps_statements: bool,
 }
 
 impl Target {
@@ -30,6 +32,14 @@ impl Target {
     pub fn parse(url: &str) -> Result<Self> {
         let (url, mode) = take_option(url, "sslmode");
         let (url, root) = take_option(&url, "sslrootcert");
+        let (url, kept) = take_option(&url, "prepared_statements");
+        let keeps_statements = match kept.as_deref() {
+            None | Some("on") => true,
+            Some("off") => false,
+            Some(other) => {
+                return Err(Error::invalid(format!("prepared_statements={other} is not known: use on or off")));
+            }
+        };
         let mut config: Config = url.parse().map_err(|e: tokio_postgres::Error| {
             Error::invalid(format!("the connection string is not valid: {}", full(&e)))
         })?;
@@ -66,7 +76,7 @@ impl Target {
             config.ssl_mode(SslMode::Disable);
         }
         let rustls = client_config(verify, root.as_deref())?;
-        Ok(Self { config, tls: MakeTls::new(rustls.clone()), rustls: Arc::new(rustls) })
+        Ok(Self { config, tls: MakeTls::new(rustls.clone()), rustls: Arc::new(rustls), keeps_statements })
     }
 }
 

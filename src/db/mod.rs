@@ -17,14 +17,17 @@ use std::{
 
 use futures_util::future::{Either, select};
 use tokio::sync::{Mutex, mpsc};
-use tokio_postgres::{Client, types::ToSql};
+use tokio_postgres::types::ToSql;
 use tracing::debug;
 
 use self::listen::Listener;
-pub(crate) use self::{listen::Subscription, session::Session};
+pub(crate) use self::{
+    listen::Subscription,
+    session::{Session, told_to_user},
+};
 use crate::{error::Result, sql::Sql, target::Target, wire::Row};
 
-/// Connections for enqueueing, and as many for dequeueing and settling.
+/// Connections for enqueueing, as many for dequeueing and settling, and as many for statements of the user.
 const LANES: usize = 2;
 /// Transactions that the library opens for closures keep this many connections for the next.
 const IDLE: usize = 4;
@@ -43,8 +46,8 @@ struct Inner {
     target: Target,
     enqueue: [Slot; LANES],
     dequeue: [Slot; LANES],
-    idle: SyncMutex<Vec<Session>>,
-    idle_guests: SyncMutex<Vec<Client>>,
+    run: [Slot; LANES],
+    idle: SyncMutex<Vec<Arc<Session>>>,
     listener: Listener,
     notify: SyncMutex<Notifications>,
     notify_sql: Sql,
@@ -69,6 +72,8 @@ struct Notifications {
 pub(crate) enum Lane {
     Enqueue,
     Dequeue,
+    /// For the statements of the user.
+    Run,
 }
 
 impl fmt::Debug for Db {
@@ -91,8 +96,8 @@ impl Db {
             target,
             enqueue: Default::default(),
             dequeue: Default::default(),
-            idle: SyncMutex::new(vec![first]),
-            idle_guests: SyncMutex::default(),
+            run: Default::default(),
+            idle: SyncMutex::new(vec![Arc::new(first)]),
             notify: SyncMutex::default(),
             notify_sql: Sql::new("notify", include_str!("../../sql/notify.sql")),
         }));
@@ -104,6 +109,7 @@ impl Db {
         let slots = match lane {
             Lane::Enqueue => &self.0.enqueue,
             Lane::Dequeue => &self.0.dequeue,
+            Lane::Run => &self.0.run,
         };
         let mut slot = &slots[0];
         for other in &slots[1..] {
@@ -133,41 +139,30 @@ impl Db {
         }
     }
 
+    /// How a transaction begins, so that `skip locked` sees what was committed.
+    pub(crate) fn begin_text(&self) -> &'static str {
+        match self.0.target.keeps_statements {
+            true => "begin", // at the session's level
+            false => "begin isolation level read committed",
+        }
+    }
+
     /// A connection of one's own, for a transaction. Give it back with [`Db::give_back`] when it is clean.
-    pub(crate) async fn own_session(&self) -> Result<Session> {
+    pub(crate) async fn own_session(&self) -> Result<Arc<Session>> {
         loop {
             let idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
             match idle {
                 Some(session) if session.is_closed() => {}
                 Some(session) => return Ok(session),
-                None => return Session::open(&self.0.target, Arc::default()).await,
+                None => return Session::open(&self.0.target, Arc::default()).await.map(Arc::new),
             }
         }
     }
 
-    pub(crate) fn give_back(&self, session: Session) {
+    pub(crate) fn give_back(&self, session: Arc<Session>) {
         let mut idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < IDLE && !session.is_closed() {
             idle.push(session);
-        }
-    }
-
-    /// A connection of `tokio_postgres` for a user's closure. Give it back with [`Db::give_back_guest`] when it is clean.
-    pub(crate) async fn guest(&self) -> Result<Client> {
-        loop {
-            let idle = self.0.idle_guests.lock().unwrap_or_else(PoisonError::into_inner).pop();
-            match idle {
-                Some(client) if client.is_closed() => {}
-                Some(client) => return Ok(client),
-                None => return session::patiently(|| guest::open(&self.0.target)).await,
-            }
-        }
-    }
-
-    pub(crate) fn give_back_guest(&self, client: Client) {
-        let mut idle = self.0.idle_guests.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle.len() < IDLE && !client.is_closed() {
-            idle.push(client);
         }
     }
 

@@ -9,14 +9,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio_postgres::{error::SqlState, types::ToSql};
+use tokio_postgres::types::ToSql;
 use tracing::{debug, trace};
 
 use crate::{
     error::{Error, Kind, Result},
     sql::Sql,
     target::Target,
-    wire::{Connection, Failure, Row},
+    wire::{Answer, Connection, Failure, Group, Prepared, Row},
 };
 
 /// How long a call waits for a database that went away, in all.
@@ -59,32 +59,74 @@ impl Session {
     /// Connects once.
     pub async fn open_now(target: &Target, load: Arc<AtomicUsize>) -> Result<Self> {
         let session = Self { connection: Connection::open(target).await?, load };
-        session.batch("connect", SET_UP).await?;
+        if target.keeps_statements {
+            session.batch("connect", SET_UP).await?;
+        } // else a pooler gives every transaction another connection, which settings of ours would only soil
         Ok(session)
     }
 
     /// Prepares a statement for the next use.
     pub async fn ready(&self, sql: &Sql) -> Result<()> {
-        self.connection.columns(&sql.text).await.map(drop).map_err(|failure| told(sql.name, failure))
+        self.connection.prepare(&sql.text).await.map(drop).map_err(|failure| told(sql.name, failure))
     }
 
     /// Runs one statement, committed when this returns `Ok` outside a transaction.
     pub async fn query(&self, sql: &Sql, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
+        Ok(self.query_together(&[(sql, params)]).await?.remove(0))
+    }
+
+    /// Runs statements in one round trip and one transaction, if none is open; returns the rows of each.
+    pub async fn query_together(&self, statements: &[(&Sql, &[&(dyn ToSql + Sync)])]) -> Result<Vec<Vec<Row>>> {
         let began = Instant::now();
-        let _underway = Underway::new(&self.load);
-        let outcome = match self.connection.query(&sql.text, params).await {
-            // A queue was dropped and created anew, or a pooler gave us another server connection.
-            Err(failure) if is_outdated(&failure) => {
-                self.connection.forget(&sql.text);
-                self.connection.query(&sql.text, params).await
-            }
-            outcome => outcome,
-        };
+        let name = statements.last().map_or("nothing", |(sql, _)| sql.name);
+        let texts = statements.iter().map(|(sql, _)| &*sql.text);
+        let outcome = self
+            .together(texts, |prepared| {
+                let mut group = Group::new();
+                for (prepared, (_, params)) in prepared.iter().zip(statements) {
+                    group.push(prepared, params)?;
+                }
+                Ok(group)
+            })
+            .await;
         match &outcome {
-            Ok(rows) => trace!(sql = sql.name, rows = rows.len(), elapsed = ?began.elapsed(), "statement"),
-            Err(error) => debug!(sql = sql.name, %error, elapsed = ?began.elapsed(), "statement failed"),
+            Ok(_) => trace!(sql = name, elapsed = ?began.elapsed(), "statement"),
+            Err(error) => debug!(sql = name, %error, elapsed = ?began.elapsed(), "statement failed"),
         }
-        outcome.map_err(|failure| told(sql.name, failure))
+        let (answer, prepared) = outcome.map_err(|failure| told(name, failure))?;
+        Ok(prepared.iter().enumerate().map(|(place, prepared)| answer.rows(place, &prepared.columns)).collect())
+    }
+
+    /// Prepares statements, where they are not, and runs what `gather` makes of them under one Sync. Once more, where what
+    /// was prepared is no longer so: nothing has happened then.
+    pub async fn together<'a>(
+        &self,
+        texts: impl Iterator<Item = &'a str> + Clone,
+        mut gather: impl FnMut(&[Prepared]) -> Result<Group, Failure>,
+    ) -> Result<(Answer, Vec<Prepared>), Failure> {
+        let _underway = Underway::new(&self.load);
+        let mut again = false;
+        loop {
+            let mut prepared = Vec::with_capacity(texts.size_hint().0);
+            for text in texts.clone() {
+                prepared.push(self.connection.prepare(text).await?);
+            }
+            let group = gather(&prepared)?;
+            self.connection.room().await;
+            match self.connection.send(group).await {
+                // A queue was dropped and created anew, or a pooler gave us another server connection.
+                Err(failure) if !again && failure.is_outdated() => {
+                    again = true;
+                    texts.clone().for_each(|text| self.connection.forget(text));
+                }
+                outcome => return outcome.map(|answer| (answer, prepared)),
+            }
+        }
+    }
+
+    /// The connection, for whoever puts groups together.
+    pub fn connection(&self) -> &Connection {
+        &self.connection
     }
 
     /// Several statements at once, without preparation: migrations and the like.
@@ -94,9 +136,8 @@ impl Session {
 
     /// The type of a statement's first column.
     pub async fn column_type(&self, sql: &Sql) -> Result<Option<tokio_postgres::types::Type>> {
-        let columns = self.connection.columns(&sql.text).await;
-        let (_, columns) = columns.map_err(|failure| told(sql.name, failure))?;
-        Ok(columns.columns.first().map(|(_, ty)| ty.clone()))
+        let prepared = self.connection.prepare(&sql.text).await.map_err(|failure| told(sql.name, failure))?;
+        Ok(prepared.columns.columns.first().map(|(_, ty)| ty.clone()))
     }
 
     pub fn is_closed(&self) -> bool {
@@ -117,10 +158,16 @@ fn told(what: &'static str, failure: Failure) -> Error {
     }
 }
 
-/// The statement was prepared for something that is no longer so; it was not run.
-fn is_outdated(failure: &Failure) -> bool {
-    let Failure::Server { error, .. } = failure else { return false };
-    [SqlState::FEATURE_NOT_SUPPORTED, SqlState::INVALID_SQL_STATEMENT_NAME].contains(&error.code)
+/// The same for a statement of the user's, the first of which has that place in its pipeline.
+pub(crate) fn told_to_user(first: usize, text: &str, failure: Failure) -> Error {
+    match failure {
+        Failure::Server { error, .. } if error.is_fatal() => told("a statement", Failure::Lost(Some(error))),
+        Failure::Server { statement, text, error } => {
+            Error::new(Kind::Statement { place: first + statement, text, error })
+        }
+        Failure::Encode(cause) => Error::new(Kind::Parameters { text: text.to_owned(), cause }),
+        lost => told("a statement", lost),
+    }
 }
 
 /// Counts a statement while it is on its way, or its caller waits.

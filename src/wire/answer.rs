@@ -1,11 +1,12 @@
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use bytes::Bytes;
 
 use super::{
-    Failure, Named, Row,
-    frame::{frames, owned},
-    row::Columns,
+    Failure, Row,
+    frame::frames_at,
+    group::Place,
+    row::{Columns, Values},
 };
 use crate::server_error::ServerError;
 
@@ -13,67 +14,109 @@ use crate::server_error::ServerError;
 #[derive(Debug)]
 pub(crate) struct Answer {
     chunks: Vec<Bytes>,
-    /// How each statement ended, in the server's words: `INSERT 0 1`.
-    tags: Vec<Bytes>,
+    parts: Vec<Part>,
+}
+
+/// One statement's part of an answer.
+#[derive(Debug, Clone)]
+struct Part {
+    /// The chunk that it begins in, and where.
+    start: (usize, usize),
+    rows: usize,
+    /// How it ended, in the server's words: `INSERT 0 1`.
+    tag: Bytes,
+    /// The portal has more rows than were asked for.
+    suspended: bool,
 }
 
 impl Answer {
     /// Reads how it ended: nothing has happened before the last message says so, whatever was answered to single statements.
-    pub(super) fn read(chunks: Vec<Bytes>, statements: &[Option<Arc<Named>>], script: bool) -> Result<Self, Failure> {
-        let (mut tags, mut failed) = (Vec::with_capacity(statements.len()), None);
-        for (kind, body) in chunks.iter().flat_map(owned) {
-            match kind {
-                b'C' => tags.push(body.slice(..body.len().saturating_sub(1))),
-                b'I' | b's' => tags.push(Bytes::new()),
-                // The first error is the group's: the server skips everything behind it, up to the Sync.
-                b'E' if failed.is_none() => failed = Some((tags.len(), ServerError::parse(&body))),
-                _ => {}
+    pub(super) fn read(chunks: Vec<Bytes>, places: &[Place], script: bool) -> Result<Self, Failure> {
+        let (mut parts, mut failed) = (Vec::with_capacity(places.len()), None);
+        let (mut start, mut rows) = ((0, 0), 0);
+        for (at, chunk) in chunks.iter().enumerate() {
+            for (kind, body) in frames_at(chunk, 0) {
+                let tag = match kind {
+                    b'D' => {
+                        rows += 1;
+                        continue;
+                    }
+                    b'C' => chunk.slice(body.start..body.end.saturating_sub(1).max(body.start)),
+                    b'I' | b's' => Bytes::new(),
+                    // The first error is the group's: the server skips everything behind it, up to the Sync.
+                    b'E' if failed.is_none() => {
+                        failed = Some((parts.len(), ServerError::parse(&chunk[body])));
+                        continue;
+                    }
+                    _ => continue,
+                };
+                parts.push(Part { start, rows, tag, suspended: kind == b's' });
+                (start, rows) = ((at, body.end), 0);
             }
         }
         let Some((statement, error)) = failed else {
-            return match script || tags.len() == statements.len() {
-                true => Ok(Self { chunks, tags }),
+            return match script || parts.len() == places.len() {
+                true => Ok(Self { chunks, parts }),
                 false => Err(Failure::Protocol("an answer has not as many ends as there were statements")),
             };
         };
         // A statement that could not be prepared is unknown here; what was wrong with it was said before.
-        let unprepared = statements.get(statement).and_then(Option::as_ref).and_then(|named| named.failure());
+        let place = places.get(statement);
+        let unprepared = place.and_then(|place| place.named.as_ref()).and_then(|named| named.failure());
+        let text = place.map(|place| place.text.clone());
         Err(match unprepared {
-            Some(Failure::Server { error, .. }) => Failure::Server { statement, error },
-            _ => Failure::Server { statement, error: Arc::new(error) },
+            Some(Failure::Server { error, .. }) => Failure::Server { statement, text, error },
+            _ => Failure::Server { statement, text, error: Arc::new(error) },
         })
     }
 
     /// The rows of the statement of that place.
     pub fn rows(&self, place: usize, columns: &Arc<Columns>) -> Vec<Row> {
-        let mut statement = 0;
-        let mut rows = Vec::new();
-        for (kind, body) in self.chunks.iter().flat_map(owned) {
-            match kind {
-                b'D' if statement == place => {
-                    rows.push(Row { columns: columns.clone(), values: body.slice(2.min(body.len())..) });
-                }
-                b'C' | b'I' | b's' => statement += 1,
-                _ => {}
-            }
-        }
-        rows
+        let row =
+            |(chunk, values): (&Bytes, Range<usize>)| Row { columns: columns.clone(), values: chunk.slice(values) };
+        self.values(place).map(row).collect()
+    }
+
+    /// Reads the rows of the statement of that place where they are.
+    pub fn each<'a>(&'a self, place: usize, columns: &'a Columns) -> impl ExactSizeIterator<Item = Values<'a>> {
+        let mut rows = self.values(place);
+        let count = self.parts.get(place).map_or(0, |part| part.rows);
+        (0..count).map(move |_| {
+            let values = rows.next().map_or(&[][..], |(chunk, values)| &chunk[values]);
+            Values::new(&columns.columns, values)
+        })
+    }
+
+    fn values(&self, place: usize) -> impl Iterator<Item = (&Bytes, Range<usize>)> {
+        let part = self.parts.get(place);
+        let ((first, offset), rows) = part.map_or(((self.chunks.len(), 0), 0), |part| (part.start, part.rows));
+        let chunks = self.chunks.get(first..).unwrap_or_default().iter().enumerate();
+        chunks
+            .flat_map(move |(at, chunk)| {
+                frames_at(chunk, if at == 0 { offset } else { 0 }).map(move |(kind, body)| (chunk, kind, body))
+            })
+            .filter(|(_, kind, _)| *kind == b'D')
+            .map(|(chunk, _, body)| (chunk, (body.start + 2).min(body.end)..body.end))
+            .take(rows)
     }
 
     /// How many rows the statement of that place touched.
     pub fn affected(&self, place: usize) -> u64 {
-        let words = self.tags.get(place).and_then(|tag| std::str::from_utf8(tag).ok());
-        words.and_then(|words| words.rsplit(' ').next()?.parse().ok()).unwrap_or(0)
+        self.tag(place).rsplit(' ').next().and_then(|count| count.parse().ok()).unwrap_or(0)
     }
 
     /// In the server's words, how the statement of that place ended.
     pub fn tag(&self, place: usize) -> &str {
-        self.tags.get(place).and_then(|tag| std::str::from_utf8(tag).ok()).unwrap_or_default()
+        self.parts.get(place).and_then(|part| std::str::from_utf8(&part.tag).ok()).unwrap_or_default()
     }
 
-    /// Whether a transaction is open, or failed, behind it.
-    pub fn status(&self) -> u8 {
-        let last = self.chunks.iter().flat_map(|chunk| frames(chunk)).last();
-        last.filter(|(kind, _)| *kind == b'Z').and_then(|(_, body)| body.first().copied()).unwrap_or(b'I')
+    /// Whether the portal of that place has more rows.
+    pub fn has_more(&self, place: usize) -> bool {
+        self.parts.get(place).is_some_and(|part| part.suspended)
+    }
+
+    /// The messages, as they came.
+    pub fn chunks(&self) -> &[Bytes] {
+        &self.chunks
     }
 }

@@ -55,7 +55,7 @@ impl Connection {
         let columns = types.iter().map(|ty| (String::new(), ty.clone())).collect();
         let columns = Arc::new(Columns { parameters: vec![Type::OID], columns });
         let mut group = Group::new();
-        group.push_unnamed(text, &columns.parameters, &[&oid])?;
+        group.push_unnamed(&text.into(), &columns.parameters, &[&oid])?;
         Ok(self.send(group).await?.rows(0, &columns))
     }
 }

@@ -2,14 +2,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use postgres_protocol::message::frontend;
-use postgres_types::{ToSql, Type};
 use tokio::sync::oneshot;
-use tracing::warn;
+use tracing::{debug, warn};
 
 use super::{
-    Answer, Failure, Group, Named, Row,
+    Answer, Descriptions, Failure, Group, Named, Prepared,
     connect::connect,
     drive::drive,
+    named::Described,
     queued::{Queued, Shared, To, Waiting},
     row::Columns,
 };
@@ -23,12 +23,16 @@ const KEPT: usize = 1000;
 /// A connection: any number of callers, each with its own groups.
 pub(crate) struct Connection {
     shared: Arc<Shared>,
+    /// Where statements are described if this connection keeps none.
+    unnamed: Option<Descriptions>,
 }
 
 impl Connection {
     /// Connects once, and drives the connection in a task of its own.
     pub async fn open(target: &Target) -> Result<Self> {
         let connected = connect(target).await?;
+        let version = connected.parameters.get("server_version");
+        debug!(process_id = connected.process_id, version, "connected");
         let shared = Arc::new(Shared::default());
         let driver = shared.clone();
         tokio::spawn(async move {
@@ -36,13 +40,13 @@ impl Connection {
                 warn!(%error, "a connection to the database broke");
             }
         });
-        Ok(Self { shared })
+        Ok(Self { shared, unnamed: (!target.keeps_statements).then(Descriptions::default) })
     }
 
     /// Over what a driver already works on.
     #[cfg(test)]
     pub(super) fn over(shared: Arc<Shared>) -> Self {
-        Self { shared }
+        Self { shared, unnamed: None }
     }
 
     pub fn is_closed(&self) -> bool {
@@ -51,7 +55,7 @@ impl Connection {
 
     /// The statement of this text, prepared now or before. Its Parse goes out ahead of whatever is sent next, in the same flush but
     /// under a Sync of its own: an error in a group makes the server skip the rest of that group, and must not skip a Parse that others count on.
-    pub fn name(&self, text: &Arc<str>, parameters: &[Type]) -> Result<Arc<Named>, Failure> {
+    pub fn name(&self, text: &str) -> Result<Arc<Named>, Failure> {
         let mut queued = self.shared.lock();
         if let Some(named) = queued.named.get(text) {
             return Ok(named.clone());
@@ -61,21 +65,24 @@ impl Connection {
             forget_one(&mut queued)?;
         }
         queued.names += 1;
-        let named = Arc::new(Named::new(format!("t{}", queued.names), text.clone()));
+        let named = Arc::new(Named::new(format!("t{}", queued.names), text.into()));
         let bytes = &mut queued.bytes;
-        frontend::parse(&named.name, text, parameters.iter().map(Type::oid), bytes).map_err(Failure::encode)?;
+        frontend::parse(&named.name, text, [], bytes).map_err(Failure::encode)?;
         frontend::describe(b'S', &named.name, bytes).map_err(Failure::encode)?;
         frontend::sync(bytes);
         queued.groups.push_back(Waiting::new(To::Named(named.clone())));
-        queued.named.insert(text.clone(), named.clone());
+        queued.named.insert(named.text.clone(), named.clone());
         drop(queued);
         self.shared.wake.notify_one();
         Ok(named)
     }
 
     /// Forgets a statement: what it meant has changed. The next use prepares it anew.
-    pub fn forget(&self, text: &Arc<str>) {
+    pub fn forget(&self, text: &str) {
         self.shared.lock().named.remove(text);
+        if let Some(unnamed) = &self.unnamed {
+            unnamed.forget(text);
+        }
     }
 
     /// Sends a group. It is on its way when this returns; what it returns waits for the answer, and may be dropped.
@@ -97,11 +104,11 @@ impl Connection {
             sent
         };
         self.shared.wake.notify_one();
-        let (statements, script) = (group.statements, group.script);
+        let (places, script) = (group.places, group.script);
         async move {
             sent?;
             let chunks: Result<Vec<Bytes>, Option<Arc<ServerError>>> = answered.await.unwrap_or(Err(None));
-            Answer::read(chunks.map_err(Failure::Lost)?, &statements, script)
+            Answer::read(chunks.map_err(Failure::Lost)?, &places, script)
         }
     }
 
@@ -123,13 +130,39 @@ impl Connection {
         queued.bytes.len() < QUEUED || queued.ended.is_some()
     }
 
-    /// A statement, prepared, and the types of its parameters and columns.
-    pub async fn columns(&self, text: &Arc<str>) -> Result<(Arc<Named>, Arc<Columns>), Failure> {
-        let named = self.name(text, &[])?;
-        if let Some(columns) = named.typed.get() {
-            return Ok((named.clone(), columns.clone()));
+    /// A statement that needs no round trip to be bound.
+    pub fn prepared(&self, text: &str) -> Option<Prepared> {
+        if let Some(unnamed) = &self.unnamed {
+            return unnamed.get(text).map(|(text, columns)| Prepared { text, named: None, columns });
         }
-        let described = named.described().await?;
+        let named = self.shared.lock().named.get(text)?.clone();
+        let columns = named.typed.get()?.clone();
+        Some(Prepared { text: named.text.clone(), named: Some(named), columns })
+    }
+
+    /// A statement with the types of its parameters and columns: known before, or asked for now.
+    pub async fn prepare(&self, text: &str) -> Result<Prepared, Failure> {
+        if let Some(prepared) = self.prepared(text) {
+            return Ok(prepared);
+        }
+        let Some(unnamed) = &self.unnamed else {
+            let named = self.name(text)?;
+            let columns = if let Some(columns) = named.typed.get() {
+                columns.clone()
+            } else {
+                let columns = self.typed(&*named.described().await?).await?;
+                named.typed.get_or_init(|| Arc::new(columns)).clone()
+            };
+            return Ok(Prepared { text: named.text.clone(), named: Some(named), columns });
+        };
+        let answer = self.send(Group::describe(text)?).await?;
+        let columns = Arc::new(self.typed(&Described::read(answer.chunks())?).await?);
+        let text: Arc<str> = text.into();
+        unnamed.insert(text.clone(), columns.clone());
+        Ok(Prepared { text, named: None, columns })
+    }
+
+    async fn typed(&self, described: &Described) -> Result<Columns, Failure> {
         let mut columns = Columns::default();
         for oid in &described.parameters {
             columns.parameters.push(self.of_oid(*oid).await?);
@@ -137,17 +170,21 @@ impl Connection {
         for (name, oid) in &described.columns {
             columns.columns.push((name.clone(), self.of_oid(*oid).await?));
         }
-        let columns = named.typed.get_or_init(|| Arc::new(columns)).clone();
-        Ok((named, columns))
+        Ok(columns)
     }
 
     /// Runs one prepared statement. Where it was prepared before, it is on its way after the first poll.
-    pub async fn query(&self, text: &Arc<str>, parameters: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Failure> {
-        let (named, columns) = self.columns(text).await?;
+    #[cfg(test)]
+    pub async fn query(
+        &self,
+        text: &str,
+        parameters: &[&(dyn postgres_types::ToSql + Sync)],
+    ) -> Result<Vec<super::Row>, Failure> {
+        let prepared = self.prepare(text).await?;
         let mut group = Group::new();
-        group.push(&named, &columns.parameters, parameters)?;
+        group.push(&prepared, parameters)?;
         self.room().await;
-        Ok(self.send(group).await?.rows(0, &columns))
+        Ok(self.send(group).await?.rows(0, &prepared.columns))
     }
 
     /// Runs a text of several statements, unprepared: one transaction, unless it has its own words for that.
@@ -168,7 +205,7 @@ impl Drop for Connection {
 fn check(queued: &Queued) -> Result<(), Failure> {
     match &queued.ended {
         None => Ok(()),
-        Some(why) => Err(Failure::Lost(why.clone())),
+        Some(ended) => Err(Failure::Lost(ended.0.clone())),
     }
 }
 

@@ -9,7 +9,7 @@ use super::{
     Failure,
     frame::{frames, length},
     named::Described,
-    queued::{Shared, To, Waiting},
+    queued::{Shared, To, Waiting, Why},
 };
 use crate::server_error::ServerError;
 
@@ -176,7 +176,7 @@ impl Drop for Ended {
     fn drop(&mut self) {
         let groups = {
             let mut queued = self.shared.lock();
-            queued.ended = Some(self.why.clone());
+            queued.ended = Some(Why(self.why.clone()));
             queued.bytes = BytesMut::new();
             queued.named.clear();
             std::mem::take(&mut queued.groups)

@@ -1,13 +1,15 @@
 use std::{error::Error as StdError, fmt, sync::Arc};
 
+use tokio_postgres::error::SqlState;
+
 use crate::server_error::ServerError;
 
 /// Why a group has no answer that can be used.
 #[derive(Debug, Clone)]
 pub(crate) enum Failure {
-    /// The server refused the statement of that place in its group (one past the last: the commit); the whole group was
-    /// rolled back, for certain.
-    Server { statement: usize, error: Arc<ServerError> },
+    /// The server refused the statement of that place in its group (one past the last, without a text: the commit); the whole
+    /// group was rolled back, for certain.
+    Server { statement: usize, text: Option<Arc<str>>, error: Arc<ServerError> },
     /// The connection ended before the answer, and why, where that is known: the outcome is unknown.
     Lost(Option<Arc<ServerError>>),
     /// A parameter cannot be written; nothing was sent.
@@ -21,6 +23,13 @@ impl Failure {
         Self::Encode(Arc::from(cause.into()))
     }
 
+    /// The statement was prepared for something that is no longer so; it was not run.
+    pub fn is_outdated(&self) -> bool {
+        let Self::Server { error, .. } = self else { return false };
+        [SqlState::FEATURE_NOT_SUPPORTED, SqlState::INVALID_SQL_STATEMENT_NAME].contains(&error.code)
+    }
+
+    #[cfg(test)]
     pub fn server(&self) -> Option<&ServerError> {
         match self {
             Self::Server { error, .. } | Self::Lost(Some(error)) => Some(error),

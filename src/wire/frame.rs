@@ -1,25 +1,21 @@
-use bytes::Bytes;
+use std::ops::Range;
 
 /// A message of the server: its kind, and its body.
 pub(crate) type Frame<'a> = (u8, &'a [u8]);
 
 /// The whole messages at the front of some bytes, one after another.
-pub(crate) fn frames(mut bytes: &[u8]) -> impl Iterator<Item = Frame<'_>> {
-    std::iter::from_fn(move || {
-        let length = length(bytes)?;
-        let (frame, rest) = bytes.split_at_checked(length)?;
-        bytes = rest;
-        Some((frame[0], &frame[5..]))
-    })
+pub(crate) fn frames(bytes: &[u8]) -> impl Iterator<Item = Frame<'_>> {
+    frames_at(bytes, 0).map(|(kind, body)| (kind, &bytes[body]))
 }
 
-/// As [`frames`], with bodies that share the bytes.
-pub(crate) fn owned(bytes: &Bytes) -> impl Iterator<Item = (u8, Bytes)> + '_ {
-    let mut rest = bytes.clone();
+/// As [`frames`] from an offset on, with the places of their bodies.
+pub(crate) fn frames_at(bytes: &[u8], mut at: usize) -> impl Iterator<Item = (u8, Range<usize>)> + '_ {
     std::iter::from_fn(move || {
-        let length = length(&rest).filter(|length| *length <= rest.len())?;
-        let frame = rest.split_to(length);
-        Some((frame[0], frame.slice(5..)))
+        let rest = bytes.get(at..)?;
+        let length = length(rest).filter(|length| *length <= rest.len())?;
+        let body = at + 5..at + length;
+        at += length;
+        Some((rest[0], body))
     })
 }
 
@@ -39,8 +35,7 @@ mod tests {
         let bytes = b"C\0\0\0\x06abZ\0\0\0\x05ID\0\0\0\x09ab";
         let cut: Vec<_> = frames(bytes).collect();
         assert_eq!(cut, [(b'C', &b"ab"[..]), (b'Z', &b"I"[..])]);
-        let shared: Vec<_> = owned(&Bytes::from_static(bytes)).map(|(kind, body)| (kind, body.to_vec())).collect();
-        assert_eq!(shared, [(b'C', b"ab".to_vec()), (b'Z', b"I".to_vec())]);
-        assert_eq!(frames(b"").count() + frames(b"Z\0\0").count(), 0);
+        assert_eq!(frames_at(bytes, 7).collect::<Vec<_>>(), [(b'Z', 12..13)]);
+        assert_eq!(frames(b"").count() + frames(b"Z\0\0").count() + frames_at(bytes, 99).count(), 0);
     }
 }

@@ -7,63 +7,139 @@ use postgres_protocol::{
 };
 use postgres_types::{IsNull as TypesIsNull, ToSql, Type};
 
-use super::{Failure, Named};
+use super::{Failure, Named, row::Columns};
 
 /// Statements on their way to one Sync.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
     pub(super) bytes: BytesMut,
-    /// The statement of each place; none where it is not kept.
-    pub(super) statements: Vec<Option<Arc<Named>>>,
+    pub(super) places: Vec<Place>,
     /// A text of several statements by the simple protocol, which ends with an answer of its own.
     pub(super) script: bool,
     /// There is a copy with its data among them.
     pub(super) copies: bool,
 }
 
+/// One statement of a group.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub text: Arc<str>,
+    /// Where it is kept.
+    pub named: Option<Arc<Named>>,
+}
+
+/// A statement with the types of its parameters and columns, ready to be bound.
+#[derive(Debug, Clone)]
+pub(crate) struct Prepared {
+    pub text: Arc<str>,
+    /// None where the connection keeps no statements.
+    pub named: Option<Arc<Named>>,
+    pub columns: Arc<Columns>,
+}
+
+/// Rows to send at most; the rest stays in the portal.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Portal<'a> {
+    pub name: &'a str,
+    pub most: i32,
+}
+
+/// All rows, of the portal without a name.
+const ALL: Portal<'_> = Portal { name: "", most: 0 };
+
 impl Group {
     pub fn new() -> Self {
         Self::default()
     }
 
+    /// How many statements it has.
     pub fn len(&self) -> usize {
-        self.statements.len()
+        self.places.len()
     }
 
-    /// Adds a prepared statement with parameters of these types. On an error the group is as it was.
-    pub fn push(
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// How many bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Adds a statement. On an error the group is as it was.
+    pub fn push(&mut self, prepared: &Prepared, parameters: &[&(dyn ToSql + Sync)]) -> Result<(), Failure> {
+        self.push_rows(prepared, parameters, ALL)
+    }
+
+    /// As [`Group::push`], for the first rows; [`Group::push_more`] gets the next ones while the transaction lasts.
+    pub fn push_rows(
         &mut self,
-        named: &Arc<Named>,
-        types: &[Type],
+        prepared: &Prepared,
         parameters: &[&(dyn ToSql + Sync)],
+        portal: Portal<'_>,
     ) -> Result<(), Failure> {
-        self.bind(&named.name, types, parameters)?;
-        self.statements.push(Some(named.clone()));
+        let Prepared { text, named, columns } = prepared;
+        match named {
+            Some(named) => {
+                self.bind(&named.name, &columns.parameters, parameters, portal)?;
+                self.places.push(Place { text: text.clone(), named: Some(named.clone()) });
+                Ok(())
+            }
+            None => self.parse_and_bind(text, &columns.parameters, parameters, portal),
+        }
+    }
+
+    /// The next rows of a portal.
+    pub fn push_more(&mut self, text: &Arc<str>, portal: Portal<'_>) -> Result<(), Failure> {
+        frontend::execute(portal.name, portal.most, &mut self.bytes).map_err(Failure::encode)?;
+        self.places.push(Place { text: text.clone(), named: None });
         Ok(())
+    }
+
+    /// Closes a portal; that is no statement and has no answer of its own.
+    pub fn close(&mut self, portal: &str) -> Result<(), Failure> {
+        frontend::close(b'P', portal, &mut self.bytes).map_err(Failure::encode)
     }
 
     /// Adds a statement that is parsed in its place and not kept: behind a pooler that gives every transaction another
     /// server connection, it must be parsed and bound before the same Sync.
     pub fn push_unnamed(
         &mut self,
-        text: &str,
+        text: &Arc<str>,
         types: &[Type],
         parameters: &[&(dyn ToSql + Sync)],
     ) -> Result<(), Failure> {
+        self.parse_and_bind(text, types, parameters, ALL)
+    }
+
+    fn parse_and_bind(
+        &mut self,
+        text: &Arc<str>,
+        types: &[Type],
+        parameters: &[&(dyn ToSql + Sync)],
+        portal: Portal<'_>,
+    ) -> Result<(), Failure> {
         let before = self.bytes.len();
-        frontend::parse("", text, types.iter().map(Type::oid), &mut self.bytes).map_err(Failure::encode)?;
-        frontend::describe(b'S', "", &mut self.bytes).map_err(Failure::encode)?;
-        if let Err(failure) = self.bind("", types, parameters) {
+        let parsed = frontend::parse("", text, types.iter().map(Type::oid), &mut self.bytes).map_err(Failure::encode);
+        if let Err(failure) = parsed.and_then(|()| self.bind("", types, parameters, portal)) {
             self.bytes.truncate(before);
             return Err(failure);
         }
-        self.statements.push(None);
+        self.places.push(Place { text: text.clone(), named: None });
         Ok(())
+    }
+
+    /// Asks for the types of a statement, which is not run.
+    pub fn describe(text: &str) -> Result<Self, Failure> {
+        let mut group = Self::new();
+        frontend::parse("", text, [], &mut group.bytes).map_err(Failure::encode)?;
+        frontend::describe(b'S', "", &mut group.bytes).map_err(Failure::encode)?;
+        Ok(group)
     }
 
     /// `copy … from stdin` and its data: nothing waits for the server's word in between, and the only Sync comes behind the end of
     /// the data.
-    pub fn push_copy(&mut self, text: &str, data: &[u8]) -> Result<(), Failure> {
+    pub fn push_copy(&mut self, text: &Arc<str>, data: &[u8]) -> Result<(), Failure> {
         /// Bytes of data in one message.
         const PART: usize = 64 << 10;
         self.push_unnamed(text, &[], &[])?;
@@ -81,7 +157,13 @@ impl Group {
         frontend::query(text, &mut self.bytes).map_err(Failure::encode)
     }
 
-    fn bind(&mut self, name: &str, types: &[Type], parameters: &[&(dyn ToSql + Sync)]) -> Result<(), Failure> {
+    fn bind(
+        &mut self,
+        name: &str,
+        types: &[Type],
+        parameters: &[&(dyn ToSql + Sync)],
+        portal: Portal<'_>,
+    ) -> Result<(), Failure> {
         if types.len() != parameters.len() {
             let text = format!("the statement has {} parameters, not {}", types.len(), parameters.len());
             return Err(Failure::encode(text));
@@ -95,9 +177,10 @@ impl Group {
         };
         // One format stands for all parameters, and must not stand there for none.
         let formats = (!parameters.is_empty()).then_some(1);
-        let bound = frontend::bind("", name, formats, parameters.iter().zip(types), write, Some(1), &mut self.bytes);
+        let parameters = parameters.iter().zip(types);
+        let bound = frontend::bind(portal.name, name, formats, parameters, write, Some(1), &mut self.bytes);
         let sent = match bound {
-            Ok(()) => frontend::execute("", 0, &mut self.bytes).map_err(Failure::encode),
+            Ok(()) => frontend::execute(portal.name, portal.most, &mut self.bytes).map_err(Failure::encode),
             Err(BindError::Conversion(cause)) => Err(Failure::encode(cause)),
             Err(BindError::Serialization(cause)) => Err(Failure::encode(cause)),
         };

@@ -24,9 +24,8 @@ pub(crate) struct Connected {
     /// What the server has already said beyond that it is ready.
     pub read: BytesMut,
     pub parameters: HashMap<String, String>,
-    /// What a request to cancel would have to know.
+    /// The backend's, as `pg_stat_activity` and the server's log name it.
     pub process_id: i32,
-    pub secret_key: i32,
 }
 
 pub(super) async fn login(stream: Stream, config: &Config) -> Result<Connected> {
@@ -49,17 +48,17 @@ pub(super) async fn login(stream: Stream, config: &Config) -> Result<Connected> 
     exchange.send().await?;
     prove(&mut exchange, config, &user).await?;
 
-    let (mut parameters, mut process_id, mut secret_key) = (HashMap::new(), 0, 0);
+    let (mut parameters, mut process_id) = (HashMap::new(), 0);
     loop {
         match exchange.next().await? {
             (b'S', body) => parameters.extend(parameter(&body)),
-            (b'K', body) => [process_id, secret_key] = key(&body)?,
+            (b'K', body) => process_id = process(&body)?,
             (b'Z', _) => break,
             (kind, _) => return Err(unexpected(kind)),
         }
     }
     suits(&mut exchange, config.get_target_session_attrs()).await?;
-    Ok(Connected { stream: exchange.stream, read: exchange.read, parameters, process_id, secret_key })
+    Ok(Connected { stream: exchange.stream, read: exchange.read, parameters, process_id })
 }
 
 fn parameter(body: &[u8]) -> Option<(String, String)> {
@@ -67,11 +66,9 @@ fn parameter(body: &[u8]) -> Option<(String, String)> {
     Some((texts.next()?, texts.next()?))
 }
 
-fn key(body: &[u8]) -> Result<[i32; 2]> {
-    match body.as_chunks().0 {
-        [process_id, secret_key] => Ok([*process_id, *secret_key].map(i32::from_be_bytes)),
-        _ => Err(unexpected(b'K')),
-    }
+/// The number in front of the key that a request to cancel would need.
+fn process(body: &[u8]) -> Result<i32> {
+    body.first_chunk().map(|number| i32::from_be_bytes(*number)).ok_or_else(|| unexpected(b'K'))
 }
 
 /// Whether it is the server that `target_session_attrs` wants.

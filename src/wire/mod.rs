@@ -19,7 +19,15 @@ mod drive;
 mod connection;
 mod catalog;
 
-pub(crate) use self::{answer::Answer, connection::Connection, failure::Failure, group::Group, named::Named, row::Row};
+use self::named::{Descriptions, Named};
+pub use self::row::Values;
+pub(crate) use self::{
+    answer::Answer,
+    connection::Connection,
+    failure::Failure,
+    group::{Group, Portal, Prepared},
+    row::{Columns, Row, Wrong},
+};
 
 #[cfg(test)]
 mod tests;

@@ -1,9 +1,12 @@
-use std::sync::{Arc, OnceLock};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+};
 
 use postgres_types::Oid;
 use tokio::sync::watch;
 
-use super::Failure;
+use super::{Failure, row::Columns};
 
 /// A statement that the connection has prepared, or is about to.
 #[derive(Debug)]
@@ -14,7 +17,7 @@ pub(crate) struct Named {
     /// The server's answer to its preparation.
     answer: watch::Sender<Option<Result<Arc<Described>, Failure>>>,
     /// Its description in types, once those that the catalog had to be asked for are known.
-    pub typed: OnceLock<Arc<super::row::Columns>>,
+    pub typed: OnceLock<Arc<Columns>>,
 }
 
 /// What the server said of it.
@@ -22,6 +25,32 @@ pub(crate) struct Named {
 pub(crate) struct Described {
     pub parameters: Vec<Oid>,
     pub columns: Vec<(String, Oid)>,
+}
+
+/// What statements are about, by their texts, for a connection that does not keep them.
+#[derive(Debug, Default)]
+pub(super) struct Descriptions(Mutex<HashMap<Arc<str>, Arc<Columns>>>);
+
+impl Descriptions {
+    /// As many as a connection keeps statements.
+    const KEPT: usize = 1000;
+
+    pub fn get(&self, text: &str) -> Option<(Arc<str>, Arc<Columns>)> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get_key_value(text).map(|(text, columns)| (text.clone(), columns.clone()))
+    }
+
+    pub fn insert(&self, text: Arc<str>, columns: Arc<Columns>) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= Self::KEPT {
+            known.clear();
+        }
+        known.insert(text, columns);
+    }
+
+    pub fn forget(&self, text: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(text);
+    }
 }
 
 impl Named {
@@ -54,7 +83,7 @@ impl Described {
             match kind {
                 b'E' => {
                     let error = Arc::new(crate::server_error::ServerError::parse(body));
-                    return Err(Failure::Server { statement: 0, error });
+                    return Err(Failure::Server { statement: 0, text: None, error });
                 }
                 b't' => described.parameters = parameters(body).ok_or(Failure::Protocol("a description ends early"))?,
                 b'T' => described.columns = columns(body).ok_or(Failure::Protocol("a description ends early"))?,

@@ -28,11 +28,15 @@ pub(super) struct Queued {
     pub named: HashMap<Arc<str>, Arc<Named>>,
     /// Names so far.
     pub names: u64,
-    /// The connection has ended, and why, where the server said so.
-    pub ended: Option<Option<Arc<ServerError>>>,
+    /// The connection has ended.
+    pub ended: Option<Why>,
     /// No caller is left: the driver says goodbye once everything is answered.
     pub leaving: bool,
 }
+
+/// Why a connection is over, where the server said so.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Why(pub Option<Arc<ServerError>>);
 
 /// A group whose answer has not come, or not whole.
 pub(super) struct Waiting {

@@ -18,7 +18,8 @@ pub(crate) struct Row {
     pub(super) values: Bytes,
 }
 
-type Wrong = Box<dyn std::error::Error + Send + Sync>;
+/// Why a value is not what was asked for.
+pub type Wrong = Box<dyn std::error::Error + Send + Sync>;
 
 impl Row {
     /// A column of one of our own statements, whose type is known.
@@ -26,34 +27,68 @@ impl Row {
     /// # Panics
     /// The statement has no such column, or one of another type: a mistake in this library that every use of it shows.
     pub fn get<'a, T: FromSql<'a>>(&'a self, at: usize) -> T {
-        self.try_get(at).unwrap_or_else(|wrong| panic!("column {at}: {wrong}"))
+        self.try_get(at).unwrap_or_else(|wrong| panic!("{wrong}"))
     }
 
     pub fn try_get<'a, T: FromSql<'a>>(&'a self, at: usize) -> Result<T, Wrong> {
-        let (_, ty) = self.columns.columns.get(at).ok_or("there is no such column")?;
-        if !T::accepts(ty) {
-            return Err(WrongType::new::<T>(ty.clone()).into());
-        }
-        T::from_sql_nullable(ty, self.raw(at)?)
-    }
-
-    fn raw(&self, at: usize) -> Result<Option<&[u8]>, Wrong> {
-        let mut rest = &self.values[..];
+        let mut values = Values::new(&self.columns.columns, &self.values);
         for _ in 0..at {
-            rest = value(rest)?.1;
+            values.skip()?;
         }
-        Ok(value(rest)?.0)
+        values.read()
     }
 }
 
-/// The value at the front, and what follows it.
-fn value(bytes: &[u8]) -> Result<(Option<&[u8]>, &[u8]), Wrong> {
-    let (length, rest) = bytes.split_first_chunk::<4>().ok_or("the row ends early")?;
-    match usize::try_from(i32::from_be_bytes(*length)) {
-        Ok(length) => {
-            let (value, rest) = rest.split_at_checked(length).ok_or("the row ends early")?;
-            Ok((Some(value), rest))
-        }
-        Err(_) => Ok((None, rest)),
+/// The columns of a row, from the left to the right.
+#[derive(Debug)]
+pub struct Values<'a> {
+    columns: &'a [(String, Type)],
+    at: usize,
+    rest: &'a [u8],
+}
+
+impl<'a> Values<'a> {
+    pub(crate) fn new(columns: &'a [(String, Type)], bytes: &'a [u8]) -> Self {
+        Self { columns, at: 0, rest: bytes }
+    }
+
+    /// The names and types of all columns.
+    #[must_use]
+    pub fn columns(&self) -> &'a [(String, Type)] {
+        self.columns
+    }
+
+    /// How many columns were read so far.
+    #[must_use]
+    pub fn at(&self) -> usize {
+        self.at
+    }
+
+    /// The next column, which may borrow from the connection's buffer.
+    ///
+    /// # Errors
+    /// There is none, it is null, or it is of another type.
+    pub fn read<T: FromSql<'a>>(&mut self) -> Result<T, Wrong> {
+        let (name, ty) = self
+            .columns
+            .get(self.at)
+            .ok_or_else(|| format!("the statement has {} columns, fewer than are read", self.columns.len()))?;
+        let value = match T::accepts(ty) {
+            true => self.skip().and_then(|value| T::from_sql_nullable(ty, value)),
+            false => Err(WrongType::new::<T>(ty.clone()).into()),
+        };
+        value.map_err(|wrong| format!("column {name:?}: {wrong}").into())
+    }
+
+    fn skip(&mut self) -> Result<Option<&'a [u8]>, Wrong> {
+        let (length, rest) = self.rest.split_first_chunk::<4>().ok_or("the row ends early")?;
+        self.at += 1;
+        let Ok(length) = usize::try_from(i32::from_be_bytes(*length)) else {
+            self.rest = rest;
+            return Ok(None);
+        };
+        let (value, rest) = rest.split_at_checked(length).ok_or("the row ends early")?;
+        self.rest = rest;
+        Ok(Some(value))
     }
 }

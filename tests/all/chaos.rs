@@ -12,7 +12,7 @@ use std::{
 use futures_util::FutureExt;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_postgres::Client;
-use trunkline::{Consumer, Db, Error, Message, Queue, Result, Settings, Wait};
+use trunkline::{Consumer, Db, Error, Message, Queue, Result, Settings, Statement, Wait};
 use trunkline_embedded::{Cluster, Stop};
 
 use crate::{
@@ -114,9 +114,10 @@ async fn work_once(consumer: &mut Consumer<i64>, n: usize) -> Result<usize> {
         async move {
             let (ids, payloads): (Vec<i64>, Vec<i64>) =
                 messages.iter().map(|message| (message.id, message.payload)).unzip();
-            let insert = "insert into public.effects select * from unnest($1::int8[], $2::int8[])";
-            transaction.execute(insert, &[&ids, &payloads]).await?;
-            Ok::<_, tokio_postgres::Error>(messages.len())
+            let insert =
+                Statement::<_, u64>::new("insert into public.effects select * from unnest($1::int8[], $2::int8[])");
+            transaction.run(&insert, (ids, payloads)).await?;
+            Ok::<_, trunkline::Error>(messages.len())
         }
         .boxed()
     });

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::time::timeout;
 use tokio_postgres::Client;
-use trunkline::{Db, Error, Queue, Settings, Wait};
+use trunkline::{Db, Error, Queue, Settings, Statement, Wait};
 use trunkline_embedded::Cluster;
 
 use crate::{
@@ -51,6 +51,8 @@ async fn fused(table: &str, event: &str) -> Place<i64> {
     build_in(&place.sql, table, event).await;
     place
 }
+
+static EFFECT: Statement<(i64,), u64> = Statement::new("insert into public.effects values ($1)");
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_enqueue_that_broke_says_that_its_outcome_is_unknown() {
@@ -129,9 +131,9 @@ async fn a_transaction_that_broke_has_no_effect_and_the_messages_are_back() {
             let work = consumer.exactly_once(10, |transaction, messages| {
                 async move {
                     for message in &messages {
-                        transaction.execute("insert into public.effects values ($1)", &[&message.payload]).await?;
+                        transaction.run(&EFFECT, (message.payload,)).await?;
                     }
-                    Ok::<_, tokio_postgres::Error>(messages.len())
+                    Ok::<_, trunkline::Error>(messages.len())
                 }
                 .boxed()
             });
@@ -218,9 +220,9 @@ async fn what_broke_after_its_commit_happened_and_happened_once() {
     let work = consumer.exactly_once(9, |transaction, messages| {
         async move {
             for message in &messages {
-                transaction.execute("insert into public.effects values ($1)", &[&message.payload]).await?;
+                transaction.run(&EFFECT, (message.payload,)).await?;
             }
-            Ok::<_, tokio_postgres::Error>(())
+            Ok::<_, trunkline::Error>(())
         }
         .boxed()
     });

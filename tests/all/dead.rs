@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 use tokio_postgres::Client;
-use trunkline::{Message, Queue, Settings, Wait};
+use trunkline::{Message, Queue, Settings, Statement, Wait};
 
 use crate::{
     contract::{Place, SOON, place, until_asleep},
@@ -144,14 +144,12 @@ async fn consume(queue: &Queue<i64>, n: usize, bad: i64, sql: &'static str) {
     let work = consumer.exactly_once(n, |transaction, messages| {
         Box::pin(async move {
             for Message { payload, .. } in &messages {
-                transaction
-                    .execute("insert into effects values ($1)", &[payload])
-                    .await
-                    .map_err(|error| error.to_string())?;
+                let insert = Statement::<_, u64>::new("insert into effects values ($1)");
+                transaction.run(&insert, (*payload,)).await.map_err(|error| error.to_string())?;
                 if *payload == bad && sql.is_empty() {
                     return Outcome::Err(format!("{bad} is bad"));
                 } else if *payload == bad {
-                    let _ = transaction.batch_execute(sql).await; // carries on as if nothing had happened
+                    let _ = transaction.run(&Statement::<_, ()>::new(sql), ()).await; // carries on as if nothing had happened
                 }
             }
             Ok(())
@@ -165,7 +163,7 @@ async fn work_that_fails_charges_only_the_message_that_fails() {
     // An error; a failed statement that the work ignores; a constraint that fails at the commit.
     for (sql, reason) in [
         ("", "4 is bad"),
-        ("select 1/0", "a statement of the work failed"),
+        ("select 1/0", "division by zero (statement"),
         ("insert into parts values (99)", "foreign key"),
     ] {
         let Place { queue, sql: plain, db: _db, .. } = place(Settings::new("int8").max_attempts(3)).await;

@@ -16,6 +16,8 @@ mod chaos;
 mod migrate;
 mod bad_input;
 mod payloads;
+mod statements;
+mod transactions;
 mod sql_functions;
 mod house;
 mod idle;

@@ -24,7 +24,7 @@ fn told(pieces: &[&[u8]], statements: usize) -> Result<Answer, Failure> {
         let driver = tokio::spawn(drive(ours, BytesMut::new(), shared));
         let mut group = Group::new();
         for _ in 0..statements {
-            group.push_unnamed("select 'x'", &[], &[]).expect("encoded");
+            group.push_unnamed(&"select 'x'".into(), &[], &[]).expect("encoded");
         }
         let answer = connection.send(group);
         let mut asked = vec![0; 64];

@@ -14,7 +14,7 @@ use tokio::{
     sync::{Notify, Semaphore, mpsc},
     time::timeout,
 };
-use trunkline::{Message, Settings, Worker};
+use trunkline::{Failure, Message, Settings, Statement, Worker};
 
 use super::{Runs, Seen, drained};
 use crate::{
@@ -144,30 +144,43 @@ async fn slow_jobs_spread_over_all_workers_however_quick_the_first_were() {
     }
 }
 
+static EFFECT: Statement<(i64,), u64> = Statement::new("insert into public.effects values ($1)");
+
+/// Of twenty, four change their mind the first time. Once by the worker's own transaction, once by one of `tokio_postgres`.
 #[tokio::test(flavor = "multi_thread")]
 async fn effects_and_acknowledgement_commit_together() {
-    let Place { url, queue, sql, db: _db } = place(Settings::new("int8").lease(Duration::from_secs(2))).await;
-    sql.batch_execute("create table public.effects (payload int8)").await.expect("created");
-    enqueued(&queue, 20).await;
-    let runs = Runs::start(Worker::with_attempt(queue.clone(), move |message, attempt| {
-        let url = url.clone();
-        async move {
-            let mut sql = connect(&url).await;
-            let transaction = sql.transaction().await?;
-            transaction.execute("insert into public.effects values ($1)", &[&message.payload]).await?;
-            attempt.ack_in(&transaction).await?;
-            if message.payload % 5 == 0 && message.attempt == 1 {
-                transaction.rollback().await?;
-                return Err(trunkline::Failure::retry_after(Duration::ZERO, "changed its mind"));
+    for own in [true, false] {
+        let Place { url, queue, sql, db } = place(Settings::new("int8").lease(Duration::from_secs(2))).await;
+        sql.batch_execute("create table public.effects (payload int8)").await.expect("created");
+        enqueued(&queue, 20).await;
+        let runs = Runs::start(Worker::with_attempt(queue.clone(), move |message, attempt| {
+            let url = url.clone();
+            async move {
+                let changes_its_mind = message.payload % 5 == 0 && message.attempt == 1;
+                if own {
+                    let transaction = attempt.transaction().await?;
+                    transaction.send(&EFFECT, (message.payload,)).await?;
+                    if !changes_its_mind {
+                        return Ok(transaction.commit().await?);
+                    }
+                } else {
+                    let mut sql = connect(&url).await;
+                    let transaction = sql.transaction().await?;
+                    transaction.execute(EFFECT.text(), &[&message.payload]).await?;
+                    attempt.ack_in(&transaction).await?;
+                    if !changes_its_mind {
+                        return Ok(transaction.commit().await?);
+                    }
+                }
+                Err(Failure::retry_after(Duration::ZERO, "changed its mind"))
             }
-            transaction.commit().await?;
-            Ok(())
-        }
-    }));
-    drained(&queue).await;
-    let summary = runs.stop().await;
-    assert_eq!((summary.done, summary.retried, summary.lost), (20, 4, 0));
-    let effects = "select count(*), count(distinct payload) from public.effects";
-    let row = sql.query_one(effects, &[]).await.expect("read");
-    assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (20, 20), "exactly once");
+        }));
+        drained(&queue).await;
+        let summary = runs.stop().await;
+        assert_eq!((summary.done, summary.retried, summary.lost), (20, 4, 0));
+        let effects = "select count(*), count(distinct payload) from public.effects";
+        let row = sql.query_one(effects, &[]).await.expect("read");
+        assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (20, 20), "exactly once");
+        drop(db);
+    }
 }

@@ -79,7 +79,7 @@ async fn remarks_on_the_way_are_passed_over_and_what_comes_early_is_kept() {
     let (parameter, ready, early) = (message(b'S', b"a\0b\0"), message(b'Z', b"I"), b"A\0\0\0".to_vec());
     let said = [notice.clone(), negotiated, asks(0, b""), parameter, notice, key, ready, early.clone()].concat();
     let connected = to(&url(fake(vec![said]), "disable")).await.expect("connected");
-    assert_eq!((connected.process_id, connected.secret_key), (7, -1));
+    assert_eq!(connected.process_id, 7);
     assert_eq!(connected.parameters.get("a").map(String::as_str), Some("b"));
     assert_eq!(&connected.read[..], early);
 }
