@@ -113,7 +113,8 @@ impl<T> Held<T> {
         !self.groups.settling.is_empty()
     }
 
-    /// Messages that were leased when it was `now`, before the answer came.
+    /// Messages that were leased, as was heard at that time. By the server's clock their leases began before, and end before; renewals
+    /// come early enough for that.
     pub fn leased(&mut self, messages: Vec<Message<T>>, now: Instant) {
         let until = now + self.lease;
         let mut last = None;
@@ -279,7 +280,7 @@ impl<T> Held<T> {
         Beat { release, renew, changed: false }
     }
 
-    /// Leases were renewed when it was `now`, except for the lost ones, whose handlers are told.
+    /// Leases were renewed, as was heard at that time, except for the lost ones, whose handlers are told.
     pub fn renewed(&mut self, leases: &[Lease], lost: &[i64], now: Instant) {
         let (leases, lost): (HashSet<&Lease>, HashSet<&i64>) = (leases.iter().collect(), lost.iter().collect());
         for hand in &mut self.hands {
