@@ -117,6 +117,8 @@ function archive(queue text, id bigint, attempt integer) returns void language s
 
 function archive_many(queue text, ids bigint[], attempts integer[]) returns void language sql volatile as  select trunkline.settle('archive', queue, ids, attempts) ;
 
+function bury(queue text, id bigint, attempt integer, reason text DEFAULT ''::text) returns void language sql volatile as  select trunkline.settle('bury', queue, array[id], array[attempt], ', array[$4]', null, reason) ;
+
 function check_n(n integer) returns integer language plpgsql immutable as 
 begin
     if n is null or n < 0 then
@@ -329,6 +331,36 @@ function do_batch_emails(payloads jsonb[], delay interval DEFAULT '00:00:00'::in
             if cardinality(payloads) > 0 then
                 perform pg_notify('trunkline.emails', '');
             end if;
+        end ;
+
+function do_bury_emails(ids bigint[], sizes integer[], attempts integer[], reasons text[]) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+        #variable_conflict use_variable
+        declare
+            asked bigint := (select sum(s) from unnest(sizes) s);
+            settled_ids bigint[] := '{}';
+            settled_sizes int[] := '{}';
+            settled_attempts int[] := '{}';
+            more record;
+        begin
+            for pass in 1..2 loop
+                with gone as (
+                    delete from trunkline.queue_emails q using unnest(ids, sizes, attempts, reasons) d(id, size, attempt, reason)
+                    where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
+                      and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
+                    returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, d.reason
+                ), dead as (
+                    insert into trunkline.dead_emails (id, enqueued_at, attempt, error, payload)
+                    select g.id + m.k, g.enqueued_at, g.attempt - g.released, coalesce(g.reason, ''), m.payload
+                    from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload) m
+                )
+                select array_agg(g.id) as ids, array_agg(g.size) as sizes, array_agg(g.attempt) as attempts into more from gone g;
+                settled_ids := settled_ids || more.ids;
+                settled_sizes := settled_sizes || more.sizes;
+                settled_attempts := settled_attempts || more.attempts;
+                exit when pass = 2 or (select coalesce(sum(s), 0) from unnest(settled_sizes) s) >= asked;
+                perform trunkline."do_carve_emails"(d.id, d.id + d.size, d.attempt, true) from unnest(ids, sizes, attempts) d(id, size, attempt);
+            end loop;
+            return query select * from unnest(settled_ids, settled_sizes, settled_attempts);
         end ;
 
 function do_bury_emails(row_id bigint, reason text) returns void language plpgsql volatile as 
@@ -548,6 +580,42 @@ function do_gather_emails(n integer, floor timestamp with time zone, rows intege
             end loop;
         end ;
 
+function do_lease_apart_emails(n integer, lease interval, floor timestamp with time zone, rows integer) returns TABLE(id bigint, attempt integer, size integer, enqueued_at timestamp with time zone, payload jsonb[], ran_out boolean) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+        #variable_conflict use_variable
+        declare
+            until timestamptz := clock_timestamp();
+            line record;
+            got int := 0;
+        begin
+            while n > 0 loop
+                -- Locked, so that the lease below finds the same rows. What comes after one that ran out is left to the next call.
+                with due as materialized (
+                    select q.id, q.due_at, q.size, q.attempt > 0 and q.error is null as ran_out
+                    from trunkline.queue_emails q
+                    where q.due_at >= floor and q.due_at <= until
+                    order by q.due_at, q.id + 0 limit rows for update skip locked
+                ), line as (
+                    select d.size, bool_or(d.ran_out) over (order by d.due_at, d.id) as apart from due d
+                )
+                select count(*)::int as seen, (count(*) filter (where not l.apart))::int as fresh,
+                       (coalesce(sum(l.size) filter (where not l.apart), 0))::int as size
+                into line from line l;
+                exit when line.seen = 0 or line.fresh = 0 and got > 0;
+                if line.fresh = 0 then
+                    return query select l.id, l.attempt, l.size, l.enqueued_at, l.payload, true
+                                 from trunkline."do_lease_emails"(1, lease, floor, 1) l;
+                    return;
+                end if;
+                line.size := least(n, line.size);
+                return query select l.id, l.attempt, l.size, l.enqueued_at, l.payload, false
+                             from trunkline."do_lease_emails"(line.size, lease, floor, line.fresh) l;
+                exit when line.fresh < line.seen;
+                n := n - line.size;
+                got := got + line.size;
+                rows := least(n, 1 + n::bigint * line.seen / line.size);
+            end loop;
+        end ;
+
 function do_lease_emails(n integer, lease interval DEFAULT NULL::interval, floor timestamp with time zone DEFAULT '-infinity'::timestamp with time zone, rows integer DEFAULT 1) returns TABLE(id bigint, attempt integer, size integer, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload jsonb[]) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
         #variable_conflict use_variable
         declare
@@ -734,7 +802,7 @@ begin
         select p.oid from pg_proc p
         where p.pronamespace = 'trunkline'::regnamespace
           and p.proname = any (array(select 'do_' || verb || '_' || queue from unnest(array[
-              'batch', 'split', 'carve', 'bury', 'gather', 'cut', 'take', 'lease', 'look', 'peek', 'ack', 'archive', 'release',
+              'batch', 'split', 'carve', 'bury', 'gather', 'cut', 'take', 'lease', 'lease_apart', 'look', 'peek', 'ack', 'archive', 'release',
               'retry', 'extend', 'charge', 'fail', 'fault']) verb))
     loop
         execute format('drop function %s', routine);
@@ -837,7 +905,102 @@ begin
     end loop;
 end ;
 
-function install_queue(queue text) returns void language plpgsql volatile set search_path=pg_catalog as 
+function install_bury(queue text) returns void language plpgsql volatile set search_path=pg_catalog as 
+declare
+    text_of text := $t$
+        create or replace function trunkline.{bury}(ids bigint[], sizes int[], attempts int[], reasons text[])
+        returns table (id bigint, size int, attempt int) language plpgsql
+        set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+        set jit = off set plan_cache_mode = force_generic_plan as $f$
+        #variable_conflict use_variable
+        declare
+            asked bigint := (select sum(s) from unnest(sizes) s);
+            settled_ids bigint[] := '{}';
+            settled_sizes int[] := '{}';
+            settled_attempts int[] := '{}';
+            more record;
+        begin
+            for pass in 1..2 loop
+                with gone as (
+                    delete from trunkline.{table} q using unnest(ids, sizes, attempts, reasons) d(id, size, attempt, reason)
+                    where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
+                      and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
+                    returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, d.reason
+                ), dead as (
+                    insert into trunkline.{dead} (id, enqueued_at, attempt, error, payload)
+                    select g.id + m.k, g.enqueued_at, g.attempt - g.released, coalesce(g.reason, ''), m.payload
+                    from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload) m
+                )
+                select array_agg(g.id) as ids, array_agg(g.size) as sizes, array_agg(g.attempt) as attempts into more from gone g;
+                settled_ids := settled_ids || more.ids;
+                settled_sizes := settled_sizes || more.sizes;
+                settled_attempts := settled_attempts || more.attempts;
+                exit when pass = 2 or (select coalesce(sum(s), 0) from unnest(settled_sizes) s) >= asked;
+                perform trunkline.{carve}(d.id, d.id + d.size, d.attempt, true) from unnest(ids, sizes, attempts) d(id, size, attempt);
+            end loop;
+            return query select * from unnest(settled_ids, settled_sizes, settled_attempts);
+        end $f$ $t$;
+begin
+    text_of := replace(text_of, '{table}', quote_ident('queue_' || queue));
+    text_of := replace(text_of, '{dead}', quote_ident('dead_' || queue));
+    execute regexp_replace(text_of, '\{(bury|carve)\}', '"do_\1_' || queue || '"', 'g');
+end ;
+
+function install_lease_apart(queue text) returns void language plpgsql volatile set search_path=pg_catalog as 
+declare
+    text_of text := $t$
+        create or replace function trunkline.{lease_apart}(n int, lease interval, floor timestamptz, rows int)
+        returns table (id bigint, attempt int, size int, enqueued_at timestamptz, payload {type}[], ran_out bool) language plpgsql
+        set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+        set jit = off set plan_cache_mode = force_generic_plan as $f$
+        #variable_conflict use_variable
+        declare
+            until timestamptz := clock_timestamp();
+            line record;
+            got int := 0;
+        begin
+            while n > 0 loop
+                -- Locked, so that the lease below finds the same rows. What comes after one that ran out is left to the next call.
+                with due as materialized (
+                    select q.id, q.due_at, q.size, q.attempt > 0 and q.error is null as ran_out
+                    from trunkline.{table} q
+                    where q.due_at >= floor and q.due_at <= until
+                    order by q.due_at, q.id + 0 limit rows for update skip locked
+                ), line as (
+                    select d.size, bool_or(d.ran_out) over (order by d.due_at, d.id) as apart from due d
+                )
+                select count(*)::int as seen, (count(*) filter (where not l.apart))::int as fresh,
+                       (coalesce(sum(l.size) filter (where not l.apart), 0))::int as size
+                into line from line l;
+                exit when line.seen = 0 or line.fresh = 0 and got > 0;
+                if line.fresh = 0 then
+                    return query select l.id, l.attempt, l.size, l.enqueued_at, l.payload, true
+                                 from trunkline.{lease}(1, lease, floor, 1) l;
+                    return;
+                end if;
+                line.size := least(n, line.size);
+                return query select l.id, l.attempt, l.size, l.enqueued_at, l.payload, false
+                             from trunkline.{lease}(line.size, lease, floor, line.fresh) l;
+                exit when line.fresh < line.seen;
+                n := n - line.size;
+                got := got + line.size;
+                rows := least(n, 1 + n::bigint * line.seen / line.size);
+            end loop;
+        end $f$ $t$;
+begin
+    text_of := replace(text_of, '{table}', quote_ident('queue_' || queue));
+    text_of := replace(text_of, '{type}', trunkline.payload_type(queue)::text);
+    execute regexp_replace(text_of, '\{(lease|lease_apart)\}', '"do_\1_' || queue || '"', 'g');
+end ;
+
+function install_queue(queue text) returns void language plpgsql volatile as 
+begin
+    perform trunkline.install_verbs(queue);
+    perform trunkline.install_bury(queue);
+    perform trunkline.install_lease_apart(queue);
+end ;
+
+function install_verbs(queue text) returns void language plpgsql volatile set search_path=pg_catalog as 
 declare
     settings trunkline.queue;
     text_of text;
@@ -916,7 +1079,7 @@ declare
             select a.id, a.size, a.under from again a union all select g.id, g.size, g.under from gone g;
         end $f$ $t$;
 begin
-    select * into strict settings from trunkline.queue q where q.name = install_queue.queue;
+    select * into strict settings from trunkline.queue q where q.name = install_verbs.queue;
     foreach text_of in array array[
 
     -- One batch or several, for callers that have no client library: wakes whoever listens when the transaction commits.

@@ -56,7 +56,7 @@ impl Shared {
             let (attempt, enqueued_at) = (row.get(1), row.get(3));
             let batch: Received<'_> = row.get(4);
             for (id, payload) in self.column.decode_all(self.name(), row.get(0), &batch)? {
-                messages.push(Message { id, attempt, enqueued_at, payload });
+                messages.push(Message { id, attempt, enqueued_at, payload, ran_out: false });
             }
         }
         self.saw_batches(messages.len() - before, taken.len());

@@ -111,7 +111,7 @@ impl Place {
         let (id, enqueued_us, element) = parts(letter)?;
         let enqueued_at = SystemTime::UNIX_EPOCH + Duration::from_micros(enqueued_us);
         let payload = self.shared.column.decode_one(self.shared.name(), id, &element)?;
-        Ok(Message { id, attempt: 0, enqueued_at, payload })
+        Ok(Message { id, attempt: 0, enqueued_at, payload, ran_out: false })
     }
 }
 

@@ -15,6 +15,8 @@ pub struct Message<T> {
     pub enqueued_at: SystemTime,
     /// What was enqueued.
     pub payload: T,
+    /// Its last lease ran out, so it may have killed whoever held it; known to [`Queue::ack_and_lease`](crate::Queue) only.
+    pub(crate) ran_out: bool,
 }
 
 impl<T> Message<T> {

@@ -99,6 +99,7 @@ impl<T: Payload> Line<T> {
         running: &mut JoinSet<()>,
         stop: &CancellationToken,
     ) -> Result<Asked> {
+        tokio::task::yield_now().await; // hands that are about to finish share the statement
         let rings = consumer.heard();
         let free = self.start(self.hands.reserve(self.nr), running);
         let (settling, n) = {
@@ -115,7 +116,7 @@ impl<T: Payload> Line<T> {
         let found = messages.len();
         {
             let mut held = self.held();
-            held.leased(messages, began);
+            held.leased(messages, Instant::now());
             held.ahead.leased(n, found, began.elapsed());
         }
         let free = self.start(free, running);
@@ -127,10 +128,11 @@ impl<T: Payload> Line<T> {
         if n > 0 {
             self.hands.found(self.nr, found > 0);
         }
-        if n > 0 && found == 0 {
+        if found < n {
+            // Nothing more is due: that is asked again with the next acknowledgement, or after a while.
             tokio::select! {
                 outcome = consumer.idle(rings) => outcome?,
-                () = self.until_settling() => {}
+                () = self.until_news() => {}
                 () = stop.cancelled() => {}
             }
         }
@@ -148,9 +150,13 @@ impl<T: Payload> Line<T> {
         free - starting
     }
 
-    async fn until_settling(&self) {
+    /// Until there is something to settle, or something waits for which there may be a hand now.
+    async fn until_news(&self) {
         while !self.held().is_settling() {
             self.changed.notified().await;
+            if self.held().waiting() > 0 {
+                return;
+            }
         }
     }
 }
