@@ -238,11 +238,6 @@ impl<T: Payload> Queue<T> {
     }
 }
 
-/// Postgres stores no NUL in text.
-fn as_text(reason: impl Into<String>) -> String {
-    reason.into().replace('\0', "\u{fffd}")
-}
-
 /// The ids of those that are not among the settled.
 fn lost(leases: &[Lease], settled: impl IntoIterator<Item = Settled>) -> Vec<i64> {
     let settled: Vec<Settled> = settled.into_iter().collect();
