@@ -20,7 +20,7 @@ const MARGIN: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Answer {
     Done,
-    /// The handler acknowledged it by itself.
+    /// The handler ended its lease by itself, which was counted already.
     Settled,
     Retry(Duration, String),
     Bury(String),
@@ -242,9 +242,9 @@ impl<T> Held<T> {
         for (Running { lease, group: at, until, lost: is_lost }, answer) in held.drain(..).zip(answers) {
             let group = &mut self.groups[at];
             match answer {
+                Answer::Settled => {}
                 _ if is_lost => lost += 1,
                 Answer::Done => group.answered.done.push(Finished { lease, until, answer: () }),
-                Answer::Settled => {}
                 answer => group.answered.failed.push(Finished { lease, until, answer: Failed { answer, at: now } }),
             }
             self.closed(at);

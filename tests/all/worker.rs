@@ -1,6 +1,7 @@
 //! What a worker promises: a function is run for every message, whatever it does and whatever happens to it.
 
 mod outcomes;
+mod transaction;
 
 use std::{
     collections::BTreeMap,
