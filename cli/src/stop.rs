@@ -14,10 +14,15 @@ pub struct Stop(watch::Receiver<bool>);
 impl Stop {
     /// From now on signals are noted here.
     pub fn on_signals() -> Result<Self> {
+        Self::on_signals_and_then(|| ())
+    }
+
+    /// The same; the second signal does something more before it ends the program.
+    pub fn on_signals_and_then(last: impl Fn() + Send + 'static) -> Result<Self> {
         let listen = |kind| signal(kind).map_err(|cause| Error::new(format!("cannot wait for signals: {cause}")));
         let (interrupt, terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
         let (asked, stop) = watch::channel(false);
-        tokio::spawn(note(interrupt, terminate, asked));
+        tokio::spawn(note(interrupt, terminate, asked, last));
         Ok(Self(stop))
     }
 
@@ -33,13 +38,14 @@ impl Stop {
     }
 }
 
-async fn note(mut interrupt: Signal, mut terminate: Signal, asked: watch::Sender<bool>) {
+async fn note(mut interrupt: Signal, mut terminate: Signal, asked: watch::Sender<bool>, last: impl Fn()) {
     loop {
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
         }
         if asked.send_replace(true) {
+            last();
             std::process::exit(130);
         }
     }
