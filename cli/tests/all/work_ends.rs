@@ -168,19 +168,19 @@ fn a_command_whose_lease_is_lost_is_ended() {
     assert_eq!(ended(child), "q: 0 done, 0 failed, 1 discarded because the lease was lost");
 }
 
-/// The poison is number 4 of a batch of nine, and kills whoever runs it.
+/// The poison is the first of a batch of nine, and kills whoever runs it.
 #[test]
 fn a_poison_that_kills_the_program_dies_alone() {
     let place = Place::new(9, &["--max-attempts", "3"]);
     // The whole batch is in the hands of the first program when the poison strikes.
     let together = format!(
-        "{NOTE} [ $number = 4 ] || {{ {WAIT} }}; while [ $(wc -l < $DIR/begun) -lt 9 ]; do sleep 0.02; done; kill -KILL $PPID"
+        "{NOTE} [ $number = 0 ] || {{ {WAIT} }}; while [ $(wc -l < $DIR/begun) -lt 9 ]; do sleep 0.02; done; kill -KILL $PPID"
     );
     let mut first = place.work(&together, &["--concurrency", "9"]);
     first.wait().expect("it is killed");
     place.open_gate();
     assert_eq!(place.lines("begun").len(), 9);
-    let alone = format!("{NOTE} if [ $number = 4 ]; then kill -KILL $PPID; sleep 600; fi");
+    let alone = format!("{NOTE} if [ $number = 0 ]; then kill -KILL $PPID; sleep 600; fi");
     let mut killed = 0;
     loop {
         run_out(&place.trunkline.url);
@@ -193,9 +193,9 @@ fn a_poison_that_kills_the_program_dies_alone() {
     }
     assert_eq!(place.stats(["messages", "dead"]), [0, 1]);
     let dead = place.trunkline.json(&["dead", "list", "q", "--json"]).remove(0);
-    assert_eq!((&dead["payload"], &dead["attempt"]), (&"4".into(), &3.into()));
+    assert_eq!((&dead["payload"], &dead["attempt"]), (&"0".into(), &3.into()));
     for (number, attempts) in attempts(&place.lines("begun")) {
-        let wanted: &[u32] = if number == 4 { &[1, 2, 3] } else { &[1, 2] };
+        let wanted: &[u32] = if number == 0 { &[1, 2, 3] } else { &[1, 2] };
         assert_eq!(attempts, wanted, "{number}");
     }
 }
