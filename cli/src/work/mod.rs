@@ -3,12 +3,13 @@
 mod group;
 mod lines;
 mod output;
+mod warnings;
 mod ending;
 mod counts;
 mod job;
 mod drain;
 
-use std::{num::NonZeroUsize, sync::Arc, thread, time::Duration};
+use std::{fmt::Write, num::NonZeroUsize, sync::Arc, thread, time::Duration};
 
 use tokio_util::sync::CancellationToken;
 use trunkline::{Queue, RetryPolicy, Summary, Worker};
@@ -40,9 +41,9 @@ What it prints is passed on line by line, after `QUEUE ID | `. It runs in a proc
 it sends the group SIGTERM, and SIGKILL 5 seconds later: after the timeout, or when its lease is lost. What it leaves
 running in its group is killed a second after it.
 
-SIGTERM and SIGINT end the program in order: it leases no more, waits for the running commands, ends those that take
-too long, and gives their messages back, uncharged. A second signal kills everything at once. If the program itself is
-killed by SIGKILL, its commands run on unattended, and their messages come back when the leases end.
+SIGTERM, SIGINT and SIGHUP end the program in order: it leases no more, waits for the running commands, ends those that
+take too long, and gives their messages back, uncharged. A second signal kills everything at once. If the program itself
+is killed by SIGKILL, its commands run on unattended, and their messages come back when the leases end.
 
 Examples:
   trunkline work emails --exec 'jq -r .to | xargs -n 1 ./send-mail'
@@ -83,6 +84,7 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     let queue = database.queue(&args.queue).await?;
     let counts = Arc::new(Counts::new(&args.queue));
     let (output, writing) = Output::start(counts.clone());
+    warnings::show(output.aside());
     let job = Job {
         exec: args.exec.clone(),
         queue: args.queue.clone(),
@@ -144,7 +146,7 @@ fn told(queue: &str, summary: &Summary) -> String {
         (summary.lost, "discarded because the lease was lost"),
     ];
     for (count, what) in others.into_iter().filter(|(count, what)| *count > 0 || *what == "failed") {
-        told.push_str(&format!(", {} {what}", thousands(count)));
+        let _ = write!(told, ", {} {what}", thousands(count)); // a String takes everything
     }
     told
 }

@@ -64,6 +64,11 @@ impl Output {
         let _ = self.pieces.send((stream, format!("{line}\n").into_bytes())).await; // the thread reads to the end
     }
 
+    /// Another way to standard error, which keeps nobody waiting.
+    pub fn aside(&self) -> Aside {
+        Aside(self.pieces.downgrade())
+    }
+
     /// Passes on what is read, line by line, to its end.
     pub async fn pass(
         self,
@@ -85,8 +90,20 @@ impl Output {
     }
 }
 
+/// For lines that may be missed: while the program runs, and unless so much waits that nobody seems to read.
+#[derive(Debug)]
+pub struct Aside(mpsc::WeakSender<Piece>);
+
+impl Aside {
+    pub fn say(&self, line: &str) {
+        if let Some(pieces) = self.0.upgrade() {
+            let _ = pieces.try_send((Stream::Err, format!("{line}\n").into_bytes())); // as said above
+        }
+    }
+}
+
 impl Writing {
-    /// Returns when all is written, whose senders are gone; a reader that does not read on is not waited for.
+    /// Returns when all is written, once nobody says anything any more; a reader that does not read on is not waited for.
     pub async fn end(self) {
         let _ = tokio::time::timeout(PATIENCE, self.0).await;
     }

@@ -33,9 +33,9 @@ pub fn sql(url: &str, text: &str) {
     });
 }
 
-/// As if the leases had ended.
+/// As if the leases had ended, all at the same time.
 pub fn run_out(url: &str) {
-    sql(url, "update trunkline.queue_q set due_at = trunkline.clock() where due_at > clock_timestamp()");
+    sql(url, "update trunkline.queue_q set due_at = (select clock_timestamp()) where due_at > clock_timestamp()");
 }
 
 pub fn signal(child: &Child, name: &str) {

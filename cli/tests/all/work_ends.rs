@@ -3,12 +3,14 @@
 use std::{
     collections::BTreeMap,
     fs,
-    process::{Child, Stdio},
+    io::{BufRead, BufReader},
+    process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
 
 use crate::{
-    fixture::{Folder, Trunkline, eventually, run_out, signal},
+    delay_proxy,
+    fixture::{Folder, Trunkline, eventually, run_out, signal, sql},
     work::no_group,
 };
 
@@ -89,7 +91,7 @@ fn what_a_killed_program_held_comes_back_when_the_leases_end() {
 fn a_signal_under_load_loses_nothing_repeats_nothing_and_charges_nothing() {
     let place = Place::new(500, &["--max-attempts", "1"]);
     let exec = format!("{NOTE} sleep 0.01");
-    for name in ["TERM", "INT"] {
+    for name in ["TERM", "INT", "HUP"] {
         let before = place.lines("begun").len();
         let child = place.work(&exec, &["--concurrency", "4"]);
         eventually("it works", || place.lines("begun").len() > before + 60);
@@ -117,6 +119,44 @@ fn commands_that_outlast_the_end_are_ended_and_their_messages_given_back_uncharg
     assert!(began.elapsed() < Duration::from_secs(5), "they hear SIGTERM");
     place.lines("groups").iter().for_each(|id| no_group(id));
     assert_eq!(place.stats(["due", "dead"]), [2, 0]);
+}
+
+#[test]
+fn a_hangup_that_is_ignored_stays_so() {
+    let place = Place::new(0, &[]);
+    let mut command = Command::new("sh");
+    command.arg("-c").arg("trap '' HUP; exec \"$0\" work q --exec 'echo > $DIR/begun'");
+    command.arg(env!("CARGO_BIN_EXE_trunkline")).env("DATABASE_URL", &place.trunkline.url).env("DIR", &place.folder.0);
+    let child = command.stderr(Stdio::piped()).spawn().expect("it runs");
+    place.trunkline.enqueue_numbers(1);
+    eventually("it works", || place.stats(["messages"]) == [0]);
+    signal(&child, "HUP");
+    place.trunkline.enqueue_numbers(1);
+    eventually("it works on", || place.stats(["messages"]) == [0]);
+    signal(&child, "TERM");
+    assert_eq!(ended(child), "q: 2 done, 0 failed");
+}
+
+#[test]
+fn a_database_that_is_away_is_told_and_waited_for() {
+    let mut place = Place::new(1, &[]);
+    let (mut proxy, _, far) = delay_proxy::far(&place.trunkline, "0", "0");
+    let port = far.url.split("port=").nth(1).and_then(|rest| rest.split(' ').next()).expect("a port").to_owned();
+    let near = std::mem::replace(&mut place.trunkline, far);
+    let mut child = place.work(&format!("{NOTE} {WAIT}"), &[]);
+    eventually("it works", || place.lines("begun").len() == 1);
+    proxy.kill().and_then(|()| proxy.wait()).expect("it can be killed");
+    place.open_gate();
+    let mut lines = BufReader::new(child.stderr.take().expect("it is piped")).lines();
+    let told = "warning: a worker cannot work; it tries again until it can";
+    assert!(lines.any(|line| line.is_ok_and(|line| line.starts_with(told))), "it says so");
+    let (mut proxy, ..) = delay_proxy::far(&near, &port, "0");
+    eventually("it works again", || place.stats(["messages"]) == [0]);
+    signal(&child, "TERM");
+    let last = lines.last().expect("a last line").expect("text");
+    assert_eq!(last, "q: 1 done, 0 failed");
+    assert!(child.wait().expect("it ends").success());
+    proxy.kill().and_then(|()| proxy.wait()).expect("it can be killed");
 }
 
 #[test]
@@ -173,9 +213,8 @@ fn a_command_whose_lease_is_lost_is_ended() {
 fn a_poison_that_kills_the_program_dies_alone() {
     let place = Place::new(9, &["--max-attempts", "3"]);
     // The whole batch is in the hands of the first program when the poison strikes.
-    let together = format!(
-        "{NOTE} [ $number = 0 ] || {{ {WAIT} }}; while [ $(wc -l < $DIR/begun) -lt 9 ]; do sleep 0.02; done; kill -KILL $PPID"
-    );
+    let strike = "while [ $(wc -l < $DIR/begun) -lt 9 ]; do sleep 0.02; done; kill -KILL $PPID; sleep 600";
+    let together = format!("{NOTE} if [ $number = 0 ]; then {strike}; else {WAIT} fi");
     let mut first = place.work(&together, &["--concurrency", "9"]);
     first.wait().expect("it is killed");
     place.open_gate();
@@ -183,7 +222,8 @@ fn a_poison_that_kills_the_program_dies_alone() {
     let alone = format!("{NOTE} if [ $number = 0 ]; then kill -KILL $PPID; sleep 600; fi");
     let mut killed = 0;
     loop {
-        run_out(&place.trunkline.url);
+        // All are due at the same time, so the poison comes first, and nothing is leased beside it.
+        sql(&place.trunkline.url, "update trunkline.queue_q set due_at = (select clock_timestamp())");
         let mut child = place.work(&alone, &["--concurrency", "1", "--drain"]);
         if child.wait().expect("it ends").success() {
             break;
