@@ -33,7 +33,7 @@ pub fn messages(name: &'static str, length: u64) -> ProgressBar {
 /// Messages of which nobody knows how many there will be; the message says how they fare.
 pub fn work(queue: &str) -> ProgressBar {
     ProgressBar::with_draw_target(None, target())
-        .with_style(style("{spinner} {prefix}: {human_pos} done, {msg}  {per_sec}"))
+        .with_style(style("{spinner} {prefix}: {human_pos} done, {msg}"))
         .with_prefix(queue.to_owned())
 }
 

@@ -71,7 +71,8 @@ impl Counts {
         loop {
             ticks.tick().await;
             let [failed, dead] = [&self.failed, &self.dead].map(|count| count.load(Relaxed));
-            self.bar.set_message(format!("{failed} failed, {dead} dead, {} running", self.running()));
+            let (running, rate) = (self.running(), self.bar.per_sec());
+            self.bar.set_message(format!("{failed} failed, {dead} dead, {running} running, {rate:.0}/s"));
             self.bar.tick();
         }
     }

@@ -37,9 +37,9 @@ and says by its exit code what becomes of the message:
   anything else   tried again, after 1 second, then 2, 4 … up to an hour, until the queue's attempts are used up; the
                   reason, with the last lines of its standard error, is kept (`trunkline dead list`)
 
-What it prints is passed on line by line, after `QUEUE ID | `. It runs in a process group of its own. Whoever has to end
-it sends the group SIGTERM, and SIGKILL 5 seconds later: after the timeout, or when its lease is lost. What it leaves
-running in its group is killed a second after it.
+What it prints is passed on line by line, after `QUEUE ID | `. It runs in a process group of its own, and what it leaves
+running there ends with it. After the timeout, or when its lease is lost, the group gets SIGTERM, and 5 seconds later
+SIGKILL.
 
 SIGTERM, SIGINT and SIGHUP end the program in order: it leases no more, waits for the running commands, ends those that
 take too long, and gives their messages back, uncharged. A second signal kills everything at once. If the program itself
@@ -58,7 +58,7 @@ pub struct Args {
     /// Commands that run at the same time; as many as there are processors if not set
     #[arg(long, value_name = "N")]
     concurrency: Option<NonZeroUsize>,
-    /// How long a command may take; then it is ended, and has failed. Without limit if not set
+    /// How long a command may take; then it is ended, and has failed. As long as it likes if not set
     #[arg(long, value_name = "SECONDS", value_parser = time::seconds)]
     timeout: Option<Duration>,
     /// Tries after the first; the queue's own maximum of attempts holds beside it
@@ -68,10 +68,10 @@ pub struct Args {
     /// come back after a crash
     #[arg(long, value_name = "SECONDS", value_parser = time::seconds)]
     lease: Option<Duration>,
-    /// End when nothing is due any more
+    /// End when nothing is due any more; what failed and waits for its next try is not waited for
     #[arg(long)]
     drain: bool,
-    /// How long an orderly end waits for running commands
+    /// How long an orderly end waits for running commands, before it ends them
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = time::seconds)]
     shutdown_after: Duration,
 }

@@ -122,6 +122,19 @@ fn commands_that_outlast_the_end_are_ended_and_their_messages_given_back_uncharg
 }
 
 #[test]
+fn a_reader_that_goes_away_ends_it_in_order() {
+    let place = Place::new(200, &["--max-attempts", "1"]);
+    let mut child = place.trunkline.start(&["work", "q", "--exec", "cat; sleep 0.01"]);
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("it is piped")).read_line(&mut line).expect("it prints");
+    assert!(line.starts_with("q ") && line.ends_with(" | 0\n"), "{line}");
+    let last = ended(child);
+    let [messages, due, dead] = place.stats(["messages", "due", "dead"]);
+    assert!(messages > 0 && messages == due && dead == 0, "{messages} {due} {dead}");
+    assert!(last.starts_with(&format!("q: {} done, 0 failed", 200 - messages)), "{last}");
+}
+
+#[test]
 fn a_hangup_that_is_ignored_stays_so() {
     let place = Place::new(0, &[]);
     let mut command = Command::new("sh");
