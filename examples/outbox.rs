@@ -1,41 +1,53 @@
-//! A transactional outbox: the event is enqueued in the transaction that writes the order. No order without its event,
-//! no event without its order.
+//! A transactional outbox: the event is enqueued in the transaction that writes the order, and a worker delivers it. No
+//! order without its event, no event without its order.
 
-use trunkline::{Db, Settings, Wait};
+use std::time::Duration;
 
-/// Places an order, and another that is rolled back; returns the events that were published.
-pub async fn run(url: &str) -> Result<Vec<String>, Box<dyn std::error::Error + Send + Sync>> {
-    let (mut client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await?;
-    tokio::spawn(connection);
-    client.batch_execute("create table orders (id int primary key)").await?;
+use tokio::sync::mpsc;
+use trunkline::{Db, Message, Queue, Result, Settings, Statement, Transaction, Worker};
 
+static TABLE: Statement<(), ()> = Statement::new("create table orders (id int primary key)");
+static PLACE: Statement<(i32,), u64> = Statement::new("insert into orders values ($1)");
+
+/// Places two orders, and one between them that is rolled back; returns the events that were delivered.
+pub async fn run(url: &str) -> Result<Vec<String>> {
     let db = Db::connect(url).await?;
+    db.run(&TABLE, ()).await?;
     db.migrate().await?;
     db.create_queue("events", &Settings::new("text")).await?;
     let events = db.queue::<String>("events").await?;
-    let publisher = tokio::spawn({
-        let mut consumer = events.consumer(Wait::Notify);
-        async move { consumer.at_most_once(10).await }
+
+    place(&db, &events, 1).await?.commit().await?; // begin, insert, enqueue and commit are one round trip
+    place(&db, &events, 2).await?.rollback().await?;
+    place(&db, &events, 3).await?.commit().await?;
+
+    let (deliver, mut delivered) = mpsc::unbounded_channel();
+    let worker = Worker::new(events, move |event: Message<String>| {
+        let sent = deliver.send(event.payload); // to wherever events go
+        async move { sent }
     });
+    let mut all = Vec::new();
+    let both = async {
+        while all.len() < 2 {
+            all.extend(delivered.recv().await);
+        }
+    };
+    worker.concurrency(1).run(both).await?;
+    Ok(all)
+}
 
-    let failed = client.transaction().await?;
-    failed.execute("insert into orders values (1)", &[]).await?;
-    events.enqueue_in(&failed, "order 1 placed".to_owned()).await?;
-    failed.rollback().await?;
-
-    let placed = client.transaction().await?;
-    placed.execute("insert into orders values (2)", &[]).await?;
-    events.enqueue_in(&placed, "order 2 placed".to_owned()).await?;
-    placed.commit().await?; // this wakes the publisher
-
-    Ok(publisher.await??.into_iter().map(|event| event.payload).collect())
+async fn place(db: &Db, events: &Queue<String>, order: i32) -> Result<Transaction> {
+    let transaction = db.begin().await?;
+    transaction.send(&PLACE, (order,)).await?;
+    events.send_enqueue(&transaction, &[format!("order {order} placed")], Duration::ZERO).await?;
+    Ok(transaction)
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let cluster = trunkline_embedded::Cluster::temporary().start()?;
-    let published = run(&cluster.url("postgres")).await?;
-    assert_eq!(published, ["order 2 placed"]);
-    println!("published: {published:?}");
+    let delivered = run(&cluster.url("postgres")).await?;
+    assert_eq!(delivered, ["order 1 placed", "order 3 placed"]);
+    println!("delivered: {delivered:?}");
     Ok(())
 }

@@ -1,9 +1,9 @@
-//! At least once: each message is leased, handled, and acknowledged or given back for another attempt.
+//! A worker: a function, run for every message, tried again when it fails, and given up on when there is no hope.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use trunkline::{Db, Json, Result, Settings, Wait};
+use trunkline::{Db, Failure, Json, Message, Result, RetryPolicy, Settings, Worker};
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Mail {
@@ -11,44 +11,48 @@ struct Mail {
     text: String,
 }
 
-/// Sends what is in the queue, until nothing is; returns who got a mail.
-pub async fn run(url: &str) -> Result<Vec<String>> {
+/// Sends what is in the queue; returns how many were sent, tried again, and who got none.
+pub async fn run(url: &str) -> Result<(u64, u64, Vec<String>)> {
     let db = Db::connect(url).await?;
     db.migrate().await?;
-    db.create_queue("mails", &Settings::new("jsonb").max_attempts(3)).await?;
+    db.create_queue("mails", &Settings::new("jsonb").max_attempts(5)).await?;
     let mails = db.queue::<Json<Mail>>("mails").await?;
 
-    for to in ["ada@example.org", "nobody", "grace@example.org"] {
+    for to in ["ada@example.org", "nobody", "busy@example.org"] {
         mails.enqueue(Json(Mail { to: to.into(), text: "hello".into() })).await?;
     }
 
-    let mut sent = Vec::new();
-    let mut consumer = mails.consumer(Wait::default());
-    while mails.stats().await?.messages > 0 {
-        for message in consumer.at_least_once(10).await? {
-            match send(&message.payload.0) {
-                Ok(()) => mails.ack([&message]).await?,
-                Err(error) => mails.retry([&message], Duration::from_millis(10), error).await?,
+    let sent_all = {
+        let mails = mails.clone();
+        async move {
+            while mails.stats().await.is_ok_and(|stats| stats.messages > 0) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
             }
-            sent.extend(message.payload.0.to.contains('@').then_some(message.payload.0.to));
-        }
-    }
+        } // a program that runs for ever waits for a signal: tokio::signal::ctrl_c()
+    };
+    let worker = Worker::new(mails.clone(), send)
+        .concurrency(16)
+        .timeout(Duration::from_secs(60))
+        .retry(RetryPolicy::exponential(Duration::from_millis(10), Duration::from_secs(3600)));
+    let summary = worker.run(sent_all).await?;
 
     let dead = mails.dead_letters(0, 10).await?;
-    assert_eq!(dead[0].payload.0.to, "nobody");
-    assert_eq!((dead[0].attempt, dead[0].error.as_str()), (3, "no such address"));
-    Ok(sent)
+    Ok((summary.done, summary.retried, dead.into_iter().map(|dead| dead.payload.0.to + ": " + &dead.error).collect()))
 }
 
-fn send(mail: &Mail) -> Result<(), &'static str> {
-    if mail.to.contains('@') && !mail.text.is_empty() { Ok(()) } else { Err("no such address") }
+async fn send(mail: Message<Json<Mail>>) -> Result<(), Failure> {
+    match mail.payload.0.to.split_once('@') {
+        None => Err(Failure::dead("no such address")),
+        Some(("busy", _)) if mail.attempt < 3 => Err(Failure::retry("the server is busy")),
+        Some(_) => Ok(()),
+    }
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let cluster = trunkline_embedded::Cluster::temporary().start()?;
-    let sent = run(&cluster.url("postgres")).await?;
-    assert_eq!(sent, ["ada@example.org", "grace@example.org"]);
-    println!("sent to {sent:?}");
+    let outcome = run(&cluster.url("postgres")).await?;
+    assert_eq!(outcome, (2, 2, vec!["nobody: no such address".to_owned()]));
+    println!("{outcome:?}");
     Ok(())
 }

@@ -1,7 +1,9 @@
-//! Exactly once: the message is taken in the transaction that writes its effect, so both happen or neither.
+//! Exactly once: the message is acknowledged in the transaction that writes its effect, so both happen or neither.
+
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use trunkline::{Db, Json, Result, Settings, Statement, Wait};
+use trunkline::{Attempt, Db, Failure, Json, Message, Result, RetryPolicy, Settings, Statement, Worker};
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Transfer {
@@ -10,45 +12,47 @@ struct Transfer {
     amount: i64,
 }
 
+static TABLE: Statement<(), ()> =
+    Statement::new("create table account (id int primary key, balance bigint check (balance >= 0))");
+static OPEN: Statement<(i32, i64), u64> = Statement::new("insert into account values ($1, $2)");
 static MOVE: Statement<(i32, i64), u64> = Statement::new("update account set balance = balance + $2 where id = $1");
 static BALANCES: Statement<(), Vec<(i64,)>> = Statement::new("select balance from account order by id");
 
-/// Moves 10 from account 1 to account 2, fifty times; returns both balances.
+/// Moves 10 from account 1 to account 2, fifty times, half of them at the second try; returns both balances.
 pub async fn run(url: &str) -> Result<Vec<i64>> {
     let db = Db::connect(url).await?;
-    let table = "create table account (id int primary key, balance bigint check (balance >= 0))";
-    db.run(&Statement::<(), ()>::new(table), ()).await?;
-    db.run(&Statement::<(), ()>::new("insert into account values (1, 500), (2, 0)"), ()).await?;
-
+    db.run(&TABLE, ()).await?;
+    db.run_many(&OPEN, [(1, 500), (2, 0)]).await?;
     db.migrate().await?;
     db.create_queue("transfers", &Settings::new("jsonb")).await?;
     let transfers = db.queue::<Json<Transfer>>("transfers").await?;
     let fifty: Vec<_> = (0..50).map(|_| Json(Transfer { from: 1, to: 2, amount: 10 })).collect();
     transfers.enqueue_many(&fifty).await?;
 
-    let mut consumer = transfers.consumer(Wait::default());
-    while transfers.stats().await?.messages > 0 {
-        consumer
-            .exactly_once(8, |transaction, messages| {
-                Box::pin(async move {
-                    for message in messages {
-                        let Transfer { from, to, amount } = message.payload.0;
-                        transaction.send(&MOVE, (from, -amount)).await?;
-                        transaction.send(&MOVE, (to, amount)).await?;
-                    }
-                    Ok::<_, trunkline::Error>(()) // all moves and the commit are one round trip
-                })
-            })
-            .await?;
-    }
+    let worker = Worker::with_attempt(transfers.clone(), transfer).retry(RetryPolicy::fixed(Duration::ZERO));
+    let all_done = async {
+        while transfers.stats().await.is_ok_and(|stats| stats.messages > 0) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    worker.concurrency(8).run(all_done).await?;
     Ok(db.run(&BALANCES, ()).await?.into_iter().map(|(balance,)| balance).collect())
+}
+
+async fn transfer(message: Message<Json<Transfer>>, attempt: Attempt<Json<Transfer>>) -> Result<(), Failure> {
+    let Transfer { from, to, amount } = message.payload.0;
+    let transaction = attempt.transaction().await?; // acknowledges in it; slow work would come before
+    transaction.send(&MOVE, (from, -amount)).await?;
+    if message.id % 2 == 0 && message.attempt == 1 {
+        return Err(Failure::retry("half way")); // undone, and tried again
+    }
+    transaction.send(&MOVE, (to, amount)).await?;
+    Ok(transaction.commit().await?) // both moves and the commit are one round trip
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let cluster = trunkline_embedded::Cluster::temporary().start()?;
-    let balances = run(&cluster.url("postgres")).await?;
-    assert_eq!(balances, [0, 500]);
-    println!("balances: {balances:?}");
+    assert_eq!(run(&cluster.url("postgres")).await?, [0, 500]);
     Ok(())
 }

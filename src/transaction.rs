@@ -5,7 +5,7 @@ mod line;
 mod pending;
 mod stream;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tokio_postgres::types::ToSql;
 
@@ -46,6 +46,7 @@ use crate::{
 pub struct Transaction {
     db: Db,
     line: Arc<Line>,
+    committed: Arc<OnceLock<bool>>,
 }
 
 impl Db {
@@ -64,7 +65,7 @@ impl Db {
             modes => format!("begin {modes}"),
         };
         let session = self.own_session().await?;
-        Ok(Transaction { db: self.clone(), line: Arc::new(Line::new(session, begin)) })
+        Ok(Transaction { db: self.clone(), line: Arc::new(Line::new(session, begin)), committed: Arc::default() })
     }
 }
 
@@ -137,6 +138,12 @@ impl Transaction {
     /// The first error of a statement, or the commit's own: nothing has happened then, also where the server answers a failed
     /// transaction's `commit` with a mere `ROLLBACK`. [`Error::is_outcome_unknown`]: the connection broke before the answer.
     pub async fn commit(self) -> Result<()> {
+        self.send_commit().await?;
+        let _ = self.committed.set(true); // nobody else sets it before the drop
+        Ok(())
+    }
+
+    async fn send_commit(&self) -> Result<()> {
         let Some((sent, place)) = self.line.end("commit")? else {
             self.db.give_back(self.line.session.clone());
             return Ok(()); // nothing was ever sent
@@ -177,6 +184,11 @@ impl Transaction {
         Ok(())
     }
 
+    /// How it ended, for whoever has to know after it is gone: whether it is known to be committed; nothing while it is open.
+    pub(crate) fn committed(&self) -> Arc<OnceLock<bool>> {
+        self.committed.clone()
+    }
+
     /// A statement that can be bound. What was sent before it goes first where it has to be prepared: it may need what that makes.
     pub(crate) async fn prepared(&self, text: &str) -> Result<Prepared> {
         let connection = self.line.session.connection();
@@ -191,6 +203,7 @@ impl Transaction {
 
 impl Drop for Transaction {
     fn drop(&mut self) {
+        let _ = self.committed.set(false); // unless it was committed
         if self.line.abandon() {
             self.db.give_back(self.line.session.clone());
         } // else the connection closes once all is answered: nobody else shall wait for what goes on there

@@ -14,6 +14,7 @@ mod migrate;
 mod queue;
 mod enqueue;
 mod dequeue;
+mod work;
 mod peek;
 mod stats;
 mod dead;
@@ -46,6 +47,7 @@ Examples:
   trunkline queue create emails --type jsonb
   trunkline enqueue emails '{\"to\": \"a@example.org\"}'
   trunkline dequeue emails --follow
+  trunkline work emails --exec ./send-mail           runs it for each message
   trunkline stats
 
 Payloads are bytes for queues of bytea, and Postgres' text form for text, json, jsonb, whole and floating point numbers,
@@ -73,6 +75,8 @@ enum Verb {
     Enqueue(enqueue::Args),
     /// Dequeue messages, a payload a line
     Dequeue(dequeue::Args),
+    /// Run a command for each message
+    Work(work::Args),
     /// Show the next messages without touching them
     Peek(peek::Args),
     /// Show what queues hold, in numbers
@@ -100,6 +104,7 @@ async fn run(Program { verb, database }: Program) -> Result<()> {
         Verb::Queue(verb) => queue::run(verb, &database).await,
         Verb::Enqueue(args) => enqueue::run(args, &database).await,
         Verb::Dequeue(args) => dequeue::run(args, &database).await,
+        Verb::Work(args) => work::run(args, &database).await,
         Verb::Peek(args) => peek::run(args, &database).await,
         Verb::Stats(args) => stats::run(args, &database).await,
         Verb::Dead(verb) => dead::run(verb, &database).await,

@@ -30,6 +30,13 @@ pub fn messages(name: &'static str, length: u64) -> ProgressBar {
         .with_prefix(name)
 }
 
+/// Messages of which nobody knows how many there will be; the message says how they fare.
+pub fn work(queue: &str) -> ProgressBar {
+    ProgressBar::with_draw_target(None, target())
+        .with_style(style("{spinner} {prefix}: {human_pos} done, {msg}"))
+        .with_prefix(queue.to_owned())
+}
+
 /// Bytes out of a known number, or just bytes.
 pub fn bytes(name: &'static str, length: Option<u64>) -> ProgressBar {
     let template = match length {

@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM: the first asks for an orderly end, the second ends.
+//! SIGINT, SIGTERM and SIGHUP: the first asks for an orderly end, the second ends.
 
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
@@ -14,10 +14,17 @@ pub struct Stop(watch::Receiver<bool>);
 impl Stop {
     /// From now on signals are noted here.
     pub fn on_signals() -> Result<Self> {
+        Self::on_signals_and_then(|| ())
+    }
+
+    /// The same; the second signal does something more before it ends the program.
+    pub fn on_signals_and_then(last: impl Fn() + Send + 'static) -> Result<Self> {
         let listen = |kind| signal(kind).map_err(|cause| Error::new(format!("cannot wait for signals: {cause}")));
         let (interrupt, terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
+        // `nohup` wants it ignored, and it would not be any more.
+        let hangup = if is_hangup_ignored() { None } else { Some(listen(SignalKind::hangup())?) };
         let (asked, stop) = watch::channel(false);
-        tokio::spawn(note(interrupt, terminate, asked));
+        tokio::spawn(note(interrupt, terminate, hangup, asked, last));
         Ok(Self(stop))
     }
 
@@ -33,13 +40,34 @@ impl Stop {
     }
 }
 
-async fn note(mut interrupt: Signal, mut terminate: Signal, asked: watch::Sender<bool>) {
+/// As far as the system says; where it does not, SIGHUP does what it always did.
+fn is_hangup_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    ignored.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).is_none_or(|bits| bits & 1 == 1)
+}
+
+async fn note(
+    mut interrupt: Signal,
+    mut terminate: Signal,
+    mut hangup: Option<Signal>,
+    asked: watch::Sender<bool>,
+    last: impl Fn(),
+) {
     loop {
+        let hung_up = async {
+            match &mut hangup {
+                Some(hangup) => hangup.recv().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
+            _ = hung_up => {}
         }
         if asked.send_replace(true) {
+            last();
             std::process::exit(130);
         }
     }

@@ -8,7 +8,7 @@ use crate::message::Lease;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Answer {
     Done,
-    /// The handler acknowledged it by itself.
+    /// The handler ended its lease by itself, which was counted already.
     Settled,
     Retry(Duration, String),
     Bury(String),

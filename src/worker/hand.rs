@@ -6,7 +6,13 @@ use tokio::task::coop::consume_budget;
 use tracing::{Instrument, field, info, info_span, warn};
 
 use super::{groups::Answer, held::Start, line::Line, tally::Outcome};
-use crate::{attempt::Attempt, failure::Failure, message::Lease, payload::Payload, retry_policy::random};
+use crate::{
+    attempt::{Attempt, OwnEnd},
+    failure::Failure,
+    message::Lease,
+    payload::Payload,
+    retry_policy::random,
+};
 
 impl<T: Payload> Line<T> {
     pub async fn hand(self: Arc<Self>, nr: usize) {
@@ -23,20 +29,17 @@ impl<T: Payload> Line<T> {
     fn next(&self, nr: usize, answers: Vec<Answer>) -> Option<Start<T>> {
         let now = Instant::now();
         let goes_on = self.hands.goes_on(self.nr);
-        let (start, over, settles) = {
+        let (start, lost, settles) = {
             let mut held = self.held();
             let settled_before = held.is_settling();
-            let over = held.finish(nr, answers, now);
+            let lost = held.finish(nr, answers, now);
             let start = if goes_on { held.next(nr, self.handler.each, self.handler.is_told, now) } else { None };
             if start.is_none() {
                 held.hand_ended(nr);
             }
-            (start, over, held.is_settling() && !settled_before)
+            (start, lost, held.is_settling() && !settled_before)
         };
-        self.lose(over.lost);
-        if over.settled > 0 {
-            self.tally.add(Outcome::Done, over.settled);
-        }
+        self.lose(lost);
         if settles || start.as_ref().is_some_and(|start| start.low) {
             self.changed.notify_one();
         }
@@ -58,24 +61,63 @@ impl<T: Payload> Line<T> {
         let attempt = told.clone().map(|told| Attempt::new(self.queue.clone(), first, told));
         let work = self.handler.answers(start.messages, attempt, self.options.timeout);
         let answers = work.instrument(span.clone()).await;
-        let done = || match told.as_ref().is_some_and(|told| told.is_settled()) {
-            true => Answer::Settled,
-            false => Answer::Done,
-        };
-        if answers.iter().all(Result::is_ok) {
+        let own_end = told.map_or(OwnEnd::None, |told| told.own_end());
+        if own_end == OwnEnd::None && answers.iter().all(Result::is_ok) {
             span.record("outcome", "done");
-            return answers.iter().map(|_| done()).collect();
+            return answers.iter().map(|_| Answer::Done).collect();
         }
         let _entered = span.enter();
         let leases: Vec<Lease> = self.held().leases(nr).collect();
-        let decided: Vec<Answer> = leases
-            .into_iter()
-            .zip(answers)
-            .map(|(lease, answer)| answer.map_or_else(|failure| self.decide(lease, &failure), |()| done()))
-            .collect();
-        let dead = decided.iter().any(|answer| matches!(answer, Answer::Bury(_)));
-        span.record("outcome", if dead { "dead" } else { "retry" });
+        let decided: Vec<Answer> =
+            leases.into_iter().zip(answers).map(|(lease, answer)| self.answer(lease, own_end, answer)).collect();
+        let any = |kind: fn(&Answer) -> bool| decided.iter().any(kind);
+        let outcome = match () {
+            () if any(|answer| matches!(answer, Answer::Bury(_))) => "dead",
+            () if any(|answer| matches!(answer, Answer::Retry(..))) => "retry",
+            () => "done",
+        };
+        span.record("outcome", outcome);
         decided
+    }
+
+    /// What becomes of a message after what its handler said and did.
+    fn answer(&self, lease: Lease, own_end: OwnEnd, answer: Result<(), Failure>) -> Answer {
+        let Lease { id, attempt } = lease;
+        match (own_end, answer) {
+            (OwnEnd::None, Ok(())) => Answer::Done,
+            (OwnEnd::Committed, answer) => {
+                if let Err(failure) = answer {
+                    let reason = failure.reason();
+                    warn!(
+                        queue = self.name(),
+                        id, attempt, reason, "a handler failed after its commit; the message is done"
+                    );
+                }
+                self.tally.add(Outcome::Done, 1);
+                Answer::Settled
+            }
+            (OwnEnd::Assumed, Ok(())) => {
+                self.tally.add(Outcome::Done, 1);
+                Answer::Settled
+            }
+            (OwnEnd::Released, _) => {
+                self.tally.add(Outcome::Released, 1);
+                Answer::Settled
+            }
+            (OwnEnd::Open, _) => {
+                warn!(
+                    queue = self.name(),
+                    id, attempt, "a handler ended before the transaction that acknowledges its message"
+                );
+                self.tally.add(Outcome::Lost, 1);
+                Answer::Settled
+            }
+            (OwnEnd::Undone, Ok(())) => self.decide(
+                lease,
+                &Failure::retry("the handler did not commit the transaction that acknowledges its message"),
+            ),
+            (OwnEnd::None | OwnEnd::Assumed | OwnEnd::Undone, Err(failure)) => self.decide(lease, &failure),
+        }
     }
 
     fn decide(&self, lease: Lease, failure: &Failure) -> Answer {

@@ -43,15 +43,6 @@ struct Hand {
     since: Option<Instant>,
 }
 
-/// Messages that are over without another word to the database.
-#[derive(Debug, Default, PartialEq)]
-pub(super) struct Over {
-    /// Their lease was lost while they ran.
-    pub lost: usize,
-    /// Their handler acknowledged them by itself.
-    pub settled: usize,
-}
-
 /// What a hand is given.
 pub(super) struct Start<T> {
     pub messages: Vec<Message<T>>,
@@ -187,30 +178,30 @@ impl<T> Held<T> {
         self.hands[nr].running.iter().map(|running| running.lease)
     }
 
-    /// A hand's answers, one for each of its messages. Returns how many of those need no settling.
-    pub fn finish(&mut self, nr: usize, answers: impl IntoIterator<Item = Answer>, now: Instant) -> Over {
+    /// A hand's answers, one for each of its messages. Returns how many of those come after their lease was lost.
+    pub fn finish(&mut self, nr: usize, answers: impl IntoIterator<Item = Answer>, now: Instant) -> usize {
         let hand = &mut self.hands[nr];
         hand.told = None;
         if let Some(since) = hand.since.take() {
             self.ahead.handled(now.duration_since(since), hand.running.len());
         }
         let mut held = std::mem::take(&mut hand.running);
-        let mut over = Over::default();
+        let mut lost = 0;
         for (Running { lease, group: at, until, lost: is_lost }, answer) in held.drain(..).zip(answers) {
             if self.alone.is_some_and(|(alone, _)| alone == lease) {
                 self.alone = None;
             }
             let answered = self.groups.answered(at);
             match answer {
-                _ if is_lost => over.lost += 1,
+                Answer::Settled => {}
+                _ if is_lost => lost += 1,
                 Answer::Done => answered.done.push(Finished { lease, until, answer: () }),
-                Answer::Settled => over.settled += 1,
                 answer => answered.failed.push(Finished { lease, until, answer: Failed { answer, at: now } }),
             }
             self.groups.close(at);
         }
         self.hands[nr].running = held; // for its next messages
-        over
+        lost
     }
 
     /// What there is to settle now. Say with [`Held::settled`] what came of it.

@@ -2,6 +2,9 @@
 
 use crate::fixture::database;
 
+#[path = "../../examples/import.rs"]
+#[allow(dead_code)]
+mod import;
 #[path = "../../examples/many_callers.rs"]
 #[allow(dead_code)]
 mod many_callers;
@@ -16,9 +19,15 @@ mod send_mail;
 mod transfer;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn send_mail_retries_and_buries() {
-    let sent = send_mail::run(&database().await).await.expect("the example runs");
-    assert_eq!(sent, ["ada@example.org", "grace@example.org"]);
+async fn send_mail_tries_again_and_gives_up() {
+    let outcome = send_mail::run(&database().await).await.expect("the example runs");
+    assert_eq!(outcome, (2, 2, vec!["nobody: no such address".to_owned()]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn import_writes_batches() {
+    let (measurements, calls) = import::run(&database().await).await.expect("the example runs");
+    assert!(measurements == 50_000 && calls < 500, "{calls}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -27,8 +36,9 @@ async fn transfer_happens_exactly_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn outbox_publishes_what_was_committed() {
-    assert_eq!(outbox::run(&database().await).await.expect("the example runs"), ["order 2 placed"]);
+async fn outbox_delivers_what_was_committed() {
+    let delivered = outbox::run(&database().await).await.expect("the example runs");
+    assert_eq!(delivered, ["order 1 placed", "order 3 placed"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,6 +6,7 @@ mod endings;
 mod several;
 mod outage;
 mod processes;
+mod transaction;
 
 use std::{
     collections::BTreeMap,

@@ -10,10 +10,10 @@ use std::{
 use crate::fixture::{Trunkline, sql};
 
 /// A proxy that runs, the line it began with, and the same database through it.
-fn far(near: &Trunkline, milliseconds: &str) -> (Child, String, Trunkline) {
+pub fn far(near: &Trunkline, listen: &str, milliseconds: &str) -> (Child, String, Trunkline) {
     let (folder, rest) = near.url.strip_prefix("host=").and_then(|url| url.split_once(" port=")).expect("a folder");
     let (port, rest) = rest.split_once(' ').expect("a port");
-    let mut proxy = near.start(&["delay-proxy", "0", &format!("{folder}:{port}"), milliseconds]);
+    let mut proxy = near.start(&["delay-proxy", listen, &format!("{folder}:{port}"), milliseconds]);
     let mut line = String::new();
     BufReader::new(proxy.stdout.take().expect("it is piped")).read_line(&mut line).expect("it can be read");
     let place = line.split('"').nth(1).expect("it says how to use it").to_owned();
@@ -24,7 +24,7 @@ fn far(near: &Trunkline, milliseconds: &str) -> (Child, String, Trunkline) {
 fn a_database_is_far_away_until_a_signal_comes() {
     let near = Trunkline::with_queue(&[]);
     for name in ["INT", "TERM"] {
-        let (mut proxy, line, far) = far(&near, "2.5");
+        let (mut proxy, line, far) = far(&near, "0", "2.5");
         let port = far.url.split("port=").nth(1).and_then(|rest| rest.split(' ').next()).expect("a port");
         assert!(line.starts_with(&format!("listening on 127.0.0.1:{port}, 2.5 ms each way to /")), "{line}");
         assert!(line.contains(&format!("PGHOST=127.0.0.1 PGPORT={port}")), "{line}");

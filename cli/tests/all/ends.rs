@@ -2,17 +2,12 @@
 
 use std::{
     io::{BufRead, BufReader, Read},
-    process::{Child, ChildStdout, Command},
+    process::{Child, ChildStdout},
 };
 
-use crate::fixture::{Trunkline, eventually};
+use crate::fixture::{Trunkline, eventually, signal};
 
 const NUMBERS: u32 = 30_000;
-
-fn signal(child: &Child, name: &str) {
-    let sent = Command::new("kill").args(["-s", name, &child.id().to_string()]).status().expect("kill runs");
-    assert!(sent.success());
-}
 
 /// The numbers on complete lines.
 fn numbers(bytes: &[u8]) -> Vec<u32> {

@@ -33,6 +33,16 @@ pub fn sql(url: &str, text: &str) {
     });
 }
 
+/// As if the leases had ended, all at the same time.
+pub fn run_out(url: &str) {
+    sql(url, "update trunkline.queue_q set due_at = (select clock_timestamp()) where due_at > clock_timestamp()");
+}
+
+pub fn signal(child: &Child, name: &str) {
+    let sent = Command::new("kill").args(["-s", name, &child.id().to_string()]).status().expect("kill runs");
+    assert!(sent.success());
+}
+
 /// The program on a database of its own.
 pub struct Trunkline {
     pub url: String,

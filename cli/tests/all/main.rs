@@ -8,5 +8,7 @@ mod dead;
 mod errors;
 mod million;
 mod ends;
+mod work;
+mod work_ends;
 mod private;
 mod delay_proxy;

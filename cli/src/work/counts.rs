@@ -1,0 +1,83 @@
+//! How the work goes: counted, and shown on a terminal.
+
+use std::{
+    convert::Infallible,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+};
+
+use indicatif::ProgressBar;
+
+use crate::progress;
+
+/// What this program saw of its commands. What became of their messages is the worker's to say.
+#[derive(Debug)]
+pub struct Counts {
+    bar: ProgressBar,
+    started: AtomicU64,
+    ended: AtomicU64,
+    failed: AtomicU64,
+    dead: AtomicU64,
+}
+
+/// Counts as running until it is dropped.
+pub struct Running<'a>(&'a Counts);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.ended.fetch_add(1, Relaxed);
+    }
+}
+
+impl Counts {
+    pub fn new(queue: &str) -> Self {
+        let zero = AtomicU64::default;
+        Self { bar: progress::work(queue), started: zero(), ended: zero(), failed: zero(), dead: zero() }
+    }
+
+    pub fn start(&self) -> Running<'_> {
+        self.started.fetch_add(1, Relaxed);
+        Running(self)
+    }
+
+    pub fn done(&self) {
+        self.bar.inc(1);
+    }
+
+    pub fn failed(&self) {
+        self.failed.fetch_add(1, Relaxed);
+    }
+
+    pub fn dead(&self) {
+        self.dead.fetch_add(1, Relaxed);
+    }
+
+    pub fn started(&self) -> u64 {
+        self.started.load(Relaxed)
+    }
+
+    pub fn running(&self) -> u64 {
+        let ended = self.ended.load(Relaxed);
+        self.started.load(Relaxed).saturating_sub(ended)
+    }
+
+    /// Writes something else to the terminal, above the progress.
+    pub fn beside_progress<R>(&self, write: impl FnOnce() -> R) -> R {
+        self.bar.suspend(write)
+    }
+
+    /// Shows the progress until it is dropped.
+    pub async fn show(&self) -> Infallible {
+        let mut ticks = tokio::time::interval(progress::TICK);
+        loop {
+            ticks.tick().await;
+            let [failed, dead] = [&self.failed, &self.dead].map(|count| count.load(Relaxed));
+            let (running, rate) = (self.running(), self.bar.per_sec());
+            self.bar.set_message(format!("{failed} failed, {dead} dead, {running} running, {rate:.0}/s"));
+            self.bar.tick();
+        }
+    }
+
+    pub fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,74 @@
+//! How a command ends: by itself, or because it has to.
+
+use std::{future::pending, io, os::unix::process::ExitStatusExt, process::ExitStatus, time::Duration};
+
+use rustix::process::Signal;
+use tokio::{process::Child, time::timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::group::Group;
+
+/// Between SIGTERM and SIGKILL.
+pub const PATIENCE: Duration = Duration::from_secs(5);
+/// How long what a command left behind may still print.
+pub const LEFTOVERS: Duration = Duration::from_secs(1);
+
+/// Why a command is at its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    Exited(ExitStatus),
+    TimedOut(Duration),
+    /// Its lease is lost, or the program ends.
+    GivenUp,
+}
+
+impl Ending {
+    /// Waits for a command's end, and brings it about where it has to.
+    pub async fn of(
+        child: &mut Child,
+        group: &Group,
+        limit: Option<Duration>,
+        give_up: [&CancellationToken; 2],
+    ) -> io::Result<Self> {
+        let over = async {
+            match limit {
+                Some(limit) => {
+                    tokio::time::sleep(limit).await;
+                    limit
+                }
+                None => pending().await,
+            }
+        };
+        let ending = tokio::select! {
+            status = child.wait() => return Ok(Self::Exited(status?)),
+            limit = over => Self::TimedOut(limit),
+            () = give_up[0].cancelled() => Self::GivenUp,
+            () = give_up[1].cancelled() => Self::GivenUp,
+        };
+        group.signal(Signal::TERM);
+        let all_gone = async {
+            let _ = child.wait().await; // whatever it says, it had to end
+            while !group.is_gone() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        if timeout(PATIENCE, all_gone).await.is_err() {
+            group.signal(Signal::KILL);
+            let _ = child.wait().await;
+        }
+        Ok(ending)
+    }
+
+    /// In words.
+    pub fn told(self) -> String {
+        match self {
+            Self::Exited(status) => match (status.code(), status.signal()) {
+                (Some(code), _) => format!("exit code {code}"),
+                (None, Some(signal)) => format!("ended by signal {signal}"),
+                (None, None) => status.to_string(),
+            },
+            Self::TimedOut(limit) => format!("took longer than {} seconds", limit.as_secs_f64()),
+            Self::GivenUp => "given up".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! `trunkline work`
+
+mod group;
+mod lines;
+mod output;
+mod warnings;
+mod ending;
+mod counts;
+mod job;
+mod drain;
+
+use std::{fmt::Write, num::NonZeroUsize, sync::Arc, thread, time::Duration};
+
+use tokio_util::sync::CancellationToken;
+use trunkline::{Queue, RetryPolicy, Summary, Worker};
+
+use self::{counts::Counts, job::Job, output::Output};
+use crate::{
+    database::Database,
+    error::{Error, Result},
+    print::thousands,
+    stop::Stop,
+    text::Text,
+    time,
+};
+
+/// The arguments of `trunkline work`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The command is run by `sh -c` for each message, at least once. It finds
+  the payload     on standard input, with a line break at its end; payloads of bytea as they are
+  TRUNKLINE_QUEUE, TRUNKLINE_ID, TRUNKLINE_ATTEMPT (1 for the first), TRUNKLINE_ENQUEUED_AT (RFC 3339)
+                  in its environment; a queue's name and TRUNKLINE_ID together are the same at every attempt
+and says by its exit code what becomes of the message:
+  0               done
+  100             dead at once: do not try again
+  anything else   tried again, after 1 second, then 2, 4 … up to an hour, until the queue's attempts are used up; the
+                  reason, with the last lines of its standard error, is kept (`trunkline dead list`)
+
+What it prints is passed on line by line, after `QUEUE ID | `. It runs in a process group of its own, and what it leaves
+running there ends with it. After the timeout, or when its lease is lost, the group gets SIGTERM, and 5 seconds later
+SIGKILL.
+
+SIGTERM, SIGINT and SIGHUP end the program in order: it leases no more, waits for the running commands, ends those that
+take too long, and gives their messages back, uncharged. A second signal kills everything at once. If the program itself
+is killed by SIGKILL, its commands run on unattended, and their messages come back when the leases end.
+
+Examples:
+  trunkline work emails --exec 'jq -r .to | xargs -n 1 ./send-mail'
+  trunkline work thumbnails --concurrency 4 --timeout 60 --exec 'convert - -resize 200 \"/var/thumbs/$TRUNKLINE_ID.png\"'
+  trunkline work imports --drain --exec ./import.sh")]
+pub struct Args {
+    /// The queue
+    queue: String,
+    /// What to run for each message
+    #[arg(long, value_name = "COMMAND")]
+    exec: String,
+    /// Commands that run at the same time; as many as there are processors if not set
+    #[arg(long, value_name = "N")]
+    concurrency: Option<NonZeroUsize>,
+    /// How long a command may take; then it is ended, and has failed. As long as it likes if not set
+    #[arg(long, value_name = "SECONDS", value_parser = time::seconds)]
+    timeout: Option<Duration>,
+    /// Tries after the first; the queue's own maximum of attempts holds beside it
+    #[arg(long, value_name = "N")]
+    retries: Option<u32>,
+    /// A lease time instead of the queue's own. Leases are renewed while a command runs, so it says how soon messages
+    /// come back after a crash
+    #[arg(long, value_name = "SECONDS", value_parser = time::seconds)]
+    lease: Option<Duration>,
+    /// End when nothing is due any more; what failed and waits for its next try is not waited for
+    #[arg(long)]
+    drain: bool,
+    /// How long an orderly end waits for running commands, before it ends them
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = time::seconds)]
+    shutdown_after: Duration,
+}
+
+pub async fn run(args: Args, database: &Database) -> Result<()> {
+    if args.timeout.is_some_and(|timeout| timeout.is_zero()) {
+        return Err(Error::usage("a timeout of 0 seconds lets no command run"));
+    }
+    let mut stop = Stop::on_signals_and_then(group::kill_all)?;
+    let queue = database.queue(&args.queue).await?;
+    let counts = Arc::new(Counts::new(&args.queue));
+    let (output, writing) = Output::start(counts.clone());
+    warnings::show(output.aside());
+    let job = Job {
+        exec: args.exec.clone(),
+        queue: args.queue.clone(),
+        raw: job::is_raw(&queue),
+        timeout: args.timeout,
+        output: output.clone(),
+        counts: counts.clone(),
+        give_up: CancellationToken::new(),
+    };
+    let (give_up, shown) = (job.give_up.clone(), counts.clone());
+    let worker = worker(&args, queue.clone(), job);
+    let ended = worker.run(async move {
+        tokio::select! {
+            () = stop.asked() => {}
+            () = output.closed() => {}
+            () = drain::drained(&queue, &counts), if args.drain => {}
+        }
+        tokio::spawn(async move {
+            tokio::time::sleep(args.shutdown_after).await;
+            give_up.cancel();
+        });
+    });
+    let summary = tokio::select! {
+        summary = ended => summary,
+        never = shown.show() => match never {},
+    };
+    shown.clear();
+    writing.end().await;
+    eprintln!("{}", told(&args.queue, &summary?));
+    Ok(())
+}
+
+fn worker(args: &Args, queue: Queue<Text>, job: Job) -> Worker<Text> {
+    let job = Arc::new(job);
+    let processors = || thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let mut worker = Worker::with_attempt(queue, move |message, attempt| {
+        let job = job.clone();
+        async move { job.run(message, attempt).await }
+    })
+    .concurrency(args.concurrency.unwrap_or_else(processors).get())
+    // The commands are ended and their messages given back before; this is for what does not go as it should.
+    .shutdown_after(args.shutdown_after + ending::PATIENCE + 3 * ending::LEFTOVERS);
+    if let Some(lease) = args.lease {
+        worker = worker.lease(lease);
+    }
+    if let Some(retries) = args.retries {
+        worker = worker.retry(RetryPolicy::default().attempts(retries.saturating_add(1)));
+    }
+    worker
+}
+
+/// The last line.
+fn told(queue: &str, summary: &Summary) -> String {
+    let mut told = format!("{queue}: {} done", thousands(summary.done));
+    let others = [
+        (summary.retried, "failed"),
+        (summary.dead, "dead at once"),
+        (summary.released, "given back"),
+        (summary.lost, "discarded because the lease was lost"),
+    ];
+    for (count, what) in others.into_iter().filter(|(count, what)| *count > 0 || *what == "failed") {
+        let _ = write!(told, ", {} {what}", thousands(count)); // a String takes everything
+    }
+    told
+}

@@ -1,0 +1,122 @@
+//! What commands print: written line by line by one thread, so that no line is torn and no slow reader keeps leases from
+//! being renewed.
+
+use std::{
+    io::{self, Write},
+    sync::Arc,
+    thread,
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncReadExt},
+    sync::{mpsc, oneshot},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{counts::Counts, lines::Lines};
+
+/// Pieces of output that wait for the reader at most; then the commands wait.
+const WAITING: usize = 64;
+/// How long a reader that takes nothing is waited for at the end.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Which of our outputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    Out,
+    Err,
+}
+
+type Piece = (Stream, Vec<u8>);
+
+/// The way to standard output and standard error.
+#[derive(Debug, Clone)]
+pub struct Output {
+    pieces: mpsc::Sender<Piece>,
+    closed: CancellationToken,
+}
+
+/// The thread that writes.
+#[derive(Debug)]
+pub struct Writing(oneshot::Receiver<()>);
+
+impl Output {
+    pub fn start(counts: Arc<Counts>) -> (Self, Writing) {
+        let (pieces, to_write) = mpsc::channel(WAITING);
+        let (ended, writing) = oneshot::channel();
+        let closed = CancellationToken::new();
+        let noted = closed.clone();
+        thread::spawn(move || {
+            write(to_write, &counts, &noted);
+            let _ = ended.send(()); // nobody may be waiting any more
+        });
+        (Self { pieces, closed }, Writing(writing))
+    }
+
+    /// Returns when nobody reads standard output any more.
+    pub async fn closed(&self) {
+        self.closed.cancelled().await;
+    }
+
+    /// Says a line.
+    pub async fn say(&self, stream: Stream, line: String) {
+        let _ = self.pieces.send((stream, format!("{line}\n").into_bytes())).await; // the thread reads to the end
+    }
+
+    /// Another way to standard error, which keeps nobody waiting.
+    pub fn aside(&self) -> Aside {
+        Aside(self.pieces.downgrade())
+    }
+
+    /// Passes on what is read, line by line, to its end.
+    pub async fn pass(
+        self,
+        stream: Stream,
+        mut from: impl AsyncRead + Unpin,
+        prefix: String,
+        mut seen: impl FnMut(&[u8]),
+    ) {
+        let mut lines = Lines::new(prefix);
+        let mut piece = vec![0; 8 << 10];
+        while let Ok(read @ 1..) = from.read(&mut piece).await {
+            seen(&piece[..read]);
+            let whole = lines.add(&piece[..read]);
+            if !whole.is_empty() {
+                let _ = self.pieces.send((stream, whole)).await; // as above
+            }
+        }
+        let _ = self.pieces.send((stream, lines.rest())).await;
+    }
+}
+
+/// For lines that may be missed: while the program runs, and unless so much waits that nobody seems to read.
+#[derive(Debug)]
+pub struct Aside(mpsc::WeakSender<Piece>);
+
+impl Aside {
+    pub fn say(&self, line: &str) {
+        if let Some(pieces) = self.0.upgrade() {
+            let _ = pieces.try_send((Stream::Err, format!("{line}\n").into_bytes())); // as said above
+        }
+    }
+}
+
+impl Writing {
+    /// Returns when all is written, once nobody says anything any more; a reader that does not read on is not waited for.
+    pub async fn end(self) {
+        let _ = tokio::time::timeout(PATIENCE, self.0).await;
+    }
+}
+
+fn write(mut pieces: mpsc::Receiver<Piece>, counts: &Counts, closed: &CancellationToken) {
+    while let Some((stream, lines)) = pieces.blocking_recv() {
+        let written = counts.beside_progress(|| match stream {
+            Stream::Out => io::stdout().write_all(&lines).and_then(|()| io::stdout().flush()),
+            Stream::Err => io::stderr().write_all(&lines),
+        });
+        if written.is_err() && stream == Stream::Out {
+            closed.cancel(); // what comes until the end is read all the same, so that no command waits
+        }
+    }
+}

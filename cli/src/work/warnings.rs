@@ -1,0 +1,63 @@
+//! The library's warnings, among what the commands print: a database that is away must not look like an empty queue.
+
+use std::fmt::{self, Write};
+
+use tracing::{
+    Event, Level, Metadata, Subscriber,
+    field::{Field, Visit},
+    span::{Attributes, Id, Record},
+};
+
+use super::output::Aside;
+
+/// Failed commands are told here already, with their exit codes.
+const TOLD_ELSEWHERE: &str = "trunkline::worker::hand";
+
+/// Shows them from now on.
+pub fn show(on: Aside) {
+    let _ = tracing::subscriber::set_global_default(Warnings(on)); // the program sets it once
+}
+
+struct Warnings(Aside);
+
+impl Subscriber for Warnings {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        let ours = metadata.target().starts_with("trunkline") && metadata.target() != TOLD_ELSEWHERE;
+        ours && metadata.is_event() && *metadata.level() <= Level::WARN
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let mut told = Told::default();
+        event.record(&mut told);
+        self.0.say(&format!("warning: {}{}", told.message, told.fields));
+    }
+
+    // No span is enabled.
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+#[derive(Default)]
+struct Told {
+    message: String,
+    fields: String,
+}
+
+impl Visit for Told {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        // A string takes everything.
+        let _ = match field.name() {
+            "message" => write!(self.message, "{value:?}"),
+            name => write!(self.fields, ", {name}: {value:?}"),
+        };
+    }
+}

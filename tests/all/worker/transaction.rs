@@ -1,0 +1,222 @@
+//! `Attempt::transaction`: effects and the acknowledgement are one, and only a commit is a commit.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use tokio::sync::{Notify, watch};
+use trunkline::{
+    Attempt, Failure, Message, Queue, Result, RetryPolicy, Settings, Statement, Transaction, Wait, Worker,
+};
+
+use super::{Runs, drained};
+use crate::{
+    contract::{Place, place},
+    fixture::eventually,
+    late::{enqueued, run_out},
+};
+
+static EFFECT: Statement<(i64,), u64> = Statement::new("insert into effect values ($1)");
+static EFFECTS: Statement<(), Vec<(i64,)>> = Statement::new("select of from effect order by 1");
+
+async fn effects(queue: &Queue<i64>) -> Vec<i64> {
+    queue.db().run(&EFFECTS, ()).await.expect("read").into_iter().map(|(of,)| of).collect()
+}
+
+/// A queue with so many messages, and a table of effects that takes each twice or more.
+async fn with_effects(messages: i64) -> Place<i64> {
+    let place = place(Settings::new("int8").max_attempts(5)).await;
+    place.sql.batch_execute("create table effect (of bigint)").await.expect("created");
+    enqueued(&place.queue, messages).await;
+    place
+}
+
+async fn with_effect(message: &Message<i64>, attempt: &Attempt<i64>) -> Result<Transaction> {
+    let transaction = attempt.transaction().await?;
+    transaction.run(&EFFECT, (message.payload,)).await?;
+    Ok(transaction)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_is_the_end_of_the_message_whatever_the_handler_answers() {
+    let Place { queue, db: _db, .. } = with_effects(300).await;
+    let runs = Runs::start(Worker::with_attempt(queue.clone(), |message, attempt| async move {
+        with_effect(&message, &attempt).await?.commit().await?;
+        match message.payload % 3 {
+            0 => Err(Failure::retry("after the commit")),
+            1 => Err(Failure::dead("after the commit")),
+            _ => Ok(()),
+        }
+    }));
+    drained(&queue).await;
+    let summary = runs.stop().await;
+    assert_eq!((summary.done, summary.retried + summary.dead + summary.lost), (300, 0), "{summary:?}");
+    assert_eq!(effects(&queue).await, (0..300).collect::<Vec<_>>());
+    assert!(queue.dead_letters(0, 10).await.expect("read").is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_commit_nothing_has_happened_and_ok_is_a_failure() {
+    let Place { queue, db: _db, .. } = with_effects(3).await;
+    let worker = Worker::with_attempt(queue.clone(), |message: Message<i64>, attempt: Attempt<i64>| async move {
+        let transaction = with_effect(&message, &attempt).await?;
+        match (message.payload, message.attempt) {
+            (_, 2) => transaction.commit().await?,
+            (0, _) => drop(transaction),
+            (1, _) => transaction.rollback().await?,
+            _ => return Err(Failure::retry("half way")),
+        }
+        Ok(())
+    });
+    let runs = Runs::start(worker.retry(RetryPolicy::fixed(std::time::Duration::ZERO)));
+    drained(&queue).await;
+    let summary = runs.stop().await;
+    assert_eq!((summary.done, summary.retried, summary.lost), (3, 3, 0), "{summary:?}");
+    assert_eq!(effects(&queue).await, [0, 1, 2]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_whose_transactions_are_never_committed_is_dead_after_its_attempts() {
+    let Place { queue, db: _db, .. } = with_effects(1).await;
+    let worker = Worker::with_attempt(queue.clone(), |message: Message<i64>, attempt: Attempt<i64>| async move {
+        with_effect(&message, &attempt).await.map(drop)
+    });
+    let runs = Runs::start(worker.retry(RetryPolicy::fixed(std::time::Duration::ZERO)));
+    drained(&queue).await;
+    runs.stop().await;
+    let dead = queue.dead_letters(0, 10).await.expect("read");
+    assert!(dead.len() == 1 && dead[0].attempt == 5 && dead[0].error.contains("did not commit"), "{dead:?}");
+    assert!(effects(&queue).await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_statement_that_fails_undoes_the_acknowledgement_with_it() {
+    let Place { queue, sql, db: _db, .. } = with_effects(2).await;
+    sql.batch_execute("alter table effect add check (of <> 1)").await.expect("altered");
+    let worker = Worker::with_attempt(queue.clone(), |message: Message<i64>, attempt: Attempt<i64>| async move {
+        let transaction = attempt.transaction().await?;
+        transaction.send(&EFFECT, (message.payload,)).await?;
+        transaction.commit().await
+    });
+    let runs = Runs::start(worker.retry(RetryPolicy::fixed(std::time::Duration::ZERO)));
+    drained(&queue).await;
+    assert_eq!(runs.stop().await.done, 1);
+    let dead = queue.dead_letters(0, 10).await.expect("read");
+    assert!(dead.len() == 1 && dead[0].payload == 1 && dead[0].error.contains("effect_of_check"), "{dead:?}");
+    assert_eq!(effects(&queue).await, [0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_lease_gives_no_transaction_and_someone_else_has_the_effect() {
+    let Place { queue, sql, db: _db, .. } = with_effects(1).await;
+    let (begun, lost) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let refused = Arc::new(AtomicUsize::new(0));
+    let (tell, until, count) = (begun.clone(), lost.clone(), refused.clone());
+    let worker = Worker::with_attempt(queue.clone(), move |message: Message<i64>, attempt: Attempt<i64>| {
+        let (tell, until, count) = (tell.clone(), until.clone(), count.clone());
+        async move {
+            if message.attempt == 1 {
+                tell.notify_one();
+                until.notified().await;
+            }
+            let transaction = match with_effect(&message, &attempt).await {
+                Err(error) if error.is_lease_lost() => {
+                    count.fetch_add(1, Ordering::Relaxed);
+                    return Ok(());
+                }
+                transaction => transaction?,
+            };
+            transaction.commit().await
+        }
+    });
+    let runs = Runs::start(worker.wait(Wait::poll())); // nobody announces the end of a lease
+    begun.notified().await;
+    run_out(&sql).await;
+    eventually("someone else has done it", || async { effects(&queue).await == [0] }).await;
+    lost.notify_one();
+    eventually("the late one was refused", || async { refused.load(Ordering::Relaxed) == 1 }).await;
+    let summary = runs.stop().await;
+    assert_eq!((summary.done, summary.lost), (1, 1), "{summary:?}");
+    assert_eq!(effects(&queue).await, [0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_that_outlives_its_handler_decides_alone() {
+    let Place { queue, sql, db: _db, .. } = with_effects(2).await;
+    let ended = Arc::new(AtomicUsize::new(0));
+    let (open, until) = watch::channel(true);
+    let count = ended.clone();
+    let worker = Worker::with_attempt(queue.clone(), move |message: Message<i64>, attempt: Attempt<i64>| {
+        let (count, mut until) = (count.clone(), until.clone());
+        async move {
+            let transaction = with_effect(&message, &attempt).await?;
+            if message.attempt > 1 {
+                return transaction.commit().await;
+            }
+            tokio::spawn(async move {
+                until.wait_for(|open| !open).await.expect("it says so");
+                match message.payload {
+                    0 => transaction.commit().await.expect("committed"),
+                    _ => drop(transaction),
+                }
+            });
+            count.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        }
+    });
+    let runs = Runs::start(worker.wait(Wait::poll())); // nobody announces the end of a lease
+    eventually("both are left alone", || async { ended.load(Ordering::Relaxed) == 2 }).await;
+    assert!(effects(&queue).await.is_empty());
+    open.send_replace(false);
+    eventually("one was committed", || async { effects(&queue).await == [0] }).await;
+    // The other comes back when its lease ends; the update waits for its transaction.
+    sql.batch_execute("update trunkline.queue_q set due_at = trunkline.clock() where attempt = 1")
+        .await
+        .expect("ended");
+    drained(&queue).await;
+    assert_eq!(effects(&queue).await, [0, 1]);
+    let summary = runs.stop().await;
+    assert_eq!((summary.done, summary.lost), (1, 2), "{summary:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_handler_gives_back_comes_again_and_is_not_charged() {
+    let Place { queue, db: _db, .. } = with_effects(3).await;
+    let worker = Worker::with_attempt(queue.clone(), |message: Message<i64>, attempt: Attempt<i64>| async move {
+        if message.attempt <= 9 {
+            attempt.release().await?; // more often than there are attempts
+            return Err(Failure::dead("this does not count"));
+        }
+        Ok(())
+    });
+    let runs = Runs::start(worker);
+    drained(&queue).await;
+    let summary = runs.stop().await;
+    assert_eq!((summary.done, summary.released, summary.dead), (3, 27, 0), "{summary:?}");
+}
+
+/// The callers' own transactions, of this library and of `tokio_postgres`.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_is_acknowledged_in_any_transaction() {
+    let Place { queue, url, db: _db, .. } = with_effects(2).await;
+    let worker = Worker::with_attempt(queue.clone(), move |message: Message<i64>, attempt: Attempt<i64>| {
+        let url = url.clone();
+        async move {
+            if message.payload == 0 {
+                let transaction = attempt.queue().db().begin().await?;
+                attempt.ack_in(&transaction).await?;
+                transaction.commit().await?;
+            } else {
+                let mut client = crate::fixture::connect(&url).await;
+                let transaction = client.transaction().await?;
+                attempt.ack_in(&transaction).await?;
+                transaction.commit().await?;
+            }
+            Ok::<(), Failure>(())
+        }
+    });
+    let runs = Runs::start(worker);
+    drained(&queue).await;
+    assert_eq!(runs.stop().await.done, 2);
+}
