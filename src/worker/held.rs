@@ -64,9 +64,9 @@ pub(super) struct Held<T> {
     underway: usize,
     /// When a hand took something last.
     started: Instant,
-    /// A message that may have killed its worker, and when it was leased: nothing is leased beside it for a while, because
+    /// A message that may have killed its worker, and when it began to run: nothing is leased beside it for a while, because
     /// that might be another.
-    alone: Option<(Lease, Instant)>,
+    alone: Option<(Lease, Option<Instant>)>,
 }
 
 /// What has to be done at a beat.
@@ -119,7 +119,7 @@ impl<T> Held<T> {
             last = Some((row, group));
             self.groups.open(group);
             if message.ran_out {
-                self.alone = Some((message.lease(), now));
+                self.alone = Some((message.lease(), None));
             }
             self.waiting.push_back(Waiting { message, group, until });
         }
@@ -164,6 +164,11 @@ impl<T> Held<T> {
         let hand = &mut self.hands[nr];
         for Waiting { message, group, until } in self.waiting.drain(..count) {
             hand.running.push(Running { lease: message.lease(), group, until, lost: false });
+            if let Some((alone, since)) = &mut self.alone
+                && *alone == message.lease()
+            {
+                *since = Some(now);
+            }
             messages.push(message);
         }
         hand.told = tell.then(Told::new);
@@ -188,9 +193,7 @@ impl<T> Held<T> {
         let mut held = std::mem::take(&mut hand.running);
         let mut lost = 0;
         for (Running { lease, group: at, until, lost: is_lost }, answer) in held.drain(..).zip(answers) {
-            if self.alone.is_some_and(|(alone, _)| alone == lease) {
-                self.alone = None;
-            }
+            self.alone.take_if(|(alone, _)| *alone == lease);
             let answered = self.groups.answered(at);
             match answer {
                 Answer::Settled => {}
@@ -228,7 +231,8 @@ impl<T> Held<T> {
     /// is being sent, what waits too long is given back, what runs is renewed, and handlers whose lease is over are told.
     pub fn beat(&mut self, now: Instant, may_send: bool) -> Beat {
         self.groups.beat();
-        let lonely = self.alone.take_if(|(_, since)| now.duration_since(*since) > ALONE).is_some();
+        let lonely =
+            self.alone.take_if(|(_, since)| since.is_some_and(|since| now.duration_since(since) > ALONE)).is_some();
         let beat = if may_send { self.due(now) } else { Beat::default() };
         Beat { changed: lonely || self.is_settling(), ..beat }
     }
@@ -247,13 +251,7 @@ impl<T> Held<T> {
         while self.waiting.front().is_some_and(|waiting| waiting.until < half) {
             given_up.extend(self.waiting.pop_front());
         }
-        let release = given_up
-            .into_iter()
-            .map(|Waiting { message, group, .. }| {
-                self.groups.close(group);
-                message.lease()
-            })
-            .collect();
+        let release = given_up.into_iter().map(|waiting| self.give_up(waiting)).collect();
         let mut renew = Vec::new();
         for hand in &mut self.hands {
             let (settled, extended) =
@@ -288,14 +286,13 @@ impl<T> Held<T> {
 
     /// All that waits, to be given back.
     pub fn give_up_waiting(&mut self) -> Vec<Lease> {
-        let waiting = std::mem::take(&mut self.waiting);
-        waiting
-            .into_iter()
-            .map(|Waiting { message, group, .. }| {
-                self.groups.close(group);
-                message.lease()
-            })
-            .collect()
+        std::mem::take(&mut self.waiting).into_iter().map(|waiting| self.give_up(waiting)).collect()
+    }
+
+    fn give_up(&mut self, Waiting { message, group, .. }: Waiting<T>) -> Lease {
+        self.groups.close(group);
+        self.alone.take_if(|(alone, _)| *alone == message.lease());
+        message.lease()
     }
 
     /// Tells every handler that the worker gives up on it. Returns whether one listens.

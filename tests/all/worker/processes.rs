@@ -63,12 +63,12 @@ async fn a_process_works_until_it_is_killed() {
     let worker = Worker::new(queue, move |message: Message<i64>| {
         let sql = sql.clone();
         async move {
-            let pid = std::process::id() as i32;
-            let noted = "insert into public.handled values ($1, $2, $3)";
-            sql.execute(noted, &[&pid, &message.payload, &message.attempt]).await.expect("noted");
             if message.payload == POISON {
                 std::process::abort();
             }
+            let pid = std::process::id() as i32;
+            let noted = "insert into public.handled values ($1, $2, $3)";
+            sql.execute(noted, &[&pid, &message.payload, &message.attempt]).await.expect("noted");
             if slow {
                 std::future::pending::<()>().await;
             }
@@ -103,16 +103,15 @@ async fn poison_is_dead_after_its_attempts_and_its_neighbours_are_done() {
             run_out(&sql).await;
             process = Process::start("quick", &url);
         }
-        assert!(began.elapsed() < Duration::from_secs(60), "in vain");
+        assert!(began.elapsed() < Duration::from_secs(120), "in vain");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     assert_eq!(crashes, attempts, "one for each attempt");
     let letters = queue.dead_letters(0, 10).await.expect("read");
     let told: Vec<_> = letters.iter().map(|dead| (dead.payload, dead.attempt.unsigned_abs())).collect();
     assert_eq!(told, [(POISON, attempts)]);
-    assert_eq!(handled(&sql, "count(distinct payload)").await, 2000, "all were handled");
-    let most = "max(attempt) filter (where payload <> 13)::int8";
-    assert!(handled(&sql, most).await <= 2, "charged for one crash besides their own attempt");
+    assert_eq!(handled(&sql, "count(distinct payload)").await, 1999, "all others were handled");
+    assert!(handled(&sql, "max(attempt)::int8").await <= 2, "charged for one crash besides their own attempt");
 }
 
 #[tokio::test(flavor = "multi_thread")]
