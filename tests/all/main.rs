@@ -18,6 +18,7 @@ mod bad_input;
 mod payloads;
 mod statements;
 mod transactions;
+mod round_trips;
 mod sql_functions;
 mod house;
 mod idle;
