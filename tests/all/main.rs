@@ -19,6 +19,7 @@ mod payloads;
 mod statements;
 mod transactions;
 mod round_trips;
+mod cuts;
 mod sql_functions;
 mod house;
 mod idle;
