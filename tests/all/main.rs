@@ -20,6 +20,7 @@ mod statements;
 mod transactions;
 mod round_trips;
 mod cuts;
+mod pooler;
 mod sql_functions;
 mod house;
 mod idle;
