@@ -21,6 +21,7 @@ mod transactions;
 mod round_trips;
 mod cuts;
 mod pooler;
+mod versions;
 mod sql_functions;
 mod house;
 mod idle;

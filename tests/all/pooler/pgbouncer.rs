@@ -18,8 +18,7 @@ use crate::fixture::{cluster, eventually};
 pub const SERVERS: usize = 2;
 
 /// Ends with the value, and with the process: whoever started it only has to let go of its input.
-const RUN: &str =
-    r#""$0" -q "$1/pgbouncer.ini" & cat >/dev/null; kill $!; wait $!; rm -r "$1""#;
+const RUN: &str = r#""$0" -q "$1/pgbouncer.ini" & cat >/dev/null; kill $!; wait $!; rm -r "$1""#;
 
 pub struct Pgbouncer {
     folder: PathBuf,
