@@ -22,6 +22,7 @@ mod round_trips;
 mod cuts;
 mod pooler;
 mod versions;
+mod restarts;
 mod sql_functions;
 mod house;
 mod idle;
