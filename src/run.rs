@@ -68,13 +68,17 @@ impl Db {
     /// As [`Db::run`].
     pub async fn copy_in(&self, statement: &Statement<(), u64>, data: &[u8]) -> Result<u64> {
         let text = statement.text().into();
-        let session = self.session(Lane::Run).await?;
+        let alone = self.copies_alone();
+        let session = if alone { self.own_session().await? } else { self.session(Lane::Run).await? };
         let gather = |_: &[Prepared]| {
             let mut group = Group::new();
             group.push_copy(&text, data)?;
             Ok(group)
         };
         let outcome = session.together(std::iter::empty(), gather).await;
+        if alone {
+            self.give_back(session);
+        }
         outcome.map(|(answer, _)| answer.affected(0)).map_err(|failure| told_to_user(0, &text, failure))
     }
 

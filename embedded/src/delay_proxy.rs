@@ -82,7 +82,8 @@ impl DelayProxy {
             name: format!("delay:{}", addr.port()),
             to: to.into(),
             delay,
-            left: Mutex::new(None),
+            answers: Cut::default(),
+            requests: Cut::default(),
             open: Mutex::new(Some(Vec::new())),
         };
         let shared = Arc::new(shared);
@@ -119,7 +120,33 @@ impl DelayProxy {
     /// # Ok::<(), trunkline_embedded::Error>(())
     /// ```
     pub fn cut_answers_after(&self, bytes: Option<usize>) {
-        *locked(&self.shared.left) = bytes;
+        self.shared.answers.set(bytes);
+    }
+
+    /// As [`DelayProxy::cut_answers_after`], in the middle of what the clients say: the server gets so many bytes more, and then the
+    /// end of the stream, in a word or between two.
+    ///
+    /// ```
+    /// # use std::{io::{Read, Write}, net::{TcpListener, TcpStream}, time::Duration};
+    /// # use trunkline_embedded::DelayProxy;
+    /// # let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    /// let proxy = DelayProxy::start("127.0.0.1:0", server.local_addr().unwrap(), Duration::ZERO)?;
+    /// proxy.cut_requests_after(Some(4));
+    /// TcpStream::connect(proxy.addr()).unwrap().write_all(b"request").unwrap();
+    /// let mut got = String::new();
+    /// server.accept().unwrap().0.read_to_string(&mut got).unwrap();
+    /// assert_eq!(got, "requ");
+    /// assert!(!proxy.is_cut_ahead(), "it has happened");
+    /// # Ok::<(), trunkline_embedded::Error>(())
+    /// ```
+    pub fn cut_requests_after(&self, bytes: Option<usize>) {
+        self.shared.requests.set(bytes);
+    }
+
+    /// Whether a cut that was asked for has neither happened nor been taken back.
+    #[must_use]
+    pub fn is_cut_ahead(&self) -> bool {
+        self.shared.answers.is_ahead() || self.shared.requests.is_ahead()
     }
 }
 
@@ -145,8 +172,8 @@ struct Shared {
     name: String,
     to: Upstream,
     delay: Duration,
-    /// Bytes up to the cut.
-    left: Mutex<Option<usize>>,
+    answers: Cut,
+    requests: Cut,
     /// `None` from the end of the proxy on.
     open: Mutex<Option<Vec<Weak<Connection>>>>,
 }
@@ -168,10 +195,24 @@ impl Shared {
         open.push(Arc::downgrade(connection));
         true
     }
+}
 
-    /// How many of these bytes of an answer are delivered, and whether the connection is cut then.
-    fn up_to_the_cut(&self, bytes: usize) -> (usize, bool) {
-        let mut left = locked(&self.left);
+/// Bytes up to a cut, if there is to be one.
+#[derive(Debug, Default)]
+struct Cut(Mutex<Option<usize>>);
+
+impl Cut {
+    fn set(&self, bytes: Option<usize>) {
+        *locked(&self.0) = bytes;
+    }
+
+    fn is_ahead(&self) -> bool {
+        locked(&self.0).is_some()
+    }
+
+    /// How many of these bytes are delivered, and whether the connection is cut then.
+    fn passes(&self, bytes: usize) -> (usize, bool) {
+        let mut left = locked(&self.0);
         match *left {
             Some(least) if least <= bytes => {
                 *left = None;
@@ -215,13 +256,13 @@ fn serve(client: TcpStream, shared: &Shared) {
     thread::scope(|scope| {
         let started = [
             shared.spawn(scope, || take(client, there, shared.delay)),
-            shared.spawn(scope, || deliver(&connection, there, server, |bytes| (bytes, false))),
+            shared.spawn(scope, || deliver(&connection, there, server, &shared.requests)),
             shared.spawn(scope, || take(server, back, shared.delay)),
         ];
         if started.iter().any(std::result::Result::is_err) {
             connection.end();
         }
-        deliver(&connection, back, client, |bytes| shared.up_to_the_cut(bytes));
+        deliver(&connection, back, client, &shared.answers);
     });
 }
 
@@ -262,12 +303,12 @@ fn take(mut from: &TcpStream, lane: &Lane, delay: Duration) {
     }
 }
 
-/// From a lane into a socket. `limit` says how many of so many bytes pass, and whether they are the last.
-fn deliver(connection: &Connection, lane: &Lane, mut to: &TcpStream, limit: impl Fn(usize) -> (usize, bool)) {
+/// From a lane into a socket, up to the cut.
+fn deliver(connection: &Connection, lane: &Lane, mut to: &TcpStream, cut: &Cut) {
     finer_timer();
     while let Some(piece) = lane.pop() {
         let end = match piece {
-            Piece::Bytes(bytes) => match limit(bytes.len()) {
+            Piece::Bytes(bytes) => match cut.passes(bytes.len()) {
                 (length, false) if to.write_all(&bytes[..length]).is_ok() => continue,
                 (_, false) => break, // the other direction notices as well, and still delivers what it has
                 (length, true) => {

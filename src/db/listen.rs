@@ -1,6 +1,6 @@
 //! The one connection that listens, for every queue that somebody waits for.
 //!
-//! It proves itself by a notification to itself; where none arrives (a pooler between us and the server) or the
+//! It proves itself by a notification from another connection; where none arrives (a pooler between us and the server) or the
 //! connection is lost, whoever waits is told so and polls.
 
 use std::{
@@ -17,8 +17,11 @@ use tokio::{
 use tokio_postgres::{AsyncMessage, Client};
 use tracing::{debug, warn};
 
-use super::guest::{TlsStream, connect};
-use crate::{sql::quote, target::Target};
+use super::{
+    guest::{TlsStream, connect},
+    session::Session,
+};
+use crate::{error::Result, sql::quote, target::Target};
 
 /// How long the notification to itself may take.
 const PROOF: Duration = Duration::from_secs(5);
@@ -164,7 +167,7 @@ async fn listen(
     while channels.strong_count() > 0 {
         match connect(&target).await {
             Ok((client, connection)) => {
-                let proven = listen_on(&client, connection, &channels, &mut changes, &mark).await;
+                let proven = listen_on(&client, connection, &target, &channels, &mut changes, &mark).await;
                 pause = if proven { PAUSE } else { DEAF_PAUSE };
             }
             Err(error) => debug!(%error, "the listener cannot connect; consumers poll"),
@@ -181,6 +184,7 @@ async fn listen(
 async fn listen_on(
     client: &Client,
     mut connection: tokio_postgres::Connection<tokio_postgres::Socket, TlsStream>,
+    target: &Target,
     channels: &std::sync::Weak<Channels>,
     changes: &mut mpsc::UnboundedReceiver<()>,
     mark: &str,
@@ -210,7 +214,7 @@ async fn listen_on(
         })
     };
     let alive = random().cast_signed();
-    let proven = prove(client, &mut proof, mark).await && client.execute(ALIVE, &[&alive]).await.is_ok();
+    let proven = prove(client, target, &mut proof, mark).await && client.execute(ALIVE, &[&alive]).await.is_ok();
     if proven {
         follow(client, alive, channels, changes, ears).await;
     } else {
@@ -224,13 +228,18 @@ fn proof_channel(mark: &str) -> String {
     format!("trunkline {mark}")
 }
 
-/// Sends itself a notification and waits for it.
-async fn prove(client: &Client, proof: &mut mpsc::UnboundedReceiver<()>, mark: &str) -> bool {
+/// Sends itself a notification and waits for it. From another connection: its own would come with the answer to `notify`, also through a
+/// pooler that passes on nothing else.
+async fn prove(client: &Client, target: &Target, proof: &mut mpsc::UnboundedReceiver<()>, mark: &str) -> bool {
     let channel = quote(&proof_channel(mark));
     client.batch_execute(&format!("listen {channel}")).await.is_ok()
-        && client.batch_execute(&format!("notify {channel}")).await.is_ok()
+        && notify(target, &channel).await.inspect_err(|error| debug!(%error, "the listener cannot test itself")).is_ok()
         && timeout(PROOF, proof.recv()).await.is_ok_and(|heard| heard.is_some())
         && client.batch_execute(&format!("unlisten {channel}")).await.is_ok()
+}
+
+async fn notify(target: &Target, channel: &str) -> Result<()> {
+    Session::open_now(target, Arc::default()).await?.batch("notify", &format!("notify {channel}")).await
 }
 
 /// Keeps the server's list of channels equal to ours, until the connection ends.

@@ -149,6 +149,12 @@ impl Db {
         }
     }
 
+    /// Whether a copy needs a connection of its own. pgbouncer before 1.22.1 forgets at its end how many answers are still to come,
+    /// and would hand those of what follows it to somebody else.
+    pub(crate) fn copies_alone(&self) -> bool {
+        !self.0.target.keeps_statements
+    }
+
     /// A connection of one's own, for a transaction. Give it back with [`Db::give_back`] when it is clean.
     pub(crate) async fn own_session(&self) -> Result<Arc<Session>> {
         loop {

@@ -1,0 +1,225 @@
+//! A connection that ends after any byte of the answer, or within the request: the call returns, with the truth or with "unknown", and the
+//! next one works.
+
+use std::{
+    fmt::Debug,
+    sync::atomic::{AtomicI32, Ordering},
+    time::Duration,
+};
+
+use tokio::time::timeout;
+use tokio_postgres::Client;
+use trunkline::{Db, Lease, Message, Queue, Result, Settings, Statement};
+use trunkline_embedded::DelayProxy;
+
+use crate::{
+    contract::SOON,
+    fixture::{cluster, connect, database},
+};
+
+static INSERT: Statement<(i32,), u64> = Statement::new("insert into t values ($1)");
+static SERIES: Statement<(i32,), Vec<(i32,)>> = Statement::new("select generate_series(1, $1)");
+
+/// A database behind a proxy that cuts, and a connection beside it.
+struct Place {
+    proxy: DelayProxy,
+    db: Db,
+    sql: Client,
+    round: AtomicI32,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Side {
+    Answers,
+    Requests,
+}
+
+async fn place() -> Place {
+    let proxy = DelayProxy::start("127.0.0.1:0", cluster(), Duration::ZERO).expect("started");
+    let url = database().await;
+    let name = url.split_whitespace().find(|word| word.starts_with("dbname=")).expect("the database has a name");
+    let address = format!("host=127.0.0.1 port={} user=trunkline {name} sslmode=disable", proxy.addr().port());
+    let sql = connect(&url).await;
+    sql.batch_execute("create table t (n int)").await.expect("created");
+    Place { db: Db::connect(&address).await.expect("connected"), proxy, sql, round: AtomicI32::new(0) }
+}
+
+impl Place {
+    fn cut(&self, side: Side, after: Option<usize>) {
+        match side {
+            Side::Answers => self.proxy.cut_answers_after(after),
+            Side::Requests => self.proxy.cut_requests_after(after),
+        }
+    }
+
+    /// Acts with a cut after more and more bytes, until one is not reached any more. `check` gets what came of it, and then `next` has to
+    /// work on the same `Db`.
+    async fn after_every_byte<S, R: Debug>(
+        &self,
+        side: Side,
+        before: impl AsyncFn() -> S,
+        act: impl AsyncFn(S) -> Result<R>,
+        check: impl AsyncFn(&str, Option<R>),
+        next: impl AsyncFn() -> Result<()>,
+    ) {
+        let (mut bytes, mut unknown) = (0, 0);
+        loop {
+            let ready = before().await;
+            self.cut(side, Some(bytes));
+            let outcome = timeout(SOON, act(ready)).await;
+            let what = format!("{side:?} cut after {bytes} bytes");
+            let outcome = outcome.unwrap_or_else(|_| panic!("{what}: nobody answers"));
+            let reached = !self.proxy.is_cut_ahead();
+            self.cut(side, None);
+            let result = outcome.inspect_err(|error| {
+                assert!(reached && error.is_outcome_unknown() && error.is_closed(), "{what}: {error}");
+            });
+            let lost = result.is_err();
+            unknown += usize::from(lost);
+            check(&what, result.ok()).await;
+            // A connection that ended behind a whole answer may not have said so yet.
+            let soon = async || timeout(SOON, next()).await.expect("in time");
+            let outcome = soon().await;
+            assert!(outcome.is_ok() || !lost && soon().await.is_ok(), "{what}: and the next call: {outcome:?}");
+            if !reached {
+                break;
+            }
+            // Whatever the server says counts; what it is told needs no more than every part of every word.
+            bytes += if let Side::Answers = side { 1 } else { 4 };
+        }
+        assert!(bytes > 100 && unknown > 30, "{side:?}: it was only {bytes} bytes, and {unknown} times unknown");
+    }
+
+    async fn runs(&self) -> Result<()> {
+        self.db.run(&SERIES, (0,)).await.map(drop)
+    }
+
+    async fn transacts(&self) -> Result<()> {
+        let transaction = self.db.begin().await?;
+        transaction.send(&SERIES, (0,)).await?;
+        transaction.commit().await
+    }
+
+    /// A number for what is inserted next: what was cut off before may still be on its way into the table.
+    async fn next_round(&self) -> i32 {
+        self.round.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Of the five rows of this round.
+    async fn all_or_nothing(&self, what: &str, success: bool) {
+        let text = "select count(*) from t where n / 5 = $1";
+        let round = self.round.load(Ordering::Relaxed);
+        let count: i64 = self.sql.query_one(text, &[&round]).await.expect("counted").get(0);
+        assert!(count == 5 || count == 0 && !success, "{what}: {count} of 5, success: {success}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn statements_that_are_cut_off_happened_or_not_and_nobody_lies() {
+    let place = place().await;
+    for side in [Side::Answers, Side::Requests] {
+        place
+            .after_every_byte(
+                side,
+                async || place.next_round().await,
+                async |round| place.db.run_many(&INSERT, (0..5).map(|n| (5 * round + n,))).await,
+                async |what, inserted| place.all_or_nothing(what, inserted == Some(vec![1; 5])).await,
+                async || place.runs().await,
+            )
+            .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_that_is_cut_off_happened_or_not_and_nobody_lies() {
+    let place = place().await;
+    for side in [Side::Answers, Side::Requests] {
+        place
+            .after_every_byte(
+                side,
+                async || place.next_round().await,
+                async |round| {
+                    let transaction = place.db.begin().await?;
+                    for n in 0..5 {
+                        transaction.send(&INSERT, (5 * round + n,)).await?;
+                    }
+                    transaction.commit().await
+                },
+                async |what, committed| place.all_or_nothing(what, committed.is_some()).await,
+                async || place.transacts().await,
+            )
+            .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_is_cut_off_brings_no_wrong_row() {
+    let place = place().await;
+    for side in [Side::Answers, Side::Requests] {
+        place
+            .after_every_byte(
+                side,
+                async || (),
+                async |()| {
+                    let transaction = place.db.begin().await?;
+                    let mut stream = transaction.stream(&SERIES, (10,), 3).await?;
+                    let mut seen = 0;
+                    while let Some(rows) = stream.next_chunk().await? {
+                        assert!(rows.iter().map(|(n,)| *n).eq(seen + 1..=seen + rows.len() as i32), "{rows:?}");
+                        seen += rows.len() as i32;
+                    }
+                    assert_eq!(seen, 10, "an end that is none");
+                    transaction.commit().await
+                },
+                async |_, _| {},
+                async || place.transacts().await,
+            )
+            .await;
+    }
+}
+
+async fn exchanged(side: Side) {
+    let place = place().await;
+    place.db.create_queue("q", &Settings::new("int8").max_batch(2)).await.expect("created");
+    let queue: Queue<i64> = place.db.queue("q").await.expect("opened");
+    let left = "select count(*)::int, coalesce(sum(size) filter (where attempt > 0), 0)::int from trunkline.queue_q";
+    let counted = async || {
+        let row = place.sql.query_one(left, &[]).await.expect("counted");
+        (row.get::<_, i32>(0), row.get::<_, i32>(1))
+    };
+    let anew = "delete from trunkline.queue_q; select trunkline.enqueue_many('q', array[1, 2, 3, 4]::int8[])";
+    place
+        .after_every_byte(
+            side,
+            async || loop {
+                place.sql.batch_execute(anew).await.expect("enqueued");
+                let done = queue.at_least_once(2).await.expect("leased");
+                // A request that was cut off behind its end may have been faster.
+                if done.len() == 2 && counted().await == (2, 2) {
+                    break done.iter().map(Message::lease).collect::<Vec<Lease>>();
+                }
+            },
+            async |done| queue.ack_and_lease(done, 2, None).await,
+            async |what, exchanged| {
+                // Two messages are leased before and after; what tells is how many rows of two there are.
+                let (rows, leased) = counted().await;
+                assert_eq!(leased, 2, "{what}: both, or neither");
+                match exchanged {
+                    Some((next, lost)) => assert!(rows == 1 && next.len() == 2 && lost.is_empty(), "{what}"),
+                    None => assert!(rows == 1 || rows == 2, "{what}"),
+                }
+            },
+            async || queue.peek(1).await.map(drop),
+        )
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_exchange_of_leases_whose_answer_is_cut_off_happened_or_not() {
+    exchanged(Side::Answers).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_exchange_of_leases_whose_request_is_cut_off_happened_or_not() {
+    exchanged(Side::Requests).await;
+}

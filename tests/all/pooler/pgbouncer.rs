@@ -1,0 +1,110 @@
+//! A pgbouncer of one's own, in transaction mode, in front of the cluster.
+
+use std::{
+    fs,
+    io::Write,
+    os::unix::{
+        fs::{MetadataExt, chown},
+        process::CommandExt,
+    },
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+use crate::fixture::{cluster, eventually};
+
+/// Connections to the server, for each database.
+pub const SERVERS: usize = 2;
+
+/// Ends with the value, and with the process: whoever started it only has to let go of its input.
+const RUN: &str = r#""$0" -q "$1/pgbouncer.ini" & cat >/dev/null; kill $!; wait $!; rm -r "$1""#;
+
+pub struct Pgbouncer {
+    folder: PathBuf,
+    running: Child,
+}
+
+impl Drop for Pgbouncer {
+    fn drop(&mut self) {
+        drop(self.running.stdin.take());
+        let _ = self.running.wait(); // it has removed its folder
+    }
+}
+
+/// The program and its version, or none, and then loudly so.
+fn installed() -> Option<(PathBuf, (u32, u32))> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let places = std::env::split_paths(&path).chain(["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from));
+    let found = places.map(|place| place.join("pgbouncer")).find_map(|program| {
+        let said = Command::new(&program).arg("--version").output().ok()?;
+        let said = String::from_utf8_lossy(&said.stdout).into_owned();
+        let mut version = said.lines().next()?.strip_prefix("PgBouncer ")?.split('.').map(str::parse);
+        Some((program, (version.next()?.ok()?, version.next()?.ok()?)))
+    });
+    if found.is_none() {
+        skipped("no pgbouncer: install one, and what Trunkline does behind a pooler is tested");
+    }
+    found
+}
+
+/// Past the harness, which shows only what failing tests say.
+pub fn skipped(why: &str) {
+    let _ = writeln!(std::io::stderr(), "\nSKIPPED: {why}\n");
+}
+
+impl Pgbouncer {
+    pub async fn start() -> Option<Self> {
+        let (program, _) = installed()?;
+        Some(Self::start_with(&program, "").await)
+    }
+
+    /// One that follows prepared statements from server to server, where it is new enough for that.
+    pub async fn with_statements() -> Option<Self> {
+        let (program, version) = installed()?;
+        if version < (1, 21) {
+            let (major, minor) = version;
+            skipped(&format!("pgbouncer {major}.{minor} knows no max_prepared_statements, 1.21 does"));
+            return None;
+        }
+        Some(Self::start_with(&program, "max_prepared_statements = 100").await)
+    }
+
+    async fn start_with(program: &Path, more: &str) -> Self {
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let name = format!("trunkline-pgb-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        // Not in a folder of root's alone: it does not run as root, but as whoever runs the cluster.
+        let folder = cluster().socket_dir().parent().expect("not the root").join(name);
+        fs::create_dir(&folder).expect("a folder is made");
+        let (mine, theirs) = (fs::metadata(&folder), fs::metadata(cluster().data_dir()));
+        let (mine, theirs) = (mine.expect("it is there"), theirs.expect("it is there"));
+        let text = format!(
+            "[databases]\n* = host={} port={} user={}\n[pgbouncer]\npool_mode = transaction\n\
+             default_pool_size = {SERVERS}\nmax_client_conn = 200\nauth_type = any\nunix_socket_dir = {}\n\
+             listen_port = 6432\nlogfile = {}/log\n{more}\n",
+            cluster().socket_dir().display(),
+            cluster().port(),
+            cluster().user(),
+            folder.display(),
+            folder.display(),
+        );
+        fs::write(folder.join("pgbouncer.ini"), text).expect("written");
+        let mut command = Command::new("/bin/sh");
+        command.arg("-c").arg(RUN).arg(program).arg(&folder).stdin(Stdio::piped()).process_group(0);
+        if mine.uid() != theirs.uid() {
+            chown(&folder, Some(theirs.uid()), Some(theirs.gid())).expect("given");
+            command.uid(theirs.uid()).gid(theirs.gid());
+        }
+        let running = command.spawn().expect("started");
+        let pgbouncer = Self { folder, running };
+        let socket = pgbouncer.folder.join(".s.PGSQL.6432");
+        eventually("pgbouncer listens", async || socket.exists()).await;
+        pgbouncer
+    }
+
+    /// The address of a database, through it.
+    pub fn before(&self, url: &str) -> String {
+        let name = url.split_whitespace().find(|word| word.starts_with("dbname=")).expect("the database has a name");
+        format!("host={} port=6432 user=trunkline {name}", self.folder.display())
+    }
+}
