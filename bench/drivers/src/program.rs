@@ -1,0 +1,97 @@
+use std::{path::PathBuf, time::Duration};
+
+use clap::{Parser, Subcommand};
+
+use crate::{
+    Failure, Person,
+    driver::Way,
+    proxy::{self, Far},
+    server::Server,
+    turns::{Open, Patience, turns},
+    workloads::WORKLOADS,
+};
+
+/// Ways of driving Postgres, side by side, in turns.
+#[derive(Parser)]
+#[command(version, max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+    /// Measure on this server instead of a private one, in a database of its own
+    #[arg(long, env = "PG_CONNECTION_STRING", value_name = "URL")]
+    database_url: Option<String>,
+    /// Milliseconds of network, each way; 0 is the server as it is
+    #[arg(long, value_name = "MS,MS", value_delimiter = ',', default_values_t = [0.0, 1.0, 5.0])]
+    delays: Vec<f64>,
+    /// Turns of each way at each workload
+    #[arg(long, value_name = "N", default_value_t = 31)]
+    rounds: usize,
+    /// After so many seconds at a workload a way has no more turns, once it had three
+    #[arg(long, value_name = "SECONDS", default_value_t = 4.0)]
+    seconds: f64,
+    /// Only workloads whose name has this in it; may be repeated
+    #[arg(short, long = "pattern", value_name = "PATTERN")]
+    patterns: Vec<String>,
+    /// Threads of the runtime; 1 is one that is the caller's own
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    threads: usize,
+    /// Write every turn as CSV
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Write the tables as Markdown
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Delay what goes through a free port to this server, until the input ends
+    #[command(name = proxy::VERB, hide = true)]
+    Delay { upstream: String, milliseconds: f64 },
+}
+
+/// The program, with these ways.
+pub fn main(ways: Vec<Way>) -> Result<(), Failure> {
+    let arguments = Arguments::parse();
+    if let Some(Verb::Delay { upstream, milliseconds }) = &arguments.verb {
+        return proxy::serve(upstream, *milliseconds);
+    }
+    let mut runtime = match arguments.threads {
+        1 => tokio::runtime::Builder::new_current_thread(),
+        _ => tokio::runtime::Builder::new_multi_thread(),
+    };
+    let runtime = runtime.worker_threads(arguments.threads.max(1)).enable_all().build()?;
+    // On a thread of the runtime: one that only waits would have to be woken for every answer.
+    runtime.block_on(async { tokio::spawn(run(arguments, ways)).await? })
+}
+
+async fn run(arguments: Arguments, ways: Vec<Way>) -> Result<(), Failure> {
+    let mut server = Server::start(arguments.database_url.as_deref()).await?;
+    let people = Person::all(1000);
+    let patience =
+        Patience { rounds: arguments.rounds, enough: Duration::try_from_secs_f64(arguments.seconds)? };
+    println!("{}", server.described().await?);
+    for delay in &arguments.delays {
+        let far = (*delay > 0.0).then(|| Far::start(&server.place, *delay)).transpose()?;
+        let place = far.as_ref().map_or(&server.place, |far| &far.place).clone();
+        let mut open = Vec::new();
+        for way in &ways {
+            open.push(Open { way: *way, driver: (way.open)(place.clone()).await? });
+        }
+        for workload in WORKLOADS {
+            if *delay > 0.0 && !workload.far
+                || !arguments.patterns.is_empty() && !arguments.patterns.iter().any(|p| workload.name.contains(&**p))
+            {
+                continue;
+            }
+            let rows = turns(&mut server, &open, (workload, *delay), &people, patience).await?;
+            println!("\n{} at {delay} ms", workload.name);
+            for row in rows {
+                if let (Some(time), Some(cpu)) = (row.milliseconds(), row.cpu()) {
+                    println!("  {:45} {:9.2} ({:.2}, {:.2}) ms  {:7.2} us CPU  {} turns", row.way, time.median, time.least, time.most, cpu, row.turns.len());
+                }
+            }
+        }
+    }
+    server.end().await
+}
