@@ -1,6 +1,10 @@
 use std::{future::Future, pin::Pin};
 
-use crate::{Failure, place::Place, work::{Done, Work}};
+use crate::{
+    Failure,
+    place::Place,
+    work::{Done, Work},
+};
 
 /// Work under way.
 pub type Doing<'a> = Pin<Box<dyn Future<Output = Result<Option<Done>, Failure>> + Send + 'a>>;
@@ -18,6 +22,8 @@ pub type Opening = Pin<Box<dyn Future<Output = Result<Box<dyn Driver>, Failure>>
 /// A driver before it is connected.
 #[derive(Debug, Clone, Copy)]
 pub struct Way {
+    /// As the tables have it.
     pub name: &'static str,
+    /// Connects it, and prepares what can be prepared before.
     pub open: fn(Place) -> Opening,
 }

@@ -10,11 +10,16 @@ mod proxy;
 mod ours;
 mod theirs;
 mod ways;
+mod measured;
 mod cpu;
 mod server;
-mod measured;
 mod turns;
+mod queue;
+mod report;
 mod program;
+
+#[cfg(test)]
+mod tests;
 
 pub use self::{
     driver::{Doing, Driver, Opening, Way},

@@ -12,8 +12,8 @@ pub struct Turn {
 /// All turns of a way at a workload, so far away.
 #[derive(Debug, Clone)]
 pub struct Measured {
-    /// Milliseconds each way.
-    pub delay: f64,
+    /// Each way.
+    pub delay: Duration,
     pub workload: Workload,
     pub way: &'static str,
     pub turns: Vec<Turn>,

@@ -9,9 +9,13 @@ use crate::Failure;
 pub struct Place {
     /// A name, or the folder of a socket.
     pub host: String,
+    /// The port, which a socket has, too.
     pub port: u16,
+    /// A superuser, or one who may create databases.
     pub user: String,
+    /// Empty where there is none.
     pub password: String,
+    /// The database.
     pub database: String,
 }
 

@@ -6,6 +6,8 @@ use crate::{
     Failure, Person,
     driver::Way,
     proxy::{self, Far},
+    queue,
+    report::{self, Report},
     server::Server,
     turns::{Open, Patience, turns},
     workloads::WORKLOADS,
@@ -47,14 +49,17 @@ struct Arguments {
 enum Verb {
     /// Delay what goes through a free port to this server, until the input ends
     #[command(name = proxy::VERB, hide = true)]
-    Delay { upstream: String, milliseconds: f64 },
+    Delay { upstream: String, microseconds: u64 },
 }
+
+/// What the queue's own verbs are called among the workloads.
+const QUEUE: &str = "queue";
 
 /// The program, with these ways.
 pub fn main(ways: Vec<Way>) -> Result<(), Failure> {
     let arguments = Arguments::parse();
-    if let Some(Verb::Delay { upstream, milliseconds }) = &arguments.verb {
-        return proxy::serve(upstream, *milliseconds);
+    if let Some(Verb::Delay { upstream, microseconds }) = &arguments.verb {
+        return proxy::serve(upstream, Duration::from_micros(*microseconds));
     }
     let mut runtime = match arguments.threads {
         1 => tokio::runtime::Builder::new_current_thread(),
@@ -67,31 +72,38 @@ pub fn main(ways: Vec<Way>) -> Result<(), Failure> {
 
 async fn run(arguments: Arguments, ways: Vec<Way>) -> Result<(), Failure> {
     let mut server = Server::start(arguments.database_url.as_deref()).await?;
+    let mut report = Report { machine: server.described().await?, measured: Vec::new(), verbs: Vec::new() };
+    println!("{}", report.machine);
     let people = Person::all(1000);
-    let patience =
-        Patience { rounds: arguments.rounds, enough: Duration::try_from_secs_f64(arguments.seconds)? };
-    println!("{}", server.described().await?);
-    for delay in &arguments.delays {
-        let far = (*delay > 0.0).then(|| Far::start(&server.place, *delay)).transpose()?;
+    let patience = Patience { rounds: arguments.rounds, enough: Duration::try_from_secs_f64(arguments.seconds)? };
+    let asked = |name: &str| arguments.patterns.is_empty() || arguments.patterns.iter().any(|p| name.contains(&**p));
+    if asked(QUEUE) {
+        queue::migrate(&server.place).await?;
+    }
+    for milliseconds in &arguments.delays {
+        let delay = Duration::try_from_secs_f64(milliseconds / 1e3)?;
+        let far = (!delay.is_zero()).then(|| Far::start(&server.place, delay)).transpose()?;
         let place = far.as_ref().map_or(&server.place, |far| &far.place).clone();
         let mut open = Vec::new();
         for way in &ways {
             open.push(Open { way: *way, driver: (way.open)(place.clone()).await? });
         }
-        for workload in WORKLOADS {
-            if *delay > 0.0 && !workload.far
-                || !arguments.patterns.is_empty() && !arguments.patterns.iter().any(|p| workload.name.contains(&**p))
-            {
-                continue;
-            }
-            let rows = turns(&mut server, &open, (workload, *delay), &people, patience).await?;
-            println!("\n{} at {delay} ms", workload.name);
-            for row in rows {
-                if let (Some(time), Some(cpu)) = (row.milliseconds(), row.cpu()) {
-                    println!("  {:45} {:9.2} ({:.2}, {:.2}) ms  {:7.2} us CPU  {} turns", row.way, time.median, time.least, time.most, cpu, row.turns.len());
-                }
-            }
+        for workload in WORKLOADS.iter().filter(|workload| (delay.is_zero() || workload.far) && asked(workload.name)) {
+            eprintln!("{}, {delay:?} each way", workload.name);
+            report.measured.extend(turns(&mut server, &open, (workload, delay), &people, patience).await?);
         }
+        if asked(QUEUE) {
+            eprintln!("{QUEUE}, {delay:?} each way");
+            report.verbs.extend(queue::verbs(&place, delay, patience).await?);
+        }
+    }
+    let text = report.markdown();
+    println!("\n{text}");
+    if let Some(file) = &arguments.markdown {
+        std::fs::write(file, &text)?;
+    }
+    if let Some(file) = &arguments.csv {
+        std::fs::write(file, report::csv(&report))?;
     }
     server.end().await
 }

@@ -18,10 +18,10 @@ pub struct Far {
 pub const VERB: &str = "delay";
 
 impl Far {
-    /// The same server, so many milliseconds away, each way.
-    pub fn start(place: &Place, milliseconds: f64) -> Result<Self, Failure> {
+    /// The same server, so far away, each way.
+    pub fn start(place: &Place, delay: Duration) -> Result<Self, Failure> {
         let mut child = Command::new(std::env::current_exe()?)
-            .args([VERB, &format!("{}:{}", place.host, place.port), &milliseconds.to_string()])
+            .args([VERB, &format!("{}:{}", place.host, place.port), &delay.as_micros().to_string()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
@@ -40,8 +40,7 @@ impl Drop for Far {
 }
 
 /// Delays until the input ends, which is when the one who started it goes.
-pub fn serve(upstream: &str, milliseconds: f64) -> Result<(), Failure> {
-    let delay = Duration::try_from_secs_f64(milliseconds / 1000.0)?;
+pub fn serve(upstream: &str, delay: Duration) -> Result<(), Failure> {
     let proxy = DelayProxy::start("127.0.0.1:0", upstream.parse::<Upstream>()?, delay)?;
     println!("{}", proxy.addr().port());
     std::io::stdin().read_to_end(&mut Vec::new())?;

@@ -69,15 +69,11 @@ impl Server {
     /// Nothing is left of the turns before.
     pub async fn clear(&mut self) -> Result<(), Failure> {
         self.used = 0;
-        Ok(self.client.batch_execute("truncate person; update account set balance = 1000").await?)
+        Ok(self.client.batch_execute("truncate person, entry; update account set balance = 1000").await?)
     }
 
     /// The next turn's work, with the rows that it needs; outside the time.
-    pub async fn next<'a>(
-        &mut self,
-        workload: &Workload,
-        people: &'a [crate::Person],
-    ) -> Result<Work<'a>, Failure> {
+    pub async fn next<'a>(&mut self, workload: &Workload, people: &'a [crate::Person]) -> Result<Work<'a>, Failure> {
         const THERE: &str = "insert into person (id, name, email, age, score, active)
             select $1::int8 + k, 'before', 'before@example.org', 1, 0.5, false from generate_series(0, $2::int8 - 1) as k
             where $3::int8 = 0 or k % $3 <> 0";
@@ -93,8 +89,10 @@ impl Server {
 
     /// What the database looks like after a turn, in numbers that are the same if the turn did the same.
     pub async fn effect(&self, kind: Kind) -> Result<String, Failure> {
-        const EFFECT: &str = "select concat_ws(' ', count(*), sum(age), sum(length(name)), sum(length(email)), sum(score),
-            count(*) filter (where active), (select sum(id * balance) from account)) from person";
+        const EFFECT: &str =
+            "select concat_ws(' ', count(*), sum(age), sum(length(name)), sum(length(email)), sum(score),
+            count(*) filter (where active), (select sum(id * balance) from account),
+            (select sum(n) + sum(length(word)) from entry)) from person";
         if !kind.writes() {
             return Ok(String::new());
         }

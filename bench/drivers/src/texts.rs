@@ -16,6 +16,10 @@ pub const INSERT: &str =
 /// Many of them.
 pub const INSERT_ARRAYS: &str = "insert into person (name, email, age, score, active)
     select * from unnest($1::text[], $2::text[], $3::int4[], $4::float8[], $5::bool[]) returning id";
+/// A row of two columns.
+pub const APPEND: &str = "insert into entry (n, word) values ($1, $2)";
+/// Many of them.
+pub const APPEND_ARRAYS: &str = "insert into entry (n, word) select * from unnest($1::int8[], $2::text[])";
 /// A row with its id.
 pub const ADD: &str = "insert into person (id, name, email, age, score, active) values ($1, $2, $3, $4, $5, $6)";
 /// A row with its id, whether or not it is there.
@@ -49,8 +53,7 @@ pub const DELETE_WHERE: &str = "delete from person where id >= $1 and id < $2";
 /// What is there.
 pub const LEFT: &str = "select id, name, email, age, score, active from person where id >= $1 and id < $2";
 /// Parameters that are looked at and thrown away: no row comes.
-pub const PARAMETERS: &str =
-    "select 1 where ($1::int8, $2::text, $3::text, $4::int4, $5::float8, $6::bool) is null";
+pub const PARAMETERS: &str = "select 1 where ($1::int8, $2::text, $3::text, $4::int4, $5::float8, $6::bool) is null";
 /// A transfer's first half.
 pub const TAKE: &str = "update account set balance = balance - $2 where id = $1 returning balance";
 /// A transfer's second half.

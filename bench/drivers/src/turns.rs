@@ -1,7 +1,8 @@
 use std::time::{Duration, Instant};
 
 use crate::{
-    Failure, Person, cpu,
+    Failure, Person,
+    cpu::Began,
     driver::{Driver, Way},
     measured::{Measured, Turn},
     server::Server,
@@ -33,7 +34,7 @@ pub struct Open {
 pub async fn turns(
     server: &mut Server,
     open: &[Open],
-    (workload, delay): (&Workload, f64),
+    (workload, delay): (&Workload, Duration),
     people: &[Person],
     patience: Patience,
 ) -> Result<Vec<Measured>, Failure> {
@@ -52,7 +53,7 @@ pub async fn turns(
         rows.push((&**driver, Measured { delay, workload: *workload, way: way.name, turns }));
     }
     server.clear().await?;
-    for (driver, row) in rows.iter().filter(|(_, row)| row.turns.is_empty()) {
+    for (driver, _) in rows.iter().filter(|(_, row)| row.turns.is_empty()) {
         let began = Instant::now();
         for _ in 0..WARM.min(patience.rounds) {
             turn(*driver, &server.next(workload, people).await?).await?;
@@ -60,7 +61,6 @@ pub async fn turns(
                 break;
             }
         }
-        let _ = row;
     }
     let count = rows.len();
     for round in 0..patience.rounds {
@@ -79,10 +79,9 @@ pub async fn turns(
 }
 
 async fn turn(driver: &dyn Driver, work: &Work<'_>) -> Result<(Turn, Option<Done>), Failure> {
-    let (cpu, began) = (cpu::used()?, Instant::now());
+    let began = Began::now()?;
     let done = driver.run(work).await?;
-    let time = began.elapsed();
-    Ok((Turn { time, cpu: cpu::used()? - cpu }, done))
+    Ok((began.ended()?, done))
 }
 
 fn said(way: &Way, workload: &Workload, failure: &(dyn std::error::Error + Send + Sync)) -> Failure {

@@ -15,6 +15,8 @@ pub enum Kind {
     In,
     /// Rows, each with the id that it gets.
     Insert,
+    /// Rows of a table without an index: the least that an insert can cost.
+    Append,
     /// Half of the rows are there.
     Upsert,
     /// All rows at once, in whatever form is made for that.
@@ -48,6 +50,7 @@ impl Kind {
 /// What is to be done in one turn.
 #[derive(Debug, Clone, Copy)]
 pub struct Work<'a> {
+    /// What.
     pub kind: Kind,
     /// How many of them.
     pub count: usize,
@@ -89,18 +92,21 @@ impl<'a> Work<'a> {
     }
 
     /// A value a row, and the row's id.
+    #[must_use]
     pub fn rows(&self) -> impl ExactSizeIterator<Item = (i64, &'a Person)> + Clone + use<'a> {
         let first = self.first;
         self.people[..self.count].iter().enumerate().map(move |(k, person)| (first + k as i64, person))
     }
 
     /// Every other id, of twice as many rows.
+    #[must_use]
     pub fn others(&self) -> impl ExactSizeIterator<Item = i64> + Clone + use<> {
         let first = self.first;
         (0..self.count).map(move |k| first + 2 * k as i64)
     }
 
     /// Where ranges of three ids begin.
+    #[must_use]
     pub fn starts(&self) -> impl ExactSizeIterator<Item = i64> + Clone + use<> {
         let first = self.first;
         (0..self.count).map(move |k| first + 3 * k as i64)

@@ -34,12 +34,14 @@ pub const WORKLOADS: &[Workload] = &[
     workload("results parsing, 10,000 rows", Kind::Results, 1),
     near(workload("parameters rendering ×1000", Kind::Parameters, 1000)),
     Workload { statements: 40, ..workload("writing transaction ×20", Kind::Transfers, 20) },
+    near(workload(ENTRIES, Kind::Append, 1000)),
     near(workload(INSERTS, Kind::Insert, 1000)),
     near(workload(SELECTS, Kind::Select, 1000)),
     near(workload(GETS, Kind::Get, 1000)),
 ];
 
 /// Those that a bar is about.
+pub const ENTRIES: &str = "insert ×1000, two columns";
 pub const INSERTS: &str = "insert ×1000 returning";
 pub const SELECTS: &str = "select ×1000";
 pub const GETS: &str = "get ×1000";

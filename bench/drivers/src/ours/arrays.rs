@@ -15,6 +15,7 @@ type Columns<'a> = (Vec<i64>, Vec<&'a str>, Vec<&'a str>, Vec<i32>, Vec<f64>, Ve
 static IN: Statement<(Vec<i64>,), Vec<Person>> = Statement::new(texts::IN);
 static INSERT: Insert<New<'_>, Vec<(i64,)>> =
     Insert::into("person", &["name", "email", "age", "score", "active"]).ending("returning id");
+static APPEND: Insert<(i64, &str)> = Insert::into("entry", &["n", "word"]);
 static UPSERT: Insert<Row<'_>> = Insert::into("person", &["id", "name", "email", "age", "score", "active"]).ending(
     "on conflict (id) do update set name = excluded.name, email = excluded.email, age = excluded.age,
         score = excluded.score, active = excluded.active",
@@ -42,6 +43,7 @@ impl Arrays {
                 let rows = people.iter().map(|p| (&*p.name, &*p.email, p.age, p.score, p.active));
                 Done::touched(db.insert_many(&INSERT, rows).await?.len() as u64)
             }
+            Kind::Append => Done::touched(db.insert_many(&APPEND, people.iter().map(|p| (p.id, &*p.name))).await?),
             Kind::Upsert => {
                 let rows = work.rows().map(|(id, p)| (id, &*p.name, &*p.email, p.age, p.score, p.active));
                 Done::touched(db.insert_many(&UPSERT, rows).await?)

@@ -17,6 +17,7 @@ static RESULTS: Statement<(), Vec<Person>> = Statement::new(texts::RESULTS);
 static INSERT: Statement<New<'_>, (i64,)> = Statement::new(texts::INSERT);
 static MANY: Insert<New<'_>, Vec<(i64,)>> =
     Insert::into("person", &["name", "email", "age", "score", "active"]).ending("returning id");
+static APPEND: Statement<(i64, &str), u64> = Statement::new(texts::APPEND);
 static ADD: Statement<Row<'_>, u64> = Statement::new(texts::ADD);
 static UPSERT: Statement<Row<'_>, u64> = Statement::new(texts::UPSERT);
 static UPDATE: Statement<(i64, i32), u64> = Statement::new(texts::UPDATE);
@@ -51,7 +52,9 @@ impl Pipelined {
         let (db, people) = (&self.0, &work.people[..work.count]);
         let affected = |rows: Vec<u64>| Done::touched(rows.into_iter().sum());
         Ok(match work.kind {
-            Kind::Select => Done::numbers(db.run_many(&SELECT, work.ids().map(|id| (id,))).await?.into_iter().map(|(n,)| n - work.first)),
+            Kind::Select => Done::numbers(
+                db.run_many(&SELECT, work.ids().map(|id| (id,))).await?.into_iter().map(|(n,)| n - work.first),
+            ),
             Kind::Get => {
                 let people = db.run_many(&GET, work.known().into_iter().map(|id| (id,))).await?;
                 Done::people(&people, 0)
@@ -67,14 +70,11 @@ impl Pipelined {
             Kind::Results => Done::people(&db.run(&RESULTS, ()).await?, 0),
             Kind::Insert => Done::touched(db.run_many(&INSERT, people.iter().map(new)).await?.len() as u64),
             Kind::InsertMany => Done::touched(db.insert_many(&MANY, people.iter().map(new)).await?.len() as u64),
+            Kind::Append => affected(db.run_many(&APPEND, people.iter().map(|p| (p.id, &*p.name))).await?),
             Kind::Upsert => affected(db.run_many(&UPSERT, work.rows().map(row)).await?),
-            Kind::Update => {
-                affected(db.run_many(&UPDATE, work.rows().map(|(id, person)| (id, person.age))).await?)
-            }
+            Kind::Update => affected(db.run_many(&UPDATE, work.rows().map(|(id, person)| (id, person.age))).await?),
             Kind::Replace => affected(db.run_many(&REPLACE, work.rows().map(row)).await?),
-            Kind::DeleteWhere => {
-                affected(db.run_many(&DELETE_WHERE, work.starts().map(|id| (id, id + 3))).await?)
-            }
+            Kind::DeleteWhere => affected(db.run_many(&DELETE_WHERE, work.starts().map(|id| (id, id + 3))).await?),
             Kind::Parameters => {
                 let none = db.run_many(&PARAMETERS, work.rows().map(row)).await?;
                 Done::touched(none.into_iter().flatten().count() as u64)

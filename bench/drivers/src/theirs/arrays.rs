@@ -13,6 +13,7 @@ pub struct Arrays {
     client: Client,
     r#in: Statement,
     insert: Statement,
+    append: Statement,
     upsert: Statement,
     update: Statement,
     replace: Statement,
@@ -52,6 +53,7 @@ impl Arrays {
         Ok(Self {
             r#in: client.prepare(texts::IN).await?,
             insert: client.prepare(texts::INSERT_ARRAYS).await?,
+            append: client.prepare(texts::APPEND_ARRAYS).await?,
             upsert: client.prepare(texts::UPSERT_ARRAYS).await?,
             update: client.prepare(texts::UPDATE_ARRAYS).await?,
             replace: client.prepare(texts::REPLACE_ARRAYS).await?,
@@ -70,6 +72,10 @@ impl Arrays {
                 let ids = client.query(&self.insert, &[&names, &emails, &ages, &scores, &active]).await?;
                 let ids = ids.iter().map(|row| row.try_get(0)).collect::<Result<Vec<i64>, _>>()?;
                 Done::touched(ids.len() as u64)
+            }
+            Kind::Append => {
+                let (numbers, words): (Vec<i64>, Vec<&str>) = rows.iter().map(|p| (p.id, &*p.name)).unzip();
+                Done::touched(client.execute(&self.append, &[&numbers, &words]).await?)
             }
             Kind::Upsert | Kind::Replace => {
                 let Columns { names, emails, ages, scores, active } = Columns::of(rows);

@@ -38,7 +38,10 @@ impl Driver for Binary {
 }
 
 impl Binary {
-    async fn each<T>(&self, all: impl Iterator<Item = impl Future<Output = Result<T, Error>>>) -> Result<Vec<T>, Error> {
+    async fn each<T>(
+        &self,
+        all: impl Iterator<Item = impl Future<Output = Result<T, Error>>>,
+    ) -> Result<Vec<T>, Error> {
         if self.pipelined {
             return try_join_all(all).await;
         }
@@ -133,13 +136,15 @@ impl Binary {
                 };
                 Some(Done::touched(self.each(work.people[..work.count].iter().map(one)).await?.len() as u64))
             }
+            Kind::Append => {
+                let one = async |p: &Person| client.execute(&statements.append, &[&p.id, &p.name]).await;
+                affected(self.each(work.people[..work.count].iter().map(one)).await?)
+            }
             Kind::Upsert => affected(self.each(work.rows().map(upsert)).await?),
             Kind::Update => affected(self.each(work.rows().map(update)).await?),
             Kind::Replace => {
                 let one = async |(id, p): (i64, &Person)| {
-                    client
-                        .execute(&statements.replace, &[&id, &p.name, &p.email, &p.age, &p.score, &p.active])
-                        .await
+                    client.execute(&statements.replace, &[&id, &p.name, &p.email, &p.age, &p.score, &p.active]).await
                 };
                 affected(self.each(work.rows().map(one)).await?)
             }
@@ -174,7 +179,7 @@ impl Binary {
             let take = async || client.query_one(&self.statements.take, &[&from, &sum]).await?.try_get::<_, i64>(0);
             let give = async || client.query_one(&self.statements.give, &[&to, &sum]).await?.try_get::<_, i64>(0);
             let (taken, given) = if self.pipelined {
-                let (_, taken, given, _) = tokio::try_join!(biased; begin, take(), give(), commit)?;
+                let ((), taken, given, ()) = tokio::try_join!(biased; begin, take(), give(), commit)?;
                 (taken, given)
             } else {
                 begin.await?;

@@ -131,6 +131,12 @@ impl Text {
             Kind::Insert | Kind::InsertMany => {
                 work.rows().map(|(_, person)| format!("{} returning id", new(person))).collect()
             }
+            Kind::Append => {
+                let append = |(_, p): (i64, &Person)| {
+                    format!("insert into entry (n, word) values ({}, {})", p.id, quoted(&p.name))
+                };
+                work.rows().map(append).collect()
+            }
             Kind::Upsert => work.rows().map(upsert).collect(),
             Kind::Update => work.rows().map(update).collect(),
             Kind::Replace => work.rows().map(replace).collect(),
