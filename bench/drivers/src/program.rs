@@ -34,6 +34,9 @@ struct Arguments {
     /// Only workloads whose name has this in it; may be repeated
     #[arg(short, long = "pattern", value_name = "PATTERN")]
     patterns: Vec<String>,
+    /// Only ways whose name has this in it; may be repeated
+    #[arg(short, long = "way", value_name = "WAY")]
+    ways: Vec<String>,
     /// Threads of the runtime; 1 is one that is the caller's own
     #[arg(long, value_name = "N", default_value_t = 2)]
     threads: usize,
@@ -76,7 +79,8 @@ async fn run(arguments: Arguments, ways: Vec<Way>) -> Result<(), Failure> {
     println!("{}", report.machine);
     let people = Person::all(1000);
     let patience = Patience { rounds: arguments.rounds, enough: Duration::try_from_secs_f64(arguments.seconds)? };
-    let asked = |name: &str| arguments.patterns.is_empty() || arguments.patterns.iter().any(|p| name.contains(&**p));
+    let has = |patterns: &[String], name: &str| patterns.is_empty() || patterns.iter().any(|p| name.contains(&**p));
+    let asked = |name: &str| has(&arguments.patterns, name);
     if asked(QUEUE) {
         queue::migrate(&server.place).await?;
     }
@@ -85,7 +89,7 @@ async fn run(arguments: Arguments, ways: Vec<Way>) -> Result<(), Failure> {
         let far = (!delay.is_zero()).then(|| Far::start(&server.place, delay)).transpose()?;
         let place = far.as_ref().map_or(&server.place, |far| &far.place).clone();
         let mut open = Vec::new();
-        for way in &ways {
+        for way in ways.iter().filter(|way| has(&arguments.ways, way.name)) {
             open.push(Open { way: *way, driver: (way.open)(place.clone()).await? });
         }
         for workload in WORKLOADS.iter().filter(|workload| (delay.is_zero() || workload.far) && asked(workload.name)) {

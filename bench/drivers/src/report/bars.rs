@@ -5,7 +5,7 @@ use super::{
     number::{head, line, short},
 };
 use crate::{
-    measured::Measured,
+    measured::{Measured, Spread},
     ways::{OUR_ARRAYS, OURS, PIPELINED, PIPELINED_TOGETHER, SEQUENCE},
     workloads::{ENTRIES, GETS, INSERTS, SELECTS, WORKLOADS},
 };
@@ -13,71 +13,92 @@ use crate::{
 const NEAR: Duration = Duration::ZERO;
 const FAR: Duration = Duration::from_millis(5);
 
-/// A promise in numbers: so many times at least.
+/// A promise in numbers.
 struct Bar {
     what: String,
-    least: f64,
+    bound: Bound,
     /// Nothing where it was not measured.
     measured: Option<f64>,
 }
 
+#[derive(Clone, Copy)]
+enum Bound {
+    Least(f64),
+    Most(f64),
+}
+
+impl Bound {
+    fn told(self) -> String {
+        match self {
+            Self::Least(bound) => format!("≥ {bound}"),
+            Self::Most(bound) => format!("≤ {bound}"),
+        }
+    }
+
+    fn is_held(self, by: f64) -> bool {
+        match self {
+            Self::Least(bound) => by >= bound,
+            Self::Most(bound) => by <= bound,
+        }
+    }
+}
+
 /// What was promised, and whether it was held.
 pub fn section(report: &Report) -> String {
-    let mut text = "## Bars\n\nMedians of one run; \"times\" is how many times faster or less.\n\n".to_owned();
-    let cells = ["bar", "times, at least", "measured", ""].map(str::to_owned);
-    text += &head(&cells);
-    for Bar { what, least, measured } in bars(report) {
-        let (measured, held) = match measured {
-            None => ("-".to_owned(), "not measured"),
-            Some(times) => (short(times), if times >= least { "held" } else { "**missed**" }),
+    let mut text = "## Bars\n\nA ratio is their time by ours, of medians; beside it, of the least turns, which a busy machine moves less.\n\n".to_owned();
+    text += &head(&["bar", "asked", "medians", "", "least turns"].map(str::to_owned));
+    let least = bars(report, &|spread| spread.least);
+    for (Bar { what, bound, measured }, least) in bars(report, &|spread| spread.median).into_iter().zip(least) {
+        let told = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), short);
+        let held = match measured.map(|measured| bound.is_held(measured)) {
+            None => "not measured",
+            Some(true) => "held",
+            Some(false) => "**missed**",
         };
-        text += &line(&[what, short(least), measured, held.to_owned()]);
+        text += &line(&[what, bound.told(), told(measured), held.to_owned(), told(least.measured)]);
     }
     text.push('\n');
     text
 }
 
-fn bars(report: &Report) -> Vec<Bar> {
-    let ratio =
-        |delay, workload, theirs| Some(report.time(delay, workload, theirs)? / report.time(delay, workload, OURS)?);
+fn bars(report: &Report, of: &dyn Fn(Spread) -> f64) -> Vec<Bar> {
+    let time = |delay, workload, way| Some(of(report.row(delay, workload, way)?.milliseconds()?));
+    let ratio = |delay, workload, theirs| Some(time(delay, workload, theirs)? / time(delay, workload, OURS)?);
     let cpu = |workload, way| report.row(NEAR, workload, way).and_then(Measured::cpu);
-    let bar = |what: String, least, measured| Bar { what, least, measured };
     let mut bars = Vec::new();
+    let mut bar = |what: String, bound, measured| bars.push(Bar { what, bound, measured });
     for workload in [ENTRIES, INSERTS] {
         let together = ratio(NEAR, workload, PIPELINED_TOGETHER);
-        bars.push(bar(format!("{workload}: tokio-postgres pipelined between `begin` and `commit`"), 2.0, together));
-        bars.push(bar(format!("{workload}: tokio-postgres pipelined"), 20.0, ratio(NEAR, workload, PIPELINED)));
+        bar(format!("{workload}: tokio-postgres pipelined between `begin` and `commit`"), Bound::Least(2.0), together);
+        let each = ratio(NEAR, workload, PIPELINED);
+        bar(format!("{workload}: tokio-postgres pipelined, a transaction each"), Bound::Least(20.0), each);
     }
     for workload in [SELECTS, GETS] {
-        bars.push(bar(format!("{workload}: tokio-postgres pipelined"), 2.0, ratio(NEAR, workload, PIPELINED)));
-        let costs = cpu(workload, PIPELINED).zip(cpu(workload, OURS)).map(|(theirs, ours)| theirs / ours);
-        bars.push(bar(format!("{workload}: the client's processor time of that"), 5.0, costs));
+        let pipelined = ratio(NEAR, workload, PIPELINED);
+        bar(format!("{workload}: tokio-postgres pipelined"), Bound::Least(2.0), pipelined);
+        let costs = cpu(workload, PIPELINED).zip(cpu(workload, OURS)).map(|(theirs, ours)| ours / theirs);
+        bar(format!("{workload}: our client's processor time by theirs, pipelined"), Bound::Most(0.2), costs);
     }
     for workload in ["get ×100", "update ×100"] {
-        // A round trip is 10 ms then.
-        let trips = report.time(FAR, workload, OURS).map(|time| 13.0 / time);
-        bars.push(bar(format!("{workload}, 5 ms each way: 1.3 round trips"), 1.0, trips));
+        let trips = time(FAR, workload, OURS).map(|time| time / (2e3 * FAR.as_secs_f64()));
+        bar(format!("{workload}, 5 ms each way: round trips"), Bound::Most(1.3), trips);
         let sequence = ratio(FAR, workload, SEQUENCE);
-        bars.push(bar(format!("{workload}, 5 ms each way: tokio-postgres in sequence"), 50.0, sequence));
+        bar(format!("{workload}, 5 ms each way: tokio-postgres in sequence"), Bound::Least(50.0), sequence);
     }
     for workload in WORKLOADS {
-        bars.push(bar(
-            format!("{}: the fastest of tokio-postgres' ways", workload.name),
-            1.0,
-            fastest(report, workload.name),
-        ));
+        let fastest = fastest(report, workload.name, of);
+        bar(format!("{}: the fastest of tokio-postgres' ways", workload.name), Bound::Least(1.0), fastest);
     }
     bars
 }
 
 /// The fastest of theirs by the fastest of ours.
-fn fastest(report: &Report, workload: &str) -> Option<f64> {
+fn fastest(report: &Report, workload: &str, of: &dyn Fn(Spread) -> f64) -> Option<f64> {
     let least = |is_it: &dyn Fn(&str) -> bool| {
-        let rows =
-            report.measured.iter().filter(|row| row.delay.is_zero() && row.workload.name == workload && is_it(row.way));
-        rows.filter_map(|row| Some(row.milliseconds()?.median)).min_by(f64::total_cmp)
+        let is_it = |row: &&Measured| row.delay == NEAR && row.workload.name == workload && is_it(row.way);
+        let rows = report.measured.iter().filter(is_it);
+        rows.filter_map(|row| row.milliseconds().map(of)).min_by(f64::total_cmp)
     };
-    let (ours, theirs) =
-        (least(&|way| way == OURS || way == OUR_ARRAYS), least(&|way| way.starts_with("tokio-postgres")));
-    Some(theirs? / ours?)
+    let ours = least(&|way| way == OURS || way == OUR_ARRAYS);
+    Some(least(&|way| way.starts_with("tokio-postgres"))? / ours?)
 }
