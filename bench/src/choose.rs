@@ -20,7 +20,7 @@ pub fn name(plan: &Plan) -> String {
 }
 
 /// Whether the name has the pattern's parts in it, in their order; a `^` or `$` holds it to an end.
-fn matches(pattern: &str, name: &str) -> bool {
+pub fn matches(pattern: &str, name: &str) -> bool {
     let name = format!("^{name}$");
     let mut rest = name.as_str();
     pattern.split('*').all(|part| match rest.find(part) {

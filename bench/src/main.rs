@@ -7,13 +7,14 @@ mod machine;
 mod ground;
 mod suites;
 mod choose;
+mod drivers;
 mod contend;
 mod round;
 mod show;
 mod run;
 mod report;
 
-use std::path::PathBuf;
+use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 
@@ -30,12 +31,18 @@ struct Command {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// List the rows: suite/case/contender
+    /// List the rows: suite/case/contender, and `drivers`, which is a verb of its own
     List(Choice),
     /// Run rows, and keep what came out in bench/results/results.json
     Run(Box<Run>),
     /// Write tables and figures of what is kept into bench/results
     Report,
+    /// Ways of driving Postgres, side by side: builds bench/peers/drivers and hands it these words
+    Drivers {
+        /// See `drivers --help`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<OsString>,
+    },
 }
 
 /// Which rows.
@@ -98,5 +105,6 @@ fn main() -> Result<(), Failure> {
         }
         Verb::Run(run) => runtime.block_on(run::run(&run)),
         Verb::Report => report::kept(),
+        Verb::Drivers { words } => drivers::run(&words),
     }
 }

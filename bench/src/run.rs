@@ -13,6 +13,7 @@ use crate::{
     Failure, Run,
     choose::chosen,
     contend::{Ended, Progress, SILENCE},
+    drivers,
     ground::Ground,
     prepare::{COUNTED, LAYERS, Program, Unfit, prepare},
     report,
@@ -24,7 +25,10 @@ use crate::{
 pub async fn run(asked: &Run) -> Result<(), Failure> {
     let mut plans = chosen(&asked.choice);
     if plans.is_empty() {
-        return Err("no row has such a name; `list` shows them".into());
+        return Err(match drivers::is_chosen(&asked.choice) {
+            true => "`drivers` is a verb of its own: `trunkline-bench drivers`".into(),
+            false => "no row has such a name; `list` shows them".into(),
+        });
     }
     for plan in &mut plans {
         plan.rounds = asked.rounds.unwrap_or(plan.rounds);

@@ -3,6 +3,7 @@
 use crate::{
     Choice,
     choose::{chosen, name},
+    drivers,
     results::{Outcome, Round, Row, Spread},
     suites::Plan,
 };
@@ -11,6 +12,9 @@ use crate::{
 pub fn list(choice: &Choice) {
     for plan in chosen(choice) {
         println!("{}", name(&plan));
+    }
+    if drivers::is_chosen(choice) {
+        println!("{}", drivers::NAME);
     }
 }
 

@@ -8,6 +8,7 @@ async fn list_prints_each_row_once_as_suite_case_and_contender() {
     for row in ["layer-comparison/send-batch-100/coalesced", "throughput/drain/river", "soak/5000-a-second/trunkline"] {
         assert_eq!(listed.iter().filter(|name| *name == row).count(), 1, "{row}");
     }
+    assert_eq!(listed.last().map(String::as_str), Some("drivers"), "what has a program of its own is named, too");
     let drains = Bench::new("list").pattern("drain/trunkline$").lines().await;
     assert_eq!(drains, ["throughput/drain/trunkline"]);
 }

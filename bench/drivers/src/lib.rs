@@ -1,0 +1,34 @@
+//! Ways of driving Postgres, side by side: the same workloads, one process, one server, in turns.
+
+mod person;
+mod work;
+mod workloads;
+pub mod texts;
+mod driver;
+mod place;
+mod proxy;
+mod ours;
+mod theirs;
+mod ways;
+mod measured;
+mod cpu;
+mod server;
+mod turns;
+mod queue;
+mod report;
+mod program;
+
+#[cfg(test)]
+mod tests;
+
+pub use self::{
+    driver::{Doing, Driver, Opening, Way},
+    person::Person,
+    place::Place,
+    program::main,
+    ways::ways,
+    work::{Done, Kind, Work},
+};
+
+/// Whatever goes wrong: it is printed, and ends the run.
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;

@@ -1,0 +1,54 @@
+use trunkline::{FromRow, Values};
+
+/// What the workloads read and write.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Person {
+    /// A key.
+    pub id: i64,
+    /// Some 20 bytes.
+    pub name: String,
+    /// Some 30 bytes.
+    pub email: String,
+    /// In years.
+    pub age: i32,
+    /// With digits behind the point.
+    pub score: f64,
+    /// Of every third.
+    pub active: bool,
+}
+
+impl FromRow for Person {
+    fn from_row(row: &mut Values<'_>) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
+        Ok(Self {
+            id: row.read()?,
+            name: row.read()?,
+            email: row.read()?,
+            age: row.read()?,
+            score: row.read()?,
+            active: row.read()?,
+        })
+    }
+}
+
+impl Person {
+    /// As many as a workload may need, the same in every run; their ids count from 0.
+    #[must_use]
+    pub fn all(count: usize) -> Vec<Self> {
+        let person = |k: usize| Self {
+            id: k as i64,
+            name: format!("Ada Lovelace the {k}th"),
+            email: format!("ada.lovelace.{k}@example.org"),
+            age: 20 + (k % 60) as i32,
+            score: k as f64 / 7.0,
+            active: k.is_multiple_of(3),
+        };
+        (0..count).map(person).collect()
+    }
+
+    /// A number that depends on every column, so that none is left undecoded.
+    #[must_use]
+    pub fn sum(&self) -> i64 {
+        let lengths = self.name.len() + self.email.len();
+        self.id + lengths as i64 + i64::from(self.age) + self.score as i64 + i64::from(self.active)
+    }
+}

@@ -1,0 +1,58 @@
+use std::str::FromStr;
+
+use tokio_postgres::{Client, Config, NoTls, config::Host};
+
+use crate::Failure;
+
+/// Where a database is.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// A name, or the folder of a socket.
+    pub host: String,
+    /// The port, which a socket has, too.
+    pub port: u16,
+    /// A superuser, or one who may create databases.
+    pub user: String,
+    /// Empty where there is none.
+    pub password: String,
+    /// The database.
+    pub database: String,
+}
+
+impl Place {
+    /// The place that a connection string names.
+    pub fn of(url: &str) -> Result<Self, Failure> {
+        let config = Config::from_str(url)?;
+        let host = match config.get_hosts() {
+            [Host::Tcp(name)] => name.clone(),
+            #[cfg(unix)]
+            [Host::Unix(folder)] => folder.to_string_lossy().into_owned(),
+            _ => return Err("the URL must name one host".into()),
+        };
+        let password = config.get_password().map(|secret| String::from_utf8_lossy(secret).into_owned());
+        Ok(Self {
+            host,
+            port: config.get_ports().first().copied().unwrap_or(5432),
+            user: config.get_user().unwrap_or("postgres").to_owned(),
+            password: password.unwrap_or_default(),
+            database: config.get_dbname().unwrap_or("postgres").to_owned(),
+        })
+    }
+
+    /// A connection string, in words.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let quoted = |text: &str| format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"));
+        let Self { host, port, user, password, database } = self;
+        let (host, user, database) = (quoted(host), quoted(user), quoted(database));
+        let secret = if password.is_empty() { String::new() } else { format!(" password={}", quoted(password)) };
+        format!("host={host} port={port} user={user} dbname={database}{secret}")
+    }
+
+    /// A connection of `tokio_postgres`, driven by a task of its own.
+    pub async fn connect(&self) -> Result<Client, Failure> {
+        let (client, connection) = tokio_postgres::connect(&self.words(), NoTls).await?;
+        tokio::spawn(connection);
+        Ok(client)
+    }
+}

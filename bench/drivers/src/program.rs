@@ -1,0 +1,113 @@
+use std::{path::PathBuf, time::Duration};
+
+use clap::{Parser, Subcommand};
+
+use crate::{
+    Failure, Person,
+    driver::Way,
+    proxy::{self, Far},
+    queue,
+    report::{self, Report},
+    server::Server,
+    turns::{Open, Patience, turns},
+    workloads::WORKLOADS,
+};
+
+/// Ways of driving Postgres, side by side, in turns.
+#[derive(Parser)]
+#[command(version, max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+    /// Measure on this server instead of a private one, in a database of its own
+    #[arg(long, env = "PG_CONNECTION_STRING", value_name = "URL")]
+    database_url: Option<String>,
+    /// Milliseconds of network, each way; 0 is the server as it is
+    #[arg(long, value_name = "MS,MS", value_delimiter = ',', default_values_t = [0.0, 1.0, 5.0])]
+    delays: Vec<f64>,
+    /// Turns of each way at each workload
+    #[arg(long, value_name = "N", default_value_t = 31)]
+    rounds: usize,
+    /// After so many seconds at a workload a way has no more turns, once it had three
+    #[arg(long, value_name = "SECONDS", default_value_t = 4.0)]
+    seconds: f64,
+    /// Only workloads whose name has this in it; may be repeated
+    #[arg(short, long = "pattern", value_name = "PATTERN")]
+    patterns: Vec<String>,
+    /// Only ways whose name has this in it; may be repeated
+    #[arg(short, long = "way", value_name = "WAY")]
+    ways: Vec<String>,
+    /// Threads of the runtime; 1 is one that is the caller's own
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    threads: usize,
+    /// Write every turn as CSV
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Write the tables as Markdown
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Delay what goes through a free port to this server, until the input ends
+    #[command(name = proxy::VERB, hide = true)]
+    Delay { upstream: String, microseconds: u64 },
+}
+
+/// What the queue's own verbs are called among the workloads.
+const QUEUE: &str = "queue";
+
+/// The program, with these ways.
+pub fn main(ways: Vec<Way>) -> Result<(), Failure> {
+    let arguments = Arguments::parse();
+    if let Some(Verb::Delay { upstream, microseconds }) = &arguments.verb {
+        return proxy::serve(upstream, Duration::from_micros(*microseconds));
+    }
+    let mut runtime = match arguments.threads {
+        1 => tokio::runtime::Builder::new_current_thread(),
+        _ => tokio::runtime::Builder::new_multi_thread(),
+    };
+    let runtime = runtime.worker_threads(arguments.threads.max(1)).enable_all().build()?;
+    // On a thread of the runtime: one that only waits would have to be woken for every answer.
+    runtime.block_on(async { tokio::spawn(run(arguments, ways)).await? })
+}
+
+async fn run(arguments: Arguments, ways: Vec<Way>) -> Result<(), Failure> {
+    let mut server = Server::start(arguments.database_url.as_deref()).await?;
+    let mut report = Report { machine: server.described().await?, measured: Vec::new(), verbs: Vec::new() };
+    println!("{}", report.machine);
+    let people = Person::all(1000);
+    let patience = Patience { rounds: arguments.rounds, enough: Duration::try_from_secs_f64(arguments.seconds)? };
+    let has = |patterns: &[String], name: &str| patterns.is_empty() || patterns.iter().any(|p| name.contains(&**p));
+    let asked = |name: &str| has(&arguments.patterns, name);
+    if asked(QUEUE) {
+        queue::migrate(&server.place).await?;
+    }
+    for milliseconds in &arguments.delays {
+        let delay = Duration::try_from_secs_f64(milliseconds / 1e3)?;
+        let far = (!delay.is_zero()).then(|| Far::start(&server.place, delay)).transpose()?;
+        let place = far.as_ref().map_or(&server.place, |far| &far.place).clone();
+        let mut open = Vec::new();
+        for way in ways.iter().filter(|way| has(&arguments.ways, way.name)) {
+            open.push(Open { way: *way, driver: (way.open)(place.clone()).await? });
+        }
+        for workload in WORKLOADS.iter().filter(|workload| (delay.is_zero() || workload.far) && asked(workload.name)) {
+            eprintln!("{}, {delay:?} each way", workload.name);
+            report.measured.extend(turns(&mut server, &open, (workload, delay), &people, patience).await?);
+        }
+        if asked(QUEUE) {
+            eprintln!("{QUEUE}, {delay:?} each way");
+            report.verbs.extend(queue::verbs(&place, delay, patience).await?);
+        }
+    }
+    let text = report.markdown();
+    println!("\n{text}");
+    if let Some(file) = &arguments.markdown {
+        std::fs::write(file, &text)?;
+    }
+    if let Some(file) = &arguments.csv {
+        std::fs::write(file, report::csv(&report))?;
+    }
+    server.end().await
+}

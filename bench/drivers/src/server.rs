@@ -1,0 +1,108 @@
+use std::time::{Duration, Instant};
+
+use tokio_postgres::Client;
+use trunkline_embedded::Cluster;
+
+use crate::{
+    Failure,
+    place::Place,
+    work::{Kind, Work},
+    workloads::Workload,
+};
+
+const TABLES: &str = include_str!("tables.sql");
+
+/// The server, with a fresh database in it.
+pub struct Server {
+    /// The private one, unless another was named; with default durability.
+    cluster: Option<Cluster>,
+    pub place: Place,
+    admin: Client,
+    /// In the fresh database.
+    client: Client,
+    /// Ids up to here were given to turns.
+    used: i64,
+}
+
+impl Server {
+    pub async fn start(url: Option<&str>) -> Result<Self, Failure> {
+        let cluster = url.is_none().then(|| Cluster::temporary().start()).transpose()?;
+        let of_cluster = cluster.as_ref().map(|cluster| cluster.url("postgres"));
+        let place = Place::of(url.or(of_cluster.as_deref()).ok_or("no server")?)?;
+        let admin = place.connect().await?;
+        let database = format!("trunkline_drivers_{}", std::process::id());
+        admin.batch_execute(&format!("create database {database}")).await?;
+        let place = Place { database, ..place };
+        let client = place.connect().await?;
+        client.batch_execute(TABLES).await?;
+        admin.batch_execute("checkpoint").await?;
+        Ok(Self { cluster, place, admin, client, used: 0 })
+    }
+
+    /// What the server and the machine are, in a line.
+    pub async fn described(&self) -> Result<String, Failure> {
+        const SETTINGS: &str = "select 'PostgreSQL ' || split_part(current_setting('server_version'), ' ', 1)
+            || ', fsync ' || current_setting('fsync') || ', synchronous_commit ' || current_setting('synchronous_commit')";
+        let settings: String = self.client.query_one(SETTINGS, &[]).await?.try_get(0)?;
+        let processors = std::thread::available_parallelism()?;
+        Ok(format!("{settings}; {processors} processors; {:.0} durable writes of 8 KiB a second", self.fsyncs()?))
+    }
+
+    /// How many writes of 8 KiB a second the disk makes durable.
+    fn fsyncs(&self) -> Result<f64, Failure> {
+        use std::io::{Seek, Write};
+        let folder = self.cluster.as_ref().map_or_else(std::env::temp_dir, Cluster::data_dir);
+        let path = folder.join(format!("trunkline-fsync-{}", std::process::id()));
+        let mut file = std::fs::File::create(&path)?;
+        let (began, mut count) = (Instant::now(), 0);
+        while count < 5 || (count < 2000 && began.elapsed() < Duration::from_secs(1)) {
+            file.rewind()?;
+            file.write_all(&[0; 8192])?;
+            file.sync_data()?;
+            count += 1;
+        }
+        let rate = f64::from(count) / began.elapsed().as_secs_f64();
+        std::fs::remove_file(path)?;
+        Ok(rate)
+    }
+
+    /// Nothing is left of the turns before.
+    pub async fn clear(&mut self) -> Result<(), Failure> {
+        self.used = 0;
+        Ok(self.client.batch_execute("truncate person, entry; update account set balance = 1000").await?)
+    }
+
+    /// The next turn's work, with the rows that it needs; outside the time.
+    pub async fn next<'a>(&mut self, workload: &Workload, people: &'a [crate::Person]) -> Result<Work<'a>, Failure> {
+        const THERE: &str = "insert into person (id, name, email, age, score, active)
+            select $1::int8 + k, 'before', 'before@example.org', 1, 0.5, false from generate_series(0, $2::int8 - 1) as k
+            where $3::int8 = 0 or k % $3 <> 0";
+        let first = self.used + 1;
+        let work = Work { kind: workload.kind, count: workload.count, first, people };
+        self.used = work.end();
+        let (rows, missing) = workload.there;
+        if rows > 0 {
+            self.client.execute(THERE, &[&first, &(rows as i64), &(missing as i64)]).await?;
+        }
+        Ok(work)
+    }
+
+    /// What the database looks like after a turn, in numbers that are the same if the turn did the same.
+    pub async fn effect(&self, kind: Kind) -> Result<String, Failure> {
+        const EFFECT: &str =
+            "select concat_ws(' ', count(*), sum(age), sum(length(name)), sum(length(email)), sum(score),
+            count(*) filter (where active), (select sum(id * balance) from account),
+            (select sum(n) + sum(length(word)) from entry)) from person";
+        if !kind.writes() {
+            return Ok(String::new());
+        }
+        Ok(self.client.query_one(EFFECT, &[]).await?.try_get(0)?)
+    }
+
+    /// Removes the database.
+    pub async fn end(self) -> Result<(), Failure> {
+        let Self { admin, client, place, .. } = self;
+        drop(client);
+        Ok(admin.batch_execute(&format!("drop database {} with (force)", place.database)).await?)
+    }
+}

@@ -1,0 +1,194 @@
+use futures_util::future::try_join_all;
+use tokio_postgres::{Client, Error};
+
+use super::{
+    people::{people, person},
+    statements::Statements,
+};
+use crate::{
+    driver::{Doing, Driver},
+    person::Person,
+    work::{Done, Kind, Work},
+};
+
+/// Prepared statements, a Sync after each.
+pub struct Binary {
+    pub client: Client,
+    pub statements: Statements,
+    /// All are sent before the first answer; else each is awaited.
+    pub pipelined: bool,
+    /// What writes does so in one transaction.
+    pub together: bool,
+}
+
+impl Driver for Binary {
+    fn run<'a>(&'a self, work: &'a Work<'a>) -> Doing<'a> {
+        Box::pin(async move {
+            if self.together {
+                Ok(self.writing(work).await?)
+            } else if let Some(read) = self.reading(work).await? {
+                Ok(Some(read))
+            } else if work.kind == Kind::Transfers {
+                Ok(None) // there is no transfer without a transaction
+            } else {
+                Ok(self.written(work).await?)
+            }
+        })
+    }
+}
+
+impl Binary {
+    async fn each<T>(
+        &self,
+        all: impl Iterator<Item = impl Future<Output = Result<T, Error>>>,
+    ) -> Result<Vec<T>, Error> {
+        if self.pipelined {
+            return try_join_all(all).await;
+        }
+        let mut answers = Vec::new();
+        for one in all {
+            answers.push(one.await?);
+        }
+        Ok(answers)
+    }
+
+    async fn one_then<T, U>(
+        &self,
+        one: impl Future<Output = Result<T, Error>>,
+        then: impl Future<Output = Result<U, Error>>,
+    ) -> Result<(T, U), Error> {
+        match self.pipelined {
+            true => tokio::try_join!(biased; one, then),
+            false => Ok((one.await?, then.await?)),
+        }
+    }
+
+    /// Between `begin` and `commit`.
+    async fn writing(&self, work: &Work<'_>) -> Result<Option<Done>, Error> {
+        let (begin, commit) = (self.client.batch_execute("begin"), self.client.batch_execute("commit"));
+        if work.kind == Kind::Transfers {
+            return self.transfers(work).await.map(Some);
+        }
+        if !work.kind.writes() {
+            return Ok(None);
+        }
+        if self.pipelined {
+            return Ok(tokio::try_join!(biased; begin, self.written(work), commit)?.1);
+        }
+        begin.await?;
+        let written = self.written(work).await?;
+        commit.await?;
+        Ok(written)
+    }
+
+    async fn reading(&self, work: &Work<'_>) -> Result<Option<Done>, Error> {
+        let (client, statements) = (&self.client, &self.statements);
+        Ok(Some(match work.kind {
+            Kind::Select => {
+                let one = async |id: i64| client.query_one(&statements.select, &[&id]).await?.try_get::<_, i64>(0);
+                Done::numbers(self.each(work.ids().map(one)).await?.into_iter().map(|n| n - work.first))
+            }
+            Kind::Get => {
+                let one = async |id: i64| person(&client.query_one(&statements.get, &[&id]).await?);
+                Done::people(&self.each(work.known().into_iter().map(one)).await?, 0)
+            }
+            Kind::In => {
+                let one = async |ids: Vec<i64>| people(&client.query(&statements.r#in, &[&ids]).await?);
+                Done::people(self.each(work.lists().into_iter().map(one)).await?.iter().flatten(), 0)
+            }
+            Kind::List => {
+                let one = async |team: i32| people(&client.query(&statements.list, &[&team]).await?);
+                Done::people(self.each(work.teams().map(one)).await?.iter().flatten(), 0)
+            }
+            Kind::Results if !self.pipelined => {
+                Done::people(&people(&client.query(&statements.results, &[]).await?)?, 0)
+            }
+            Kind::Parameters => {
+                let one = async |(id, p): (i64, &Person)| {
+                    let row = (&id, &p.name, &p.email, &p.age, &p.score, &p.active);
+                    client.query_opt(&statements.parameters, &[row.0, row.1, row.2, row.3, row.4, row.5]).await
+                };
+                Done::touched(self.each(work.rows().map(one)).await?.into_iter().flatten().count() as u64)
+            }
+            _ => return Ok(None),
+        }))
+    }
+
+    async fn written(&self, work: &Work<'_>) -> Result<Option<Done>, Error> {
+        let (client, statements) = (&self.client, &self.statements);
+        let add = async |(id, p): (i64, &Person)| {
+            client.execute(&statements.add, &[&id, &p.name, &p.email, &p.age, &p.score, &p.active]).await
+        };
+        let upsert = async |(id, p): (i64, &Person)| {
+            client.execute(&statements.upsert, &[&id, &p.name, &p.email, &p.age, &p.score, &p.active]).await
+        };
+        let update = async |(id, p): (i64, &Person)| client.execute(&statements.update, &[&id, &p.age]).await;
+        let delete = async |id: i64| client.execute(&statements.delete, &[&id]).await;
+        let left = async || people(&client.query(&statements.left, &[&work.first, &work.end()]).await?);
+        let affected = |rows: Vec<u64>| Some(Done::touched(rows.into_iter().sum()));
+        Ok(match work.kind {
+            Kind::Insert | Kind::InsertMany => {
+                let one = async |p: &Person| {
+                    client
+                        .query_one(&statements.insert, &[&p.name, &p.email, &p.age, &p.score, &p.active])
+                        .await?
+                        .try_get::<_, i64>(0)
+                };
+                Some(Done::touched(self.each(work.people[..work.count].iter().map(one)).await?.len() as u64))
+            }
+            Kind::Append => {
+                let one = async |p: &Person| client.execute(&statements.append, &[&p.id, &p.name]).await;
+                affected(self.each(work.people[..work.count].iter().map(one)).await?)
+            }
+            Kind::Upsert => affected(self.each(work.rows().map(upsert)).await?),
+            Kind::Update => affected(self.each(work.rows().map(update)).await?),
+            Kind::Replace => {
+                let one = async |(id, p): (i64, &Person)| {
+                    client.execute(&statements.replace, &[&id, &p.name, &p.email, &p.age, &p.score, &p.active]).await
+                };
+                affected(self.each(work.rows().map(one)).await?)
+            }
+            Kind::DeleteWhere => {
+                let one = async |id: i64| client.execute(&statements.delete_where, &[&id, &(id + 3)]).await;
+                affected(self.each(work.starts().map(one)).await?)
+            }
+            Kind::DeleteThenSelect => {
+                let (_, left) = self.one_then(self.each(work.others().map(delete)), left()).await?;
+                Some(Done::people(&left, work.first))
+            }
+            Kind::MixedThenSelect => {
+                let one = async |(k, row): (usize, (i64, &Person))| match k % 4 {
+                    0 => add(row).await,
+                    1 => update(row).await,
+                    2 => delete(row.0).await,
+                    _ => upsert(row).await,
+                };
+                let (_, left) = self.one_then(self.each(work.rows().enumerate().map(one)), left()).await?;
+                Some(Done::people(&left, work.first))
+            }
+            _ => None,
+        })
+    }
+
+    /// Each is a transaction, and awaited.
+    async fn transfers(&self, work: &Work<'_>) -> Result<Done, Error> {
+        let client = &self.client;
+        let mut done = Done::default();
+        for (from, to, sum) in work.transfers() {
+            let (begin, commit) = (client.batch_execute("begin"), client.batch_execute("commit"));
+            let take = async || client.query_one(&self.statements.take, &[&from, &sum]).await?.try_get::<_, i64>(0);
+            let give = async || client.query_one(&self.statements.give, &[&to, &sum]).await?.try_get::<_, i64>(0);
+            let (taken, given) = if self.pipelined {
+                let ((), taken, given, ()) = tokio::try_join!(biased; begin, take(), give(), commit)?;
+                (taken, given)
+            } else {
+                begin.await?;
+                let both = (take().await?, give().await?);
+                commit.await?;
+                both
+            };
+            done = done.and(Done::numbers([taken, given]));
+        }
+        Ok(done)
+    }
+}

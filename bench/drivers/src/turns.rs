@@ -1,0 +1,89 @@
+use std::time::{Duration, Instant};
+
+use crate::{
+    Failure, Person,
+    cpu::Began,
+    driver::{Driver, Way},
+    measured::{Measured, Turn},
+    server::Server,
+    work::{Done, Work},
+    workloads::Workload,
+};
+
+/// How long it may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// Turns of each.
+    pub rounds: usize,
+    /// After which a way has no more turns at a workload, once it had three.
+    pub enough: Duration,
+}
+
+/// A turn that takes longer is the only one: nothing that a first turn may have to prepare shows in it.
+const LONG: Duration = Duration::from_secs(3);
+/// A plan that is kept is made at the sixth use.
+const WARM: usize = 6;
+
+/// A way, connected.
+pub struct Open {
+    pub way: Way,
+    pub driver: Box<dyn Driver>,
+}
+
+/// All ways take turns at a workload, on one server; before that each shows that it does the same.
+pub async fn turns(
+    server: &mut Server,
+    open: &[Open],
+    (workload, delay): (&Workload, Duration),
+    people: &[Person],
+    patience: Patience,
+) -> Result<Vec<Measured>, Failure> {
+    let mut rows = Vec::new();
+    let mut same = None;
+    for Open { way, driver } in open {
+        server.clear().await?;
+        let work = server.next(workload, people).await?;
+        let (first, done) = turn(&**driver, &work).await.map_err(|failure| said(way, workload, &*failure))?;
+        let Some(done) = done else { continue };
+        let did = (done, server.effect(workload.kind).await?);
+        if *same.get_or_insert_with(|| did.clone()) != did {
+            return Err(format!("{} at {}: it did {did:?}, the others {same:?}", way.name, workload.name).into());
+        }
+        let turns = if first.time > LONG { vec![first] } else { Vec::new() };
+        rows.push((&**driver, Measured { delay, workload: *workload, way: way.name, turns }));
+    }
+    server.clear().await?;
+    for (driver, _) in rows.iter().filter(|(_, row)| row.turns.is_empty()) {
+        let began = Instant::now();
+        for _ in 0..WARM.min(patience.rounds) {
+            turn(*driver, &server.next(workload, people).await?).await?;
+            if began.elapsed() > LONG / 3 {
+                break;
+            }
+        }
+    }
+    let count = rows.len();
+    for round in 0..patience.rounds {
+        // Nobody is always behind the same one.
+        for at in 0..count {
+            let (driver, row) = &mut rows[(at + round) % count];
+            let spent: Duration = row.turns.iter().map(|turn| turn.time).sum();
+            if spent > LONG && row.turns.len() == 1 || spent > patience.enough && row.turns.len() >= 3 {
+                continue;
+            }
+            let work = server.next(workload, people).await?;
+            row.turns.push(turn(*driver, &work).await?.0);
+        }
+    }
+    Ok(rows.into_iter().map(|(_, row)| row).collect())
+}
+
+async fn turn(driver: &dyn Driver, work: &Work<'_>) -> Result<(Turn, Option<Done>), Failure> {
+    let began = Began::now()?;
+    let done = driver.run(work).await?;
+    Ok((began.ended()?, done))
+}
+
+fn said(way: &Way, workload: &Workload, failure: &(dyn std::error::Error + Send + Sync)) -> Failure {
+    format!("{} at {}: {failure}: {:?}", way.name, workload.name, failure.source().map(ToString::to_string)).into()
+}

@@ -1,0 +1,27 @@
+use crate::{driver::Way, ours, theirs};
+
+/// Ours, with which all are compared.
+pub const OURS: &str = "trunkline";
+pub const OUR_ARRAYS: &str = "trunkline, arrays";
+/// Theirs.
+pub const TEXT: &str = "tokio-postgres, text in sequence";
+pub const SEQUENCE: &str = "tokio-postgres in sequence";
+pub const SEQUENCE_TOGETHER: &str = "tokio-postgres in sequence, one transaction";
+pub const PIPELINED: &str = "tokio-postgres pipelined";
+pub const PIPELINED_TOGETHER: &str = "tokio-postgres pipelined, one transaction";
+pub const THEIR_ARRAYS: &str = "tokio-postgres, arrays";
+
+/// The ways that need nothing but what the workspace has.
+#[must_use]
+pub fn ways() -> Vec<Way> {
+    vec![
+        Way { name: OURS, open: |place| Box::pin(ours::pipelined(place)) },
+        Way { name: OUR_ARRAYS, open: |place| Box::pin(ours::arrays(place)) },
+        Way { name: TEXT, open: |place| Box::pin(theirs::text(place)) },
+        Way { name: SEQUENCE, open: |place| Box::pin(theirs::binary(place, false, false)) },
+        Way { name: SEQUENCE_TOGETHER, open: |place| Box::pin(theirs::binary(place, false, true)) },
+        Way { name: PIPELINED, open: |place| Box::pin(theirs::binary(place, true, false)) },
+        Way { name: PIPELINED_TOGETHER, open: |place| Box::pin(theirs::binary(place, true, true)) },
+        Way { name: THEIR_ARRAYS, open: |place| Box::pin(theirs::arrays(place)) },
+    ]
+}

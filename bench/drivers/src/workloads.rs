@@ -1,0 +1,51 @@
+use crate::work::Kind;
+
+/// One row of every table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Workload {
+    pub name: &'static str,
+    pub kind: Kind,
+    pub count: usize,
+    /// Statements of a turn where each is one of its own; costs are told a statement.
+    pub statements: usize,
+    /// Whether it is also measured at a distance.
+    pub far: bool,
+    /// Rows that are there before a turn, of which every so many-th is missing.
+    pub there: (usize, usize),
+}
+
+const fn workload(name: &'static str, kind: Kind, count: usize) -> Workload {
+    Workload { name, kind, count, statements: count, far: true, there: (0, 0) }
+}
+
+/// What is measured.
+pub const WORKLOADS: &[Workload] = &[
+    workload("get ×100", Kind::Get, 100),
+    workload("insert ×100 returning", Kind::Insert, 100),
+    Workload { there: (50, 0), ..workload("upsert ×100", Kind::Upsert, 100) },
+    workload("insert many ×1000", Kind::InsertMany, 1000),
+    Workload { there: (200, 0), statements: 101, ..workload("delete ×100, select", Kind::DeleteThenSelect, 100) },
+    Workload { there: (100, 4), statements: 101, ..workload("mixed ×100, select", Kind::MixedThenSelect, 100) },
+    workload("select list ×100", Kind::List, 100),
+    workload("select in ×20", Kind::In, 20),
+    Workload { there: (100, 0), ..workload("update ×100", Kind::Update, 100) },
+    Workload { there: (100, 0), ..workload("replace ×100", Kind::Replace, 100) },
+    Workload { there: (300, 0), ..workload("delete where ×100", Kind::DeleteWhere, 100) },
+    workload("results parsing, 10,000 rows", Kind::Results, 1),
+    near(workload("parameters rendering ×1000", Kind::Parameters, 1000)),
+    Workload { statements: 40, ..workload("writing transaction ×20", Kind::Transfers, 20) },
+    near(workload(ENTRIES, Kind::Append, 1000)),
+    near(workload(INSERTS, Kind::Insert, 1000)),
+    near(workload(SELECTS, Kind::Select, 1000)),
+    near(workload(GETS, Kind::Get, 1000)),
+];
+
+/// Those that a bar is about.
+pub const ENTRIES: &str = "insert ×1000, two columns";
+pub const INSERTS: &str = "insert ×1000 returning";
+pub const SELECTS: &str = "select ×1000";
+pub const GETS: &str = "get ×1000";
+
+const fn near(workload: Workload) -> Workload {
+    Workload { far: false, ..workload }
+}

@@ -1,0 +1,65 @@
+use diesel::{
+    dsl::sql,
+    prelude::*,
+    sql_types::{BigInt, Bool, Double, Integer, Text},
+};
+use diesel_async::RunQueryDsl;
+use trunkline_drivers::{Done, Kind, Person, Work};
+
+use super::{
+    each::Each,
+    rows::{Found, done},
+    tables::roster,
+};
+
+type Columns = (roster::id, roster::name, roster::email, roster::age, roster::score, roster::active);
+const COLUMNS: Columns = (roster::id, roster::name, roster::email, roster::age, roster::score, roster::active);
+
+impl Each {
+    pub async fn read(&self, work: &Work<'_>) -> QueryResult<Option<Done>> {
+        let connection = &self.connection;
+        Ok(Some(match work.kind {
+            Kind::Select => {
+                let one = |id: i64| async move {
+                    diesel::select(id.into_sql::<BigInt>()).get_result::<i64>(&mut &*connection).await
+                };
+                Done::numbers(self.each(work.ids().map(one)).await?.into_iter().map(|n| n - work.first))
+            }
+            Kind::Get => {
+                let one = |id: i64| async move {
+                    roster::table.find(id).select(COLUMNS).first::<Found>(&mut &*connection).await
+                };
+                done(&self.each(work.known().into_iter().map(one)).await?, 0)
+            }
+            Kind::In => {
+                let one = |ids: Vec<i64>| async move {
+                    let rows = roster::table.filter(roster::id.eq_any(ids)).select(COLUMNS);
+                    rows.load::<Found>(&mut &*connection).await
+                };
+                done(self.each(work.lists().into_iter().map(one)).await?.iter().flatten(), 0)
+            }
+            Kind::List => {
+                let one = |team: i32| async move {
+                    let rows = roster::table.filter(roster::team.eq(team)).select(COLUMNS);
+                    rows.load::<Found>(&mut &*connection).await
+                };
+                done(self.each(work.teams().map(one)).await?.iter().flatten(), 0)
+            }
+            Kind::Results if !self.pipelined => {
+                done(&roster::table.select(COLUMNS).load::<Found>(&mut &*connection).await?, 0)
+            }
+            Kind::Parameters => {
+                let one = |(id, p): (i64, &'_ Person)| {
+                    let is_null = sql::<Bool>("(").bind::<BigInt, _>(id).sql(", ").bind::<Text, _>(p.name.clone());
+                    let is_null =
+                        is_null.sql(", ").bind::<Text, _>(p.email.clone()).sql(", ").bind::<Integer, _>(p.age);
+                    let is_null = is_null.sql(", ").bind::<Double, _>(p.score).sql(", ").bind::<Bool, _>(p.active);
+                    let none = diesel::select(1.into_sql::<Integer>()).filter(is_null.sql(") is null"));
+                    async move { none.get_result::<i32>(&mut &*connection).await.optional() }
+                };
+                Done::touched(self.each(work.rows().map(one)).await?.into_iter().flatten().count() as u64)
+            }
+            _ => return Ok(None),
+        }))
+    }
+}

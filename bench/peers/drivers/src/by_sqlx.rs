@@ -1,0 +1,31 @@
+//! sqlx: prepared statements by text, which its connection keeps. It has no pipeline.
+
+mod found;
+mod sequence;
+mod arrays;
+
+use sqlx::{Connection, PgConnection, postgres::PgConnectOptions};
+use tokio::sync::Mutex;
+use trunkline_drivers::{Driver, Failure, Place};
+
+use self::{arrays::Arrays, sequence::Sequence};
+
+pub async fn sequence(place: Place) -> Result<Box<dyn Driver>, Failure> {
+    Ok(Box::new(Sequence(Mutex::new(connect(&place).await?))))
+}
+
+pub async fn arrays(place: Place) -> Result<Box<dyn Driver>, Failure> {
+    Ok(Box::new(Arrays(Mutex::new(connect(&place).await?))))
+}
+
+/// No pool: one caller needs none, and it would only cost.
+async fn connect(place: &Place) -> Result<PgConnection, Failure> {
+    let options = PgConnectOptions::new_without_pgpass().port(place.port).username(&place.user);
+    let options = options.database(&place.database);
+    let options = match place.host.starts_with('/') {
+        true => options.socket(&place.host),
+        false => options.host(&place.host),
+    };
+    let options = if place.password.is_empty() { options } else { options.password(&place.password) };
+    Ok(PgConnection::connect_with(&options).await?)
+}

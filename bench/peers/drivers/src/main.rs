@@ -1,0 +1,21 @@
+//! sqlx and diesel-async beside Trunkline's door to Postgres, each as its documentation says, and in its bulk forms.
+
+mod by_sqlx;
+mod by_diesel;
+
+use trunkline_drivers::{Failure, Way, main as measured, ways};
+
+fn main() -> Result<(), Failure> {
+    let mut all = ways();
+    all.extend([
+        Way { name: "sqlx in sequence, one transaction", open: |place| Box::pin(by_sqlx::sequence(place)) },
+        Way { name: "sqlx, arrays", open: |place| Box::pin(by_sqlx::arrays(place)) },
+        Way {
+            name: "diesel-async in sequence, one transaction",
+            open: |place| Box::pin(by_diesel::open(place, false)),
+        },
+        Way { name: "diesel-async pipelined, one transaction", open: |place| Box::pin(by_diesel::open(place, true)) },
+        Way { name: "diesel-async, batches", open: |place| Box::pin(by_diesel::batches(place)) },
+    ]);
+    measured(all)
+}
