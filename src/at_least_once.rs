@@ -12,6 +12,7 @@ use crate::{
     error::{Error, Result},
     in_transaction::{Fetched, InTransaction},
     message::{Lease, Message, Ranges, Settled},
+    metadata::Carried,
     payload::{Payload, Received},
     queue::{Queue, Shared},
     settle::{Ending, Request, Settlement, lost_or_ok},
@@ -184,8 +185,9 @@ impl<T: Payload> Queue<T> {
             for row in leased.await? {
                 let (attempt, enqueued_at) = (row.get(1), row.get(3));
                 let batch: Received<'_> = row.get(4);
+                let mut carried = Carried::of(row.get(5));
                 for (id, payload) in shared.column.decode_all(shared.name(), row.get(0), &batch)? {
-                    messages.push(Message { id, attempt, enqueued_at, payload });
+                    messages.push(Message { id, attempt, enqueued_at, payload, metadata: carried.next() });
                 }
             }
             Ok(messages)

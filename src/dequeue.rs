@@ -12,6 +12,7 @@ use crate::{
     error::{Error, Result},
     floor::Time,
     message::{Lease, Message, Ranges, Settled},
+    metadata::Carried,
     payload::{Payload, Received},
     queue::Shared,
     sql::Sql,
@@ -125,9 +126,13 @@ impl Shared {
         for row in pages.iter().flat_map(|page| &page.rows) {
             let (attempt, enqueued_at) = (row.get(1), row.get(3));
             let batch: Received<'_> = row.get(4);
-            self.column.decode(self.name(), row.get(0), &batch, |id, payload| match payload {
-                Ok(payload) => dequeued.messages.push(Message { id, attempt, enqueued_at, payload }),
-                Err(error) => dequeued.unreadable.push((Lease { id, attempt }, error)),
+            let mut carried = Carried::of(row.get(5));
+            self.column.decode(self.name(), row.get(0), &batch, |id, payload| {
+                let metadata = carried.next();
+                match payload {
+                    Ok(payload) => dequeued.messages.push(Message { id, attempt, enqueued_at, payload, metadata }),
+                    Err(error) => dequeued.unreadable.push((Lease { id, attempt }, error)),
+                }
             })?;
         }
         let leased = pages.iter().all(|page| page.how != Dequeue::Take);
@@ -146,7 +151,8 @@ impl Shared {
                 for row in rows {
                     let (id, attempt, size): (i64, i32, i32) = (row.get(0), row.get(1), row.get(2));
                     let (enqueued_at, payload): (Time, Received<'_>) = (row.get(3), row.get(4));
-                    let row: [&(dyn ToSql + Sync); 5] = [&id, &enqueued_at, &attempt, &size, &payload];
+                    let metadata: Option<Received<'_>> = row.get(5);
+                    let row: [&(dyn ToSql + Sync); 6] = [&id, &enqueued_at, &attempt, &size, &payload, &metadata];
                     self.query(&self.sql.put_back, &row).await?;
                 }
             }

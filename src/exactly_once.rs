@@ -6,6 +6,7 @@ use crate::{
     error::Result,
     in_transaction::InTransaction,
     message::Message,
+    metadata::Carried,
     payload::{Payload, Received},
     queue::{Queue, Shared},
 };
@@ -55,8 +56,9 @@ impl Shared {
         for row in &taken {
             let (attempt, enqueued_at) = (row.get(1), row.get(3));
             let batch: Received<'_> = row.get(4);
+            let mut carried = Carried::of(row.get(5));
             for (id, payload) in self.column.decode_all(self.name(), row.get(0), &batch)? {
-                messages.push(Message { id, attempt, enqueued_at, payload });
+                messages.push(Message { id, attempt, enqueued_at, payload, metadata: carried.next() });
             }
         }
         self.saw_batches(messages.len() - before, taken.len());

@@ -2,8 +2,9 @@
 
 mod server_error;
 mod error;
-mod message;
 mod payload;
+mod metadata;
+mod message;
 mod sql;
 mod target;
 mod wire;
@@ -50,6 +51,7 @@ pub use self::{
     in_transaction::InTransaction,
     insert::Insert,
     message::{Lease, Message},
+    metadata::{MAX_METADATA, Metadata},
     migrate::SCHEMA_VERSION,
     params::Params,
     payload::{Binary, MAX_PAYLOAD, Payload},

@@ -2,6 +2,8 @@
 
 use std::time::SystemTime;
 
+use crate::metadata::Metadata;
+
 /// A message as a consumer gets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -15,6 +17,8 @@ pub struct Message<T> {
     pub enqueued_at: SystemTime,
     /// What was enqueued.
     pub payload: T,
+    /// What was enqueued beside it; mostly empty.
+    pub metadata: Metadata,
 }
 
 impl<T> Message<T> {
