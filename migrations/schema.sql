@@ -632,6 +632,42 @@ function do_gather_emails(n integer, floor timestamp with time zone, rows intege
             end loop;
         end ;
 
+function do_lease_apart_emails(n integer, lease interval, floor timestamp with time zone, rows integer) returns TABLE(id bigint, attempt integer, size integer, enqueued_at timestamp with time zone, payload jsonb[], metadata jsonb[], ran_out boolean) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+        #variable_conflict use_variable
+        declare
+            until timestamptz := clock_timestamp();
+            line record;
+            got int := 0;
+        begin
+            while n > 0 loop
+                -- Locked, so that the lease below finds the same rows. What comes after one that ran out is left to the next call.
+                with due as materialized (
+                    select q.id, q.due_at, q.size, q.attempt > 0 and q.error is null as ran_out
+                    from trunkline.queue_emails q
+                    where q.due_at >= floor and q.due_at <= until
+                    order by q.due_at, q.id + 0 limit rows for update skip locked
+                ), line as (
+                    select d.size, bool_or(d.ran_out) over (order by d.due_at, d.id) as apart from due d
+                )
+                select count(*)::int as seen, (count(*) filter (where not l.apart))::int as fresh,
+                       (coalesce(sum(l.size) filter (where not l.apart), 0))::int as size
+                into line from line l;
+                exit when line.seen = 0 or line.fresh = 0 and got > 0;
+                if line.fresh = 0 then
+                    return query select l.id, l.attempt, l.size, l.enqueued_at, l.payload, l.metadata, true
+                                 from trunkline."do_lease_emails"(1, lease, floor, 1) l;
+                    return;
+                end if;
+                line.size := least(n, line.size);
+                return query select l.id, l.attempt, l.size, l.enqueued_at, l.payload, l.metadata, false
+                             from trunkline."do_lease_emails"(line.size, lease, floor, line.fresh) l;
+                exit when line.fresh < line.seen;
+                n := n - line.size;
+                got := got + line.size;
+                rows := least(n, 1 + n::bigint * line.seen / line.size);
+            end loop;
+        end ;
+
 function do_lease_emails(n integer, lease interval DEFAULT NULL::interval, floor timestamp with time zone DEFAULT '-infinity'::timestamp with time zone, rows integer DEFAULT 1) returns TABLE(id bigint, attempt integer, size integer, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload jsonb[], metadata jsonb[]) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
         #variable_conflict use_variable
         declare
@@ -824,7 +860,7 @@ begin
         select p.oid from pg_proc p
         where p.pronamespace = 'trunkline'::regnamespace
           and p.proname = any (array(select 'do_' || verb || '_' || queue from unnest(array[
-              'batch', 'split', 'carve', 'bury', 'gather', 'cut', 'take', 'lease', 'look', 'peek', 'ack', 'archive', 'release',
+              'batch', 'split', 'carve', 'bury', 'gather', 'cut', 'take', 'lease', 'lease_apart', 'look', 'peek', 'ack', 'archive', 'release',
               'retry', 'extend', 'charge', 'fail', 'fault']) verb))
     loop
         execute format('drop function %s', routine);
@@ -969,10 +1005,58 @@ begin
     execute regexp_replace(text_of, '\{(bury|carve)\}', '"do_\1_' || queue || '"', 'g');
 end ;
 
+function install_lease_apart(queue text) returns void language plpgsql volatile set search_path=pg_catalog as 
+declare
+    text_of text := $t$
+        create or replace function trunkline.{lease_apart}(n int, lease interval, floor timestamptz, rows int)
+        returns table (id bigint, attempt int, size int, enqueued_at timestamptz, payload {type}[], metadata jsonb[], ran_out bool) language plpgsql
+        set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+        set jit = off set plan_cache_mode = force_generic_plan as $f$
+        #variable_conflict use_variable
+        declare
+            until timestamptz := clock_timestamp();
+            line record;
+            got int := 0;
+        begin
+            while n > 0 loop
+                -- Locked, so that the lease below finds the same rows. What comes after one that ran out is left to the next call.
+                with due as materialized (
+                    select q.id, q.due_at, q.size, q.attempt > 0 and q.error is null as ran_out
+                    from trunkline.{table} q
+                    where q.due_at >= floor and q.due_at <= until
+                    order by q.due_at, q.id + 0 limit rows for update skip locked
+                ), line as (
+                    select d.size, bool_or(d.ran_out) over (order by d.due_at, d.id) as apart from due d
+                )
+                select count(*)::int as seen, (count(*) filter (where not l.apart))::int as fresh,
+                       (coalesce(sum(l.size) filter (where not l.apart), 0))::int as size
+                into line from line l;
+                exit when line.seen = 0 or line.fresh = 0 and got > 0;
+                if line.fresh = 0 then
+                    return query select l.id, l.attempt, l.size, l.enqueued_at, l.payload, l.metadata, true
+                                 from trunkline.{lease}(1, lease, floor, 1) l;
+                    return;
+                end if;
+                line.size := least(n, line.size);
+                return query select l.id, l.attempt, l.size, l.enqueued_at, l.payload, l.metadata, false
+                             from trunkline.{lease}(line.size, lease, floor, line.fresh) l;
+                exit when line.fresh < line.seen;
+                n := n - line.size;
+                got := got + line.size;
+                rows := least(n, 1 + n::bigint * line.seen / line.size);
+            end loop;
+        end $f$ $t$;
+begin
+    text_of := replace(text_of, '{table}', quote_ident('queue_' || queue));
+    text_of := replace(text_of, '{type}', trunkline.payload_type(queue)::text);
+    execute regexp_replace(text_of, '\{(lease|lease_apart)\}', '"do_\1_' || queue || '"', 'g');
+end ;
+
 function install_queue(queue text) returns void language plpgsql volatile as 
 begin
     perform trunkline.install_verbs(queue);
     perform trunkline.install_bury(queue);
+    perform trunkline.install_lease_apart(queue);
 end ;
 
 function install_verbs(queue text) returns void language plpgsql volatile set search_path=pg_catalog as 

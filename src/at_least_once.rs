@@ -28,17 +28,17 @@ impl<T: Payload> Queue<T> {
     ///
     /// A message that cannot be read as `T` fails its attempt with that error; the others are returned.
     pub async fn at_least_once(&self, n: usize) -> Result<Vec<Message<T>>> {
-        self.lease(n, None).await
+        self.lease(n, Dequeue::Lease(None)).await
     }
 
     /// As [`Queue::at_least_once`], with a lease time of its own: more than zero, at most 365 days.
     pub async fn at_least_once_for(&self, n: usize, lease: Duration) -> Result<Vec<Message<T>>> {
-        self.lease(n, Some(lease.as_secs_f64())).await
+        self.lease(n, Dequeue::Lease(Some(lease.as_secs_f64()))).await
     }
 
-    async fn lease(&self, n: usize, lease: Option<f64>) -> Result<Vec<Message<T>>> {
+    async fn lease(&self, n: usize, how: Dequeue) -> Result<Vec<Message<T>>> {
         loop {
-            let dequeued = self.shared.dequeue(n, Dequeue::Lease(lease)).await?;
+            let dequeued = self.shared.dequeue(n, how).await?;
             let nothing_else = dequeued.messages.is_empty() && !dequeued.unreadable.is_empty();
             let messages = self.readable(dequeued);
             if !nothing_else {
@@ -187,7 +187,8 @@ impl<T: Payload> Queue<T> {
                 let batch: Received<'_> = row.get(4);
                 let mut carried = Carried::of(row.get(5));
                 for (id, payload) in shared.column.decode_all(shared.name(), row.get(0), &batch)? {
-                    messages.push(Message { id, attempt, enqueued_at, payload, metadata: carried.next() });
+                    let metadata = carried.next();
+                    messages.push(Message { id, attempt, enqueued_at, payload, metadata, ran_out: false });
                 }
             }
             Ok(messages)
@@ -197,20 +198,22 @@ impl<T: Payload> Queue<T> {
     /// Acknowledges messages and leases up to `n` others, at most 32,768, in one round trip and one commit. Returns the leased messages,
     /// and the ids of those whose lease was lost before they were acknowledged.
     ///
-    /// The leases last for the queue's lease time, or for `lease`: more than zero, at most 365 days. For the rest see
-    /// [`Queue::at_least_once`] and [`Queue::ack`].
+    /// The leases last for the queue's lease time, or for `lease`: more than zero, at most 365 days. For callers that work on many
+    /// messages at a time: one whose last lease ran out may have killed its worker, so it comes alone, in a call of its own. For the
+    /// rest see [`Queue::at_least_once`] and [`Queue::ack`].
     pub async fn ack_and_lease<L: Into<Lease>>(
         &self,
         done: impl IntoIterator<Item = L>,
         n: usize,
         lease: Option<Duration>,
     ) -> Result<(Vec<Message<T>>, Vec<i64>)> {
-        let done = sorted(done);
-        let (dequeued, settled) = self
-            .shared
-            .dequeue_and_ack(n, lease.map(|lease| lease.as_secs_f64()), Ranges::of(&done, |_, _| true))
-            .await?;
-        Ok((self.readable(dequeued), lost(&done, settled.into_iter())))
+        let (done, time) = (sorted(done), lease.map(|lease| lease.as_secs_f64()));
+        if done.is_empty() {
+            let dequeued = self.shared.dequeue(n, Dequeue::LeaseApart(time)).await?;
+            return Ok((self.readable(dequeued), Vec::new()));
+        }
+        let (dequeued, settled) = self.shared.dequeue_and_ack(n, time, Ranges::of(&done, |_, _| true)).await?;
+        Ok((self.readable(dequeued), lost(&done, settled)))
     }
 
     pub(crate) async fn settle<L: Into<Lease>>(
@@ -238,15 +241,19 @@ impl<T: Payload> Queue<T> {
     }
 }
 
-/// The ids of those that are not among the settled.
-fn lost(leases: &[Lease], settled: impl Iterator<Item = Settled>) -> Vec<i64> {
-    let settled: HashSet<Lease> = settled.flat_map(Settled::leases).collect();
-    leases.iter().filter(|lease| !settled.contains(lease)).map(|lease| lease.id).collect()
-}
-
 /// Postgres stores no NUL in text.
 fn as_text(reason: impl Into<String>) -> String {
     reason.into().replace('\0', "\u{fffd}")
+}
+
+/// The ids of those that are not among the settled.
+fn lost(leases: &[Lease], settled: impl IntoIterator<Item = Settled>) -> Vec<i64> {
+    let settled: Vec<Settled> = settled.into_iter().collect();
+    if settled.iter().map(|settled| settled.size as usize).sum::<usize>() == leases.len() {
+        return Vec::new(); // what nearly always is so
+    }
+    let settled: HashSet<Lease> = settled.into_iter().flat_map(Settled::leases).collect();
+    leases.iter().filter(|lease| !settled.contains(lease)).map(|lease| lease.id).collect()
 }
 
 fn sorted<L: Into<Lease>>(leases: impl IntoIterator<Item = L>) -> Vec<Lease> {

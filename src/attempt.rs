@@ -9,10 +9,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio_postgres::Transaction;
 use tokio_util::sync::CancellationToken;
 
-use crate::{error::Result, message::Lease, payload::Payload, queue::Queue};
+use crate::{
+    error::Result, in_transaction::InTransaction, message::Lease, payload::Payload, queue::Queue,
+    transaction::Transaction,
+};
 
 /// One delivery of one message: what a handler of [`Worker::with_attempt`](crate::Worker::with_attempt) gets beside the
 /// message itself. Cheap to clone.
@@ -39,6 +41,11 @@ impl Told {
 
     pub fn lose(&self) {
         self.lost.cancel();
+    }
+
+    #[cfg(test)]
+    pub fn is_lost(&self) -> bool {
+        self.lost.is_cancelled()
     }
 
     pub fn is_settled(&self) -> bool {
@@ -98,13 +105,28 @@ impl<T: Payload> Attempt<T> {
         Ok(())
     }
 
-    /// Acknowledges the message inside the caller's transaction: its effects and the acknowledgement commit together,
-    /// which makes them exactly once. The worker leaves the message alone from then on, if the handler answers `Ok`; if
-    /// the transaction is not committed, the message comes back when its lease ends.
+    /// A transaction in which the message is acknowledged: if it commits, with whatever else is done in it, the worker leaves
+    /// the message alone, which makes the effects exactly once. Nothing is open before it is asked for, so ask when the work is done
+    /// and its effects are to be written.
+    ///
+    /// If it is not committed, answer with a failure, and the message is tried again; after `Ok` it would come back when its
+    /// lease ends.
+    ///
+    /// # Errors
+    /// As [`Queue::ack_in`]. [`Error::is_lease_lost`](crate::Error::is_lease_lost): there is no transaction then, because
+    /// someone else has the message.
+    pub async fn transaction(&self) -> Result<Transaction> {
+        let transaction = self.queue.db().begin().await?;
+        self.ack_in(&transaction).await?;
+        Ok(transaction)
+    }
+
+    /// As [`Attempt::transaction`], inside a transaction of the caller's own: its effects and the acknowledgement commit together,
+    /// and the worker leaves the message alone from then on, if the handler answers `Ok`.
     ///
     /// # Errors
     /// As [`Queue::ack_in`]. After [`Error::is_lease_lost`](crate::Error::is_lease_lost) roll back.
-    pub async fn ack_in(&self, transaction: &Transaction<'_>) -> Result<()> {
+    pub async fn ack_in(&self, transaction: &impl InTransaction) -> Result<()> {
         // Said first: a renewal would wait for the transaction, and all that is settled with it.
         self.told.settled.store(true, Ordering::Release);
         let outcome = self.queue.ack_in(transaction, [self.lease]).await;

@@ -25,6 +25,8 @@ pub(crate) enum Dequeue {
     Take,
     /// For that many seconds, or the queue's lease time.
     Lease(Option<f64>),
+    /// As `Lease`, but what ran out comes alone.
+    LeaseApart(Option<f64>),
 }
 
 /// Rows that were dequeued and belong to nobody yet.
@@ -86,14 +88,15 @@ impl Shared {
             let (floor, rows) = (shared.floor(), shared.rows_for(n as usize));
             let ack: [&(dyn ToSql + Sync); 3] = [&done.ids, &done.sizes, &done.attempts];
             let lease: [&(dyn ToSql + Sync); 4] = [&n, &time, &floor, &rows];
-            let both: [(&Sql, &[&(dyn ToSql + Sync)]); 2] = [(&shared.sql.ack, &ack), (&shared.sql.lease, &lease)];
+            let both: [(&Sql, &[&(dyn ToSql + Sync)]); 2] =
+                [(&shared.sql.ack, &ack), (&shared.sql.lease_apart, &lease)];
             let session = shared.db.session(Lane::Dequeue).await;
             let outcome = match session {
                 Ok(session) => session.query_together(&both).await,
                 Err(error) => Err(error),
             };
             let outcome = outcome.map_err(|error| error.or_no_queue(shared.name())).map(|mut answers| {
-                let how = Dequeue::Lease(time);
+                let how = Dequeue::LeaseApart(time);
                 let leased = Batches { rows: answers.pop().unwrap_or_default(), how, shared };
                 (leased, answers.pop().unwrap_or_default())
             });
@@ -114,6 +117,7 @@ impl Shared {
             let outcome = match how {
                 Dequeue::Take => shared.query(&shared.sql.take, &[&n, &floor, &rows, &true]).await,
                 Dequeue::Lease(time) => shared.query(&shared.sql.lease, &[&n, &time, &floor, &rows]).await,
+                Dequeue::LeaseApart(time) => shared.query(&shared.sql.lease_apart, &[&n, &time, &floor, &rows]).await,
             };
             let _ = answer.send(outcome.map(|rows| Batches { rows, how, shared })); // dropped there, given back
         });
@@ -122,15 +126,19 @@ impl Shared {
 
     /// Decodes. From here to the caller nothing waits, so nothing can be dropped in between.
     fn open<T: Payload>(&self, pages: Vec<Batches>, count: usize) -> Result<Dequeued<T>> {
+        let apart = pages.iter().any(|page| matches!(page.how, Dequeue::LeaseApart(_)));
         let mut dequeued = Dequeued { messages: Vec::with_capacity(count), unreadable: Vec::new() };
         for row in pages.iter().flat_map(|page| &page.rows) {
             let (attempt, enqueued_at) = (row.get(1), row.get(3));
+            let ran_out = apart && row.get(6);
             let batch: Received<'_> = row.get(4);
             let mut carried = Carried::of(row.get(5));
             self.column.decode(self.name(), row.get(0), &batch, |id, payload| {
                 let metadata = carried.next();
                 match payload {
-                    Ok(payload) => dequeued.messages.push(Message { id, attempt, enqueued_at, payload, metadata }),
+                    Ok(payload) => {
+                        dequeued.messages.push(Message { id, attempt, enqueued_at, payload, metadata, ran_out });
+                    }
                     Err(error) => dequeued.unreadable.push((Lease { id, attempt }, error)),
                 }
             })?;
@@ -156,7 +164,7 @@ impl Shared {
                     self.query(&self.sql.put_back, &row).await?;
                 }
             }
-            Dequeue::Lease(_) => {
+            Dequeue::Lease(_) | Dequeue::LeaseApart(_) => {
                 let mut ranges = Ranges::default();
                 for row in rows {
                     ranges.ids.push(row.get(0));

@@ -58,7 +58,8 @@ impl Shared {
             let batch: Received<'_> = row.get(4);
             let mut carried = Carried::of(row.get(5));
             for (id, payload) in self.column.decode_all(self.name(), row.get(0), &batch)? {
-                messages.push(Message { id, attempt, enqueued_at, payload, metadata: carried.next() });
+                let metadata = carried.next();
+                messages.push(Message { id, attempt, enqueued_at, payload, metadata, ran_out: false });
             }
         }
         self.saw_batches(messages.len() - before, taken.len());

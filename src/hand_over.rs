@@ -118,7 +118,7 @@ impl Place {
         let Letter { id, enqueued_us, element, metadata } = Letter::parse(letter)?;
         let enqueued_at = SystemTime::UNIX_EPOCH + Duration::from_micros(enqueued_us);
         let payload = self.shared.column.decode_one(self.shared.name(), id, &element)?;
-        Ok(Message { id, attempt: 0, enqueued_at, payload, metadata })
+        Ok(Message { id, attempt: 0, enqueued_at, payload, metadata, ran_out: false })
     }
 }
 

@@ -19,6 +19,8 @@ pub struct Message<T> {
     pub payload: T,
     /// What was enqueued beside it; mostly empty.
     pub metadata: Metadata,
+    /// Its last lease ran out, so it may have killed whoever held it; known to [`Queue::ack_and_lease`](crate::Queue) only.
+    pub(crate) ran_out: bool,
 }
 
 impl<T> Message<T> {

@@ -80,6 +80,7 @@ impl Metadata {
     }
 
     /// Names and texts, by name.
+    #[must_use]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, text)| (&**name, &**text))
     }

@@ -22,11 +22,14 @@ pub struct RetryPolicy {
     attempts: u32,
 }
 
+/// Of an attempt and its failure.
+type Custom = dyn Fn(u32, &Failure) -> Option<Duration> + Send + Sync;
+
 #[derive(Clone)]
 enum Delay {
     Exponential { first: Duration, most: Duration },
     Fixed(Duration),
-    Custom(Arc<dyn Fn(u32, &Failure) -> Option<Duration> + Send + Sync>),
+    Custom(Arc<Custom>),
 }
 
 impl Default for RetryPolicy {

@@ -5,6 +5,7 @@ mod outage;
 mod ahead;
 mod hands;
 mod handler;
+mod groups;
 mod held;
 mod line;
 mod hand;

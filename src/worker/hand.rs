@@ -5,11 +5,7 @@ use std::{sync::Arc, time::Instant};
 use tokio::task::coop::consume_budget;
 use tracing::{Instrument, field, info, info_span, warn};
 
-use super::{
-    held::{Answer, Start},
-    line::Line,
-    tally::Outcome,
-};
+use super::{groups::Answer, held::Start, line::Line, tally::Outcome};
 use crate::{attempt::Attempt, failure::Failure, message::Lease, payload::Payload, retry_policy::random};
 
 impl<T: Payload> Line<T> {
@@ -27,18 +23,19 @@ impl<T: Payload> Line<T> {
     fn next(&self, nr: usize, answers: Vec<Answer>) -> Option<Start<T>> {
         let now = Instant::now();
         let goes_on = self.hands.goes_on(self.nr);
-        let (start, lost, settles) = {
+        let (start, over, settles) = {
             let mut held = self.held();
             let settled_before = held.is_settling();
-            let lost = held.finish(nr, answers, now);
+            let over = held.finish(nr, answers, now);
             let start = if goes_on { held.next(nr, self.handler.each, self.handler.is_told, now) } else { None };
             if start.is_none() {
                 held.hand_ended(nr);
             }
-            (start, lost, held.is_settling() && !settled_before)
+            (start, over, held.is_settling() && !settled_before)
         };
-        if lost > 0 {
-            self.tally.add(Outcome::Lost, lost);
+        self.lose(over.lost);
+        if over.settled > 0 {
+            self.tally.add(Outcome::Done, over.settled);
         }
         if settles || start.as_ref().is_some_and(|start| start.low) {
             self.changed.notify_one();
@@ -83,15 +80,12 @@ impl<T: Payload> Line<T> {
 
     fn decide(&self, lease: Lease, failure: &Failure) -> Answer {
         let (Lease { id, attempt }, reason) = (lease, failure.reason());
-        match self.options.retry.decide(attempt.unsigned_abs(), failure, random()) {
-            Some(after) => {
-                info!(queue = self.name(), id, attempt, outcome = "retry", ?after, reason, "a handler failed");
-                Answer::Retry(after, reason.to_owned())
-            }
-            None => {
-                warn!(queue = self.name(), id, attempt, outcome = "dead", reason, "a handler failed for good");
-                Answer::Bury(reason.to_owned())
-            }
+        if let Some(after) = self.options.retry.decide(attempt.unsigned_abs(), failure, random()) {
+            info!(queue = self.name(), id, attempt, outcome = "retry", ?after, reason, "a handler failed");
+            Answer::Retry(after, reason.to_owned())
+        } else {
+            warn!(queue = self.name(), id, attempt, outcome = "dead", reason, "a handler failed for good");
+            Answer::Bury(reason.to_owned())
         }
     }
 }

@@ -7,71 +7,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::ahead::Ahead;
+use super::{
+    ahead::Ahead,
+    groups::{Answer, Failed, Finished, Groups, Settling},
+};
 use crate::{
     attempt::Told,
     message::{Lease, Message},
 };
 
+/// A message that may have killed its worker runs without others of its kind for so long; after that they are company.
+const ALONE: Duration = Duration::from_secs(1);
 /// Clocks run apart a little; so much later a lease is over by the server's, too.
 const MARGIN: Duration = Duration::from_secs(1);
-
-/// What became of a message, as far as its handler and the retry policy decide.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Answer {
-    Done,
-    /// The handler acknowledged it by itself.
-    Settled,
-    Retry(Duration, String),
-    Bury(String),
-}
-
-/// A failure that was decided upon at that time; its delay counts from then.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Failed {
-    pub answer: Answer,
-    pub at: Instant,
-}
-
-/// An answer that is to be settled while the lease lasts.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Finished<A> {
-    pub lease: Lease,
-    pub until: Instant,
-    pub answer: A,
-}
-
-/// What is to be settled, acknowledgements apart because they are many.
-#[derive(Debug, Default, PartialEq)]
-pub(super) struct Settling {
-    pub done: Vec<Finished<()>>,
-    pub failed: Vec<Finished<Failed>>,
-}
-
-impl Settling {
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    pub fn len(&self) -> usize {
-        self.done.len() + self.failed.len()
-    }
-
-    fn append(&mut self, other: &mut Self) {
-        self.done.append(&mut other.done);
-        self.failed.append(&mut other.failed);
-    }
-}
-
-/// A row as it was leased: it is settled as a whole where possible, because settling a part of it cuts it.
-#[derive(Default)]
-struct Group {
-    /// Messages without an answer.
-    open: usize,
-    answered: Settling,
-    /// Whether part of it was answered at the last beat.
-    partial: bool,
-}
 
 struct Waiting<T> {
     message: Message<T>,
@@ -95,6 +43,15 @@ struct Hand {
     since: Option<Instant>,
 }
 
+/// Messages that are over without another word to the database.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Over {
+    /// Their lease was lost while they ran.
+    pub lost: usize,
+    /// Their handler acknowledged them by itself.
+    pub settled: usize,
+}
+
 /// What a hand is given.
 pub(super) struct Start<T> {
     pub messages: Vec<Message<T>>,
@@ -109,15 +66,16 @@ pub(super) struct Held<T> {
     waiting: VecDeque<Waiting<T>>,
     /// When no more than that wait, it is time to lease.
     pub low: usize,
-    groups: Vec<Group>,
-    free_groups: Vec<usize>,
+    groups: Groups,
     hands: Vec<Hand>,
     free_hands: Vec<usize>,
-    settling: Settling,
     /// Answers that somebody is settling at the moment.
     underway: usize,
     /// When a hand took something last.
     started: Instant,
+    /// A message that may have killed its worker, and when it was leased: nothing is leased beside it for a while, because
+    /// that might be another.
+    alone: Option<(Lease, Instant)>,
 }
 
 /// What has to be done at a beat.
@@ -127,8 +85,8 @@ pub(super) struct Beat {
     pub release: Vec<Lease>,
     /// Renew: it runs.
     pub renew: Vec<Lease>,
-    /// Whether there is something new to settle.
-    pub settle: bool,
+    /// Whether there is something new to settle, or room.
+    pub changed: bool,
 }
 
 impl<T> Held<T> {
@@ -138,13 +96,12 @@ impl<T> Held<T> {
             ahead: Ahead::new(lease),
             waiting: VecDeque::new(),
             low: 0,
-            groups: Vec::new(),
-            free_groups: Vec::new(),
+            groups: Groups::default(),
             hands: Vec::new(),
             free_hands: Vec::new(),
-            settling: Settling::default(),
             underway: 0,
             started: now,
+            alone: None,
         }
     }
 
@@ -153,7 +110,7 @@ impl<T> Held<T> {
     }
 
     pub fn is_settling(&self) -> bool {
-        !self.settling.is_empty()
+        !self.groups.settling.is_empty()
     }
 
     /// Messages that were leased when it was `now`, before the answer came.
@@ -165,19 +122,15 @@ impl<T> Held<T> {
             let row = (message.id >> 10, message.attempt);
             let group = match last {
                 Some((of, group)) if of == row => group,
-                _ => self.new_group(),
+                _ => self.groups.begin(),
             };
             last = Some((row, group));
-            self.groups[group].open += 1;
+            self.groups.open(group);
+            if message.ran_out {
+                self.alone = Some((message.lease(), now));
+            }
             self.waiting.push_back(Waiting { message, group, until });
         }
-    }
-
-    fn new_group(&mut self) -> usize {
-        self.free_groups.pop().unwrap_or_else(|| {
-            self.groups.push(Group::default());
-            self.groups.len() - 1
-        })
     }
 
     /// A number for a hand that starts.
@@ -200,6 +153,9 @@ impl<T> Held<T> {
 
     /// How many messages to lease now, if so many more hands are free.
     pub fn room(&mut self, free: usize, each: usize) -> usize {
+        if self.alone.is_some() {
+            return 0;
+        }
         let hands = self.hands() + free;
         self.low = self.ahead.target(hands) / 2;
         self.ahead.room(hands, free, each, self.waiting.len())
@@ -230,43 +186,35 @@ impl<T> Held<T> {
         self.hands[nr].running.iter().map(|running| running.lease)
     }
 
-    /// A hand's answers, one for each of its messages. Returns how many of those were lost meanwhile.
-    pub fn finish(&mut self, nr: usize, answers: impl IntoIterator<Item = Answer>, now: Instant) -> usize {
+    /// A hand's answers, one for each of its messages. Returns how many of those need no settling.
+    pub fn finish(&mut self, nr: usize, answers: impl IntoIterator<Item = Answer>, now: Instant) -> Over {
         let hand = &mut self.hands[nr];
         hand.told = None;
         if let Some(since) = hand.since.take() {
             self.ahead.handled(now.duration_since(since), hand.running.len());
         }
         let mut held = std::mem::take(&mut hand.running);
-        let mut lost = 0;
+        let mut over = Over::default();
         for (Running { lease, group: at, until, lost: is_lost }, answer) in held.drain(..).zip(answers) {
-            let group = &mut self.groups[at];
-            match answer {
-                _ if is_lost => lost += 1,
-                Answer::Done => group.answered.done.push(Finished { lease, until, answer: () }),
-                Answer::Settled => {}
-                answer => group.answered.failed.push(Finished { lease, until, answer: Failed { answer, at: now } }),
+            if self.alone.is_some_and(|(alone, _)| alone == lease) {
+                self.alone = None;
             }
-            self.closed(at);
+            let answered = self.groups.answered(at);
+            match answer {
+                _ if is_lost => over.lost += 1,
+                Answer::Done => answered.done.push(Finished { lease, until, answer: () }),
+                Answer::Settled => over.settled += 1,
+                answer => answered.failed.push(Finished { lease, until, answer: Failed { answer, at: now } }),
+            }
+            self.groups.close(at);
         }
         self.hands[nr].running = held; // for its next messages
-        lost
-    }
-
-    /// One message of a group less is open.
-    fn closed(&mut self, nr: usize) {
-        let group = &mut self.groups[nr];
-        group.open -= 1;
-        if group.open == 0 {
-            self.settling.append(&mut group.answered);
-            group.partial = false;
-            self.free_groups.push(nr);
-        }
+        over
     }
 
     /// What there is to settle now. Say with [`Held::settled`] what came of it.
     pub fn settle(&mut self) -> Settling {
-        let settling = std::mem::take(&mut self.settling);
+        let settling = std::mem::take(&mut self.groups.settling);
         self.underway += settling.len();
         settling
     }
@@ -279,21 +227,18 @@ impl<T> Held<T> {
         again.done.retain(|done| done.until + MARGIN > began);
         again.failed.retain(|failed| failed.until + MARGIN > began);
         let given_up = before - again.len();
-        again.append(&mut self.settling);
-        self.settling = again;
+        again.append(&mut self.groups.settling);
+        self.groups.settling = again;
         given_up
     }
 
     /// What has to be done now and then: parts of rows that have waited for the rest are settled; and, while nothing else
     /// is being sent, what waits too long is given back, what runs is renewed, and handlers whose lease is over are told.
     pub fn beat(&mut self, now: Instant, may_send: bool) -> Beat {
-        for group in &mut self.groups {
-            if group.partial {
-                self.settling.append(&mut group.answered);
-            }
-            group.partial = !group.answered.is_empty();
-        }
-        if may_send { self.due(now) } else { Beat { settle: self.is_settling(), ..Beat::default() } }
+        self.groups.beat();
+        let lonely = self.alone.take_if(|(_, since)| now.duration_since(*since) > ALONE).is_some();
+        let beat = if may_send { self.due(now) } else { Beat::default() };
+        Beat { changed: lonely || self.is_settling(), ..beat }
     }
 
     fn due(&mut self, now: Instant) -> Beat {
@@ -313,7 +258,7 @@ impl<T> Held<T> {
         let release = given_up
             .into_iter()
             .map(|Waiting { message, group, .. }| {
-                self.closed(group);
+                self.groups.close(group);
                 message.lease()
             })
             .collect();
@@ -331,7 +276,7 @@ impl<T> Held<T> {
                 }
             }
         }
-        Beat { release, renew, settle: self.is_settling() }
+        Beat { release, renew, changed: false }
     }
 
     /// Leases were renewed when it was `now`, except for the lost ones, whose handlers are told.
@@ -355,7 +300,7 @@ impl<T> Held<T> {
         waiting
             .into_iter()
             .map(|Waiting { message, group, .. }| {
-                self.closed(group);
+                self.groups.close(group);
                 message.lease()
             })
             .collect()
@@ -375,7 +320,7 @@ impl<T> Held<T> {
                 if !running.lost && !settled {
                     given_up.push(running.lease);
                 }
-                self.closed(running.group);
+                self.groups.close(running.group);
             }
         }
         given_up
@@ -383,6 +328,9 @@ impl<T> Held<T> {
 
     /// Whether every message has met its end.
     pub fn is_empty(&self) -> bool {
-        self.groups.len() == self.free_groups.len() && self.settling.is_empty() && self.underway == 0
+        self.groups.is_empty() && self.underway == 0
     }
 }
+
+#[cfg(test)]
+mod tests;

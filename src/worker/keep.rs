@@ -24,7 +24,7 @@ impl<T: Payload> Line<T> {
             beats.tick().await;
             while sending.try_join_next().is_some() {}
             let beat = self.held().beat(Instant::now(), sending.is_empty());
-            if beat.settle {
+            if beat.changed {
                 self.changed.notify_one();
             }
             if !beat.release.is_empty() || !beat.renew.is_empty() {

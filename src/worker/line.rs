@@ -99,6 +99,7 @@ impl<T: Payload> Line<T> {
         running: &mut JoinSet<()>,
         stop: &CancellationToken,
     ) -> Result<Asked> {
+        tokio::task::yield_now().await; // hands that are about to finish share the statement
         let rings = consumer.heard();
         let free = self.start(self.hands.reserve(self.nr), running);
         let (settling, n) = {
@@ -127,7 +128,8 @@ impl<T: Payload> Line<T> {
         if n > 0 {
             self.hands.found(self.nr, found > 0);
         }
-        if n > 0 && found == 0 {
+        if found < n {
+            // Nothing more is due: that is asked again with the next acknowledgement, or after a while.
             tokio::select! {
                 outcome = consumer.idle(rings) => outcome?,
                 () = self.until_settling() => {}

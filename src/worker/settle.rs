@@ -6,7 +6,7 @@ use futures_util::future::{join, join_all};
 use tracing::{Instrument, Span, field, info_span, warn};
 
 use super::{
-    held::{Answer, Failed, Finished, Settling},
+    groups::{Answer, Failed, Finished, Settling},
     line::Line,
     tally::Outcome,
 };
@@ -21,9 +21,10 @@ impl<T: Payload> Line<T> {
     /// them. What could not be settled is kept for the next time.
     pub async fn settle_and_lease(&self, settling: Settling, n: usize) -> (Vec<Message<T>>, Result<()>) {
         let (began, count, Settling { done, failed }) = (Instant::now(), settling.len(), settling);
-        let span = match count {
-            0 => Span::none(),
-            _ => info_span!("settle", queue = self.name(), done = done.len(), failed = failed.len()),
+        let span = if count == 0 {
+            Span::none()
+        } else {
+            info_span!("settle", queue = self.name(), done = done.len(), failed = failed.len())
         };
         let settled = join(self.ack_and_lease(&done, n), join_all(failed.iter().map(|failed| self.end(failed))));
         let (leased, ended) = settled.instrument(span).await;
@@ -49,9 +50,9 @@ impl<T: Payload> Line<T> {
         let leases = done.iter().map(|done| done.lease);
         let (messages, lost) = if n > 0 {
             let span = info_span!("lease", queue = self.name(), n, got = field::Empty);
-            let leased = self.queue.ack_and_lease(leases, n, self.options.lease).instrument(span.clone()).await?;
-            span.record("got", leased.0.len());
-            leased
+            let both = self.queue.ack_and_lease(leases, n, self.options.lease).instrument(span.clone()).await?;
+            span.record("got", both.0.len());
+            both
         } else {
             (Vec::new(), lost_of(self.queue.ack(leases).await)?)
         };

@@ -75,7 +75,7 @@ impl Workers {
                 ended = lines.join_next() => match ended {
                     None => return outcome.map(|()| tally.summary()),
                     Some(ended) => {
-                        outcome = outcome.and(ended.unwrap_or_else(|error| died(error)));
+                        outcome = outcome.and(ended.unwrap_or_else(died));
                         stop.cancel();
                     }
                 },

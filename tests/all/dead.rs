@@ -42,6 +42,27 @@ async fn a_message_is_a_dead_letter_after_its_last_retry() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_buried_message_is_a_dead_letter_at_once_and_its_neighbours_are_not() {
+    let Place { queue, db: _db, .. } = place(Settings::new("int8").max_attempts(9)).await;
+    let ids = enqueued(&queue, 100).await;
+    let messages = queue.at_least_once(100).await.expect("leased");
+    let (few, one) =
+        tokio::join!(queue.bury(&messages[10..13], "hop\0eless"), queue.bury(&messages[50..51], "no address"));
+    few.expect("held");
+    one.expect("held");
+    let letters = queue.dead_letters(0, 10).await.expect("read");
+    let told: Vec<_> =
+        letters.iter().map(|letter| (letter.id, letter.payload, letter.attempt, &*letter.error)).collect();
+    let hopeless = [10, 11, 12].map(|at| (ids[at], at as i64, 1, "hop\u{fffd}eless"));
+    assert_eq!(told, [&hopeless[..], &[(ids[50], 50, 1, "no address")]].concat());
+    let neighbours = messages.iter().filter(|message| !letters.iter().any(|letter| letter.id == message.id));
+    queue.ack(neighbours).await.expect("held");
+    assert!(queue.bury(&messages[10..11], "again").await.expect_err("dead").is_lease_lost());
+    let stats = queue.stats().await.expect("counted");
+    assert_eq!((stats.dead, stats.messages), (4, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_message_is_a_dead_letter_after_its_last_lease_ran_out() {
     for attempts in [1, 3] {
         let Place { queue, sql, db: _db, .. } = place(Settings::new("int8").max_attempts(attempts)).await;

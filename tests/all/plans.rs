@@ -132,11 +132,12 @@ async fn wrong(url: &str, sql: &Client, state: &str) -> Vec<String> {
     let fail: Vec<&(dyn ToSql + Sync)> = [&settle[..], &[&delays, &errors]].concat();
     let (due, pk) = (&["due_q"][..], &["key_q", "TIDSCAN"][..]);
     let due_first = &["due_q", "key_q", "TIDSCAN"][..];
-    let statements: [Statement<'_>; 19] = [
+    let statements: [Statement<'_>; 20] = [
         ("take", include_str!("../../sql/take.sql"), vec![&five, &far, &one, &true], due_first),
         ("take uncut", include_str!("../../sql/take.sql"), vec![&five, &far, &one, &false], due_first),
         ("cut", include_str!("../../sql/cut.sql"), vec![&five, &far], due),
         ("lease", include_str!("../../sql/lease.sql"), vec![&five, &none, &far, &one], due_first),
+        ("lease_apart", include_str!("../../sql/lease_apart.sql"), vec![&five, &none, &far, &one], due_first),
         ("look", include_str!("../../sql/look.sql"), vec![&far], due),
         ("ack", include_str!("../../sql/ack.sql"), settle.to_vec(), pk),
         ("archive", include_str!("../../sql/archive.sql"), settle.to_vec(), pk),

@@ -77,6 +77,10 @@ async fn a_message_goes_its_whole_way_in_sql() {
     sql.batch_execute(released).await.expect("released");
     let stats = texts(&sql, "select due, rows from trunkline.stats('q')").await;
     assert_eq!(stats, ["(1,1)"]);
+    let buried = "select * from trunkline.lease('q'); select trunkline.bury('q', 3072, 2, 'hopeless')";
+    sql.batch_execute(buried).await.expect("buried");
+    let dead = "select id, attempt, error, payload from trunkline.dead_letters('q')";
+    assert_eq!(texts(&sql, dead).await, ["(3072,1,hopeless,r)"], "with its first charged attempt");
     sql.batch_execute("select trunkline.drop_queue('q')").await.expect("dropped");
     assert_eq!(refused(&sql, "take('q')").await.message(), "there is no queue 'q'");
 }
@@ -121,6 +125,7 @@ async fn a_late_worker_is_told_so_and_nothing_changes() {
         "extend('q', 1024, 2, '1 s')",
         "retry('q', 1024, 2)",
         "release('q', 1024, 2)",
+        "bury('q', 1024, 2, 'late')",
     ];
     for call in lost {
         let error = refused(&sql, call).await;

@@ -1,6 +1,11 @@
 //! What a worker promises: a function is run for every message, whatever it does and whatever happens to it.
 
 mod outcomes;
+mod leases;
+mod endings;
+mod several;
+mod outage;
+mod processes;
 
 use std::{
     collections::BTreeMap,
@@ -8,7 +13,7 @@ use std::{
 };
 
 use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
-use trunkline::{Message, Payload, Queue, Result, Summary, Worker};
+use trunkline::{Error, Message, Payload, Queue, Result, Summary, Worker, Workers};
 
 use crate::{contract::SOON, fixture::eventually};
 
@@ -24,10 +29,21 @@ impl Runs {
         Self { stop, ended: tokio::spawn(worker.run(async { stopped.await.unwrap_or(()) })) }
     }
 
+    /// Several queues in one worker.
+    pub fn start_all(workers: Workers) -> Self {
+        let (stop, stopped) = oneshot::channel();
+        Self { stop, ended: tokio::spawn(workers.run(async { stopped.await.unwrap_or(()) })) }
+    }
+
     /// Stops it, and waits for its end.
     pub async fn stop(self) -> Summary {
         self.stop.send(()).expect("it runs still");
         timeout(SOON * 2, self.ended).await.expect("in time").expect("no panic").expect("no error")
+    }
+
+    /// Waits for the end that it comes to by itself.
+    pub async fn fails(self) -> Error {
+        timeout(SOON * 2, self.ended).await.expect("in time").expect("no panic").expect_err("an error")
     }
 }
 

@@ -164,6 +164,12 @@ $t$,
     $t$unnest(g.payload) as payload) m$t$,
     $t$unnest(g.payload) as payload, unnest(g.metadata) as metadata) m$t$);
 
+select trunkline.rewrite('trunkline.install_lease_apart(text)',
+    $t$payload {type}[], ran_out bool)$t$,
+    $t$payload {type}[], metadata jsonb[], ran_out bool)$t$,
+    $t$l.payload, true$t$, $t$l.payload, l.metadata, true$t$,
+    $t$l.payload, false$t$, $t$l.payload, l.metadata, false$t$);
+
 -- The verbs for every other language, with what they take and return in addition.
 
 drop function trunkline.enqueue(text, anyelement, interval), trunkline.enqueue(text, text, interval),
@@ -298,7 +304,7 @@ declare
 begin
     for queue in select q.name from trunkline.queue q order by q.name loop
         perform trunkline.add_metadata(queue);
-        foreach verb in array array['batch', 'take', 'lease'] loop
+        foreach verb in array array['batch', 'take', 'lease', 'lease_apart'] loop
             execute format('drop function trunkline.%I', 'do_' || verb || '_' || queue);
         end loop;
         perform trunkline.install_queue(queue);

@@ -1,0 +1,159 @@
+//! Answers of handlers, gathered by the rows that their messages were leased in. Pure.
+
+use std::time::{Duration, Instant};
+
+use crate::message::Lease;
+
+/// What became of a message, as far as its handler and the retry policy decide.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Answer {
+    Done,
+    /// The handler acknowledged it by itself.
+    Settled,
+    Retry(Duration, String),
+    Bury(String),
+}
+
+/// A failure that was decided upon at that time; its delay counts from then.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Failed {
+    pub answer: Answer,
+    pub at: Instant,
+}
+
+/// An answer that is to be settled while the lease lasts.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Finished<A> {
+    pub lease: Lease,
+    pub until: Instant,
+    pub answer: A,
+}
+
+/// What is to be settled, acknowledgements apart because they are many.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Settling {
+    pub done: Vec<Finished<()>>,
+    pub failed: Vec<Finished<Failed>>,
+}
+
+impl Settling {
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub fn len(&self) -> usize {
+        self.done.len() + self.failed.len()
+    }
+
+    pub fn append(&mut self, other: &mut Self) {
+        self.done.append(&mut other.done);
+        self.failed.append(&mut other.failed);
+    }
+}
+
+/// A row as it was leased: it is settled as a whole where possible, because settling a part of it cuts it.
+#[derive(Default)]
+struct Group {
+    /// Messages without an answer.
+    open: usize,
+    answered: Settling,
+    /// Whether a part of it was answered at the last beat.
+    partial: bool,
+}
+
+/// The rows that are held, and what there is to settle of them.
+#[derive(Default)]
+pub(super) struct Groups {
+    rows: Vec<Group>,
+    free: Vec<usize>,
+    pub settling: Settling,
+}
+
+impl Groups {
+    /// A number for a row.
+    pub fn begin(&mut self) -> usize {
+        self.free.pop().unwrap_or_else(|| {
+            self.rows.push(Group::default());
+            self.rows.len() - 1
+        })
+    }
+
+    /// A message more is without an answer.
+    pub fn open(&mut self, nr: usize) {
+        self.rows[nr].open += 1;
+    }
+
+    /// What was answered of a row so far.
+    pub fn answered(&mut self, nr: usize) -> &mut Settling {
+        &mut self.rows[nr].answered
+    }
+
+    /// A message less is open. With the last one, the row is settled.
+    pub fn close(&mut self, nr: usize) {
+        let group = &mut self.rows[nr];
+        group.open -= 1;
+        if group.open == 0 {
+            self.settling.append(&mut group.answered);
+            group.partial = false;
+            self.free.push(nr);
+        }
+    }
+
+    /// What was answered at the last beat, and waits for the rest of its row since, is settled without it.
+    pub fn beat(&mut self) {
+        for group in &mut self.rows {
+            if group.partial {
+                self.settling.append(&mut group.answered);
+            }
+            group.partial = !group.answered.is_empty();
+        }
+    }
+
+    /// Whether no row is open, and nothing is to be settled.
+    pub fn is_empty(&self) -> bool {
+        self.rows.len() == self.free.len() && self.settling.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finish(groups: &mut Groups, nr: usize, id: i64) {
+        let lease = Lease { id, attempt: 1 };
+        groups.answered(nr).done.push(Finished { lease, until: Instant::now(), answer: () });
+        groups.close(nr);
+    }
+
+    #[test]
+    fn a_row_is_settled_as_a_whole() {
+        let mut groups = Groups::default();
+        let nr = groups.begin();
+        (0..3).for_each(|_| groups.open(nr));
+        for id in 1..3 {
+            finish(&mut groups, nr, id);
+            assert!(groups.settling.is_empty());
+        }
+        finish(&mut groups, nr, 3);
+        assert_eq!(groups.settling.len(), 3);
+        assert_eq!(groups.begin(), nr, "its number is free");
+    }
+
+    #[test]
+    fn a_part_waits_for_the_rest_of_its_row_from_one_beat_to_the_next() {
+        let mut groups = Groups::default();
+        let nr = groups.begin();
+        (0..3).for_each(|_| groups.open(nr));
+        finish(&mut groups, nr, 1);
+        groups.beat();
+        assert!(groups.settling.is_empty());
+        groups.beat();
+        assert_eq!(groups.settling.len(), 1);
+        finish(&mut groups, nr, 2);
+        groups.beat();
+        assert_eq!(groups.settling.len(), 1, "a beat for the second as well");
+        finish(&mut groups, nr, 3);
+        assert_eq!(groups.settling.len(), 3);
+        assert!(!groups.is_empty());
+    }
+}

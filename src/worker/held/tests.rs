@@ -1,0 +1,111 @@
+use std::time::SystemTime;
+
+use super::*;
+use crate::metadata::Metadata;
+
+const LEASE: Duration = Duration::from_secs(30);
+const SECOND: Duration = Duration::from_secs(1);
+
+fn message(id: i64, ran_out: bool) -> Message<()> {
+    Message {
+        id,
+        attempt: 1 + i32::from(ran_out),
+        enqueued_at: SystemTime::UNIX_EPOCH,
+        payload: (),
+        metadata: Metadata::new(),
+        ran_out,
+    }
+}
+
+/// Messages of a row, leased, and hands that hold as many of them.
+fn held(messages: i64, hands: usize, now: Instant) -> Held<()> {
+    let mut held = Held::new(LEASE, now);
+    held.leased((1024..1024 + messages).map(|id| message(id, false)).collect(), now);
+    for _ in 0..hands {
+        let nr = held.hand();
+        held.next(nr, 1, true, now).expect("one waits");
+    }
+    held
+}
+
+fn ids(leases: &[Lease]) -> Vec<i64> {
+    leases.iter().map(|lease| lease.id).collect()
+}
+
+#[test]
+fn what_runs_is_renewed_after_a_third_of_its_lease() {
+    let now = Instant::now();
+    let mut held = held(2, 2, now);
+    assert_eq!(held.beat(now + SECOND * 9, true), Beat::default());
+    let beat = held.beat(now + SECOND * 11, true);
+    assert_eq!(ids(&beat.renew), [1024, 1025]);
+    held.renewed(&beat.renew, &[1025], now + SECOND * 11);
+    let beat = held.beat(now + SECOND * 22, true);
+    assert_eq!(ids(&beat.renew), [1024], "the other is lost");
+    assert_eq!(held.finish(1, [Answer::Done], now + SECOND * 23), Over { lost: 1, settled: 0 });
+    assert_eq!(held.finish(0, [Answer::Done], now + SECOND * 23), Over::default());
+    assert_eq!(held.settle().done.len(), 1);
+}
+
+#[test]
+fn what_could_not_be_renewed_until_its_lease_is_over_is_lost() {
+    let now = Instant::now();
+    let mut held = held(1, 0, now);
+    let nr = held.hand();
+    let told = held.next(nr, 1, true, now).and_then(|start| start.told).expect("it is told");
+    held.beat(now + LEASE, true);
+    assert!(!told.is_lost());
+    held.beat(now + LEASE + SECOND * 2, true);
+    assert!(told.is_lost());
+    assert_eq!(held.finish(nr, [Answer::Done], now + LEASE * 2).lost, 1);
+    assert!(held.is_empty());
+}
+
+#[test]
+fn what_would_not_start_soon_is_given_back() {
+    let now = Instant::now();
+    let mut held = held(10, 2, now);
+    assert_eq!(held.beat(now + SECOND / 10, true).release, [], "it may start yet");
+    assert_eq!(held.beat(now + SECOND, false).release, [], "something is being sent");
+    assert_eq!(held.beat(now + SECOND, true).release.len(), 8);
+    assert_eq!(held.room(2, 1), 2, "and nothing is leased ahead from now on");
+}
+
+#[test]
+fn beside_a_message_that_may_kill_nothing_is_leased_until_it_has_lived_for_a_while() {
+    let now = Instant::now();
+    let mut held = held(1, 1, now);
+    assert_eq!(held.room(9, 1), 9);
+    held.leased(vec![message(9000, true)], now);
+    assert_eq!(held.room(9, 1), 0);
+    let nr = held.hand();
+    held.next(nr, 1, false, now).expect("it waits");
+    held.finish(nr, [Answer::Done], now);
+    assert!(held.room(9, 1) >= 9, "it is done");
+    held.leased(vec![message(9100, true)], now);
+    assert!(held.beat(now + SECOND * 2, true).changed);
+    assert!(held.room(9, 1) >= 9, "it lives");
+}
+
+#[test]
+fn what_could_not_be_settled_is_kept_while_its_lease_may_last_and_tried_once_after() {
+    let now = Instant::now();
+    let mut held = held(1, 1, now);
+    held.finish(0, [Answer::Done], now);
+    for (began, given_up) in [(now, 0), (now + LEASE, 0), (now + LEASE * 2, 1)] {
+        let settling = held.settle();
+        assert_eq!(held.settled(settling.len(), settling, began), given_up);
+    }
+    assert!(held.is_empty());
+}
+
+#[test]
+fn what_is_given_up_is_named_once() {
+    let now = Instant::now();
+    let mut held = held(5, 2, now);
+    assert_eq!(ids(&held.give_up_waiting()), [1026, 1027, 1028]);
+    assert!(!held.is_empty());
+    assert!(held.tell_all());
+    assert_eq!(ids(&held.give_up_running()), [1024, 1025]);
+    assert!(held.is_empty());
+}

@@ -1,0 +1,170 @@
+//! How a worker ends, and what becomes of what it holds.
+
+use std::{
+    convert::Infallible,
+    future::pending,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use tokio::sync::{Semaphore, mpsc};
+use trunkline::{Message, Settings, Worker};
+
+use super::{Runs, Seen};
+use crate::{
+    contract::{Place, place},
+    fixture::eventually,
+    late::enqueued,
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shutdown_waits_for_what_runs_and_starts_nothing_more() {
+    let Place { queue, db: _db, .. } = place(Settings::new("int8").max_batch(1)).await;
+    enqueued(&queue, 30).await;
+    let (gate, seen) = (Arc::new(Semaphore::new(0)), Seen::default());
+    let (opens, noted) = (gate.clone(), seen.clone());
+    let worker = Worker::new(queue.clone(), move |message| {
+        noted.add(&message);
+        let gate = opens.clone();
+        async move { gate.acquire().await.map(drop) }
+    });
+    let runs = Runs::start(worker.concurrency(10));
+    eventually("ten run", || async { seen.all().len() == 10 }).await;
+    let stopping = tokio::spawn(runs.stop());
+    gate.add_permits(30);
+    let summary = stopping.await.expect("no panic");
+    assert_eq!((summary.done, summary.lost), (10, 0), "{summary:?}");
+    let stats = queue.stats().await.expect("counted");
+    assert_eq!((stats.due, stats.leased), (20, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_did_not_finish_is_due_again_at_once_and_is_not_charged() {
+    let Place { queue, db: _db, .. } = place(Settings::new("int8").max_attempts(1)).await;
+    enqueued(&queue, 20).await;
+    let started = Arc::new(AtomicUsize::new(0));
+    let starts = started.clone();
+    let worker = Worker::new(queue.clone(), move |_: Message<i64>| {
+        starts.fetch_add(1, Ordering::Relaxed);
+        pending::<Result<(), Infallible>>()
+    });
+    let runs = Runs::start(worker.shutdown_after(Duration::from_millis(20)));
+    eventually("all run", || async { started.load(Ordering::Relaxed) == 20 }).await;
+    let summary = runs.stop().await;
+    assert_eq!((summary.done, summary.released, summary.lost), (0, 20, 0));
+    let again = queue.at_least_once(100).await.expect("leased");
+    assert_eq!(again.len(), 20, "due at once, although one attempt is all they have");
+    queue.ack(&again).await.expect("held");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn at_the_limit_a_handler_is_told_and_may_finish_in_its_last_second() {
+    let Place { queue, db: _db, .. } = place(Settings::new("int8")).await;
+    enqueued(&queue, 2).await;
+    let (runs_now, mut starts) = mpsc::unbounded_channel();
+    let worker = Worker::with_attempt(queue.clone(), move |message, attempt| {
+        runs_now.send(()).expect("the test goes on");
+        async move {
+            attempt.lost().cancelled().await;
+            if message.payload == 1 {
+                pending::<()>().await;
+            }
+            Ok::<(), Infallible>(())
+        }
+    });
+    let runs = Runs::start(worker.shutdown_after(Duration::from_millis(10)));
+    for _ in 0..2 {
+        starts.recv().await.expect("started");
+    }
+    let summary = runs.stop().await;
+    assert_eq!((summary.done, summary.released, summary.lost), (1, 1, 0), "one finished, one was given back");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_whose_call_was_dropped_has_stopped_and_its_messages_come_back() {
+    let Place { queue, db: _db, .. } = place(Settings::new("int8").lease(Duration::from_millis(300))).await;
+    enqueued(&queue, 5).await;
+    let alive = Arc::new(());
+    let held = alive.clone();
+    let worker = Worker::new(queue.clone(), move |_: Message<i64>| {
+        let held = held.clone();
+        async move {
+            pending::<()>().await;
+            drop(held);
+            Ok::<(), Infallible>(())
+        }
+    });
+    let run = tokio::spawn(worker.run(pending()));
+    eventually("all run", || async { Arc::strong_count(&alive) >= 7 }).await;
+    run.abort();
+    eventually("handlers are gone", || async { Arc::strong_count(&alive) == 1 }).await;
+    eventually("they are back", || async { queue.stats().await.expect("counted").due == 5 }).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_that_is_dropped_ends_its_worker_with_that_error_after_its_handlers() {
+    let Place { queue, db, .. } = place(Settings::new("int8")).await;
+    enqueued(&queue, 3).await;
+    let (gate, finished) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (opens, counts) = (gate.clone(), finished.clone());
+    let runs = Runs::start(Worker::new(queue.clone(), move |_: Message<i64>| {
+        let (gate, finished) = (opens.clone(), counts.clone());
+        async move {
+            let permit = gate.acquire().await;
+            finished.fetch_add(1, Ordering::Relaxed);
+            permit.map(drop)
+        }
+    }));
+    eventually("they run", || async { queue.stats().await.expect("counted").leased == 3 }).await;
+    db.drop_queue("q").await.expect("dropped");
+    let failing = tokio::spawn(runs.fails());
+    gate.add_permits(3);
+    let error = failing.await.expect("no panic");
+    assert!(error.is_no_queue(), "{error}");
+    assert_eq!(finished.load(Ordering::Relaxed), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_out_of_bounds_is_an_error_at_once() {
+    let Place { queue, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
+    for lease in [Duration::ZERO, Duration::from_secs(366 * 86_400)] {
+        let worker = Worker::new(queue.clone(), |_| async { Ok::<(), Infallible>(()) });
+        let error = Runs::start(worker.lease(lease)).fails().await;
+        assert!(error.to_string().contains("out of bounds"), "{error}");
+    }
+}
+
+/// Handlers finish all the while, and the stop comes in the middle: whatever is not done is there, uncharged.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shutdown_under_load_loses_and_doubles_nothing() {
+    let Place { queue, db: _db, .. } = place(Settings::new("int8").max_attempts(1)).await;
+    let (seen, mut summaries) = (Seen::default(), Vec::new());
+    let ids = enqueued(&queue, 30_000).await;
+    let began = Instant::now();
+    while queue.stats().await.expect("counted").messages > 0 {
+        let (noted, before) = (seen.clone(), seen.all().len());
+        let worker = Worker::new(queue.clone(), move |message: Message<i64>| {
+            let noted = noted.clone();
+            async move {
+                if message.payload % 100 == 0 {
+                    tokio::task::yield_now().await;
+                }
+                noted.add(&message);
+                Ok::<(), Infallible>(())
+            }
+        });
+        let runs = Runs::start(worker);
+        eventually("it works", || async { seen.all().len() > before }).await;
+        summaries.push(runs.stop().await);
+    }
+    let handled = seen.all();
+    println!("{} workers in {:?}", summaries.len(), began.elapsed());
+    assert_eq!(handled.len(), ids.len(), "nothing lost");
+    assert!(handled.values().all(|times| *times == 1), "nothing twice");
+    assert_eq!(summaries.iter().map(|summary| summary.done).sum::<u64>(), 30_000);
+    assert!(summaries.iter().all(|summary| summary.lost + summary.dead + summary.retried == 0));
+    assert_eq!(queue.stats().await.expect("counted").dead, 0);
+}

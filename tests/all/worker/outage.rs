@@ -1,0 +1,119 @@
+//! The database goes away in the middle: nothing is lost, nothing spins.
+
+use std::{convert::Infallible, sync::Arc, time::Duration};
+
+use tokio::sync::Semaphore;
+use trunkline::{Db, Message, RetryPolicy, Settings, Worker};
+use trunkline_embedded::{Cluster, Stop};
+
+use super::{Runs, Seen, drained};
+use crate::{fixture::eventually, late::enqueued};
+
+async fn cluster() -> (Arc<Cluster>, Db) {
+    let started = tokio::task::spawn_blocking(|| Cluster::temporary().start().expect("a private PostgreSQL starts"));
+    let cluster = Arc::new(started.await.expect("no panic"));
+    let db = Db::connect(&cluster.url("postgres")).await.expect("connected");
+    db.migrate().await.expect("migrated");
+    (cluster, db)
+}
+
+async fn restart(cluster: &Arc<Cluster>, stop: Stop) {
+    let cluster = cluster.clone();
+    tokio::task::spawn_blocking(move || cluster.restart(stop)).await.expect("no panic").expect("restarted");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_finished_while_the_database_was_away_is_settled_when_it_is_back() {
+    let (cluster, db) = cluster().await;
+    db.create_queue("q", &Settings::new("int8")).await.expect("created");
+    let queue = db.queue::<i64>("q").await.expect("opened");
+    enqueued(&queue, 10).await;
+    let (gate, seen) = (Arc::new(Semaphore::new(0)), Seen::default());
+    let (opens, noted) = (gate.clone(), seen.clone());
+    let runs = Runs::start(Worker::new(queue.clone(), move |message| {
+        let gate = opens.clone();
+        noted.add(&message);
+        async move { gate.acquire().await.map(drop) }
+    }));
+    eventually("all run", || async { seen.all().len() == 10 }).await;
+    let stopped = tokio::spawn({
+        let (cluster, gate) = (cluster.clone(), gate.clone());
+        async move {
+            gate.add_permits(5); // their answers meet a database that is about to go
+            restart(&cluster, Stop::Immediate).await;
+            gate.add_permits(5);
+        }
+    });
+    stopped.await.expect("no panic");
+    drained(&queue).await;
+    let summary = runs.stop().await;
+    assert_eq!(summary.done + summary.lost, 10, "{summary:?}");
+    assert!(summary.done >= 5, "those at least were answered when it was back: {summary:?}");
+    assert!(seen.all().values().all(|times| *times == 1), "all was settled under the first lease");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn restarts_under_load_lose_nothing() {
+    let (cluster, db) = cluster().await;
+    let lease = Duration::from_secs(2);
+    db.create_queue("q", &Settings::new("int8").lease(lease).max_attempts(1000)).await.expect("created");
+    let queue = db.queue::<i64>("q").await.expect("opened");
+    let seen = Seen::default();
+    let worker = || {
+        let noted = seen.clone();
+        let worker = Worker::new(queue.clone(), move |message: Message<i64>| {
+            let times = noted.add(&message);
+            async move {
+                match message.payload % 10 {
+                    3 if times == 1 => Err("fails at first".parse::<i64>().expect_err("no number")),
+                    4 => {
+                        tokio::task::yield_now().await;
+                        Ok(())
+                    }
+                    _ => Ok(()),
+                }
+            }
+        });
+        Runs::start(worker.retry(RetryPolicy::fixed(Duration::ZERO)))
+    };
+    let runs = [worker(), worker()];
+    let mut sent = 0..;
+    for nr in 0..4 {
+        let first = seen.all().len();
+        let payloads: Vec<i64> = sent.by_ref().take(20_000).collect();
+        queue.enqueue_many(&payloads).await.expect("between two restarts");
+        eventually("the load goes on", || async { seen.all().len() > first + 100 }).await;
+        restart(&cluster, if nr % 2 == 0 { Stop::Immediate } else { Stop::Fast }).await;
+    }
+    drained(&queue).await;
+    let mut done = 0;
+    for runs in runs {
+        let summary = runs.stop().await;
+        println!("{summary:?}");
+        done += summary.done;
+    }
+    let handled = seen.all();
+    assert_eq!(handled.len(), 80_000, "each was handled");
+    assert_eq!(queue.stats().await.expect("counted").dead, 0);
+    assert!(done <= 80_000, "none is done twice, whatever was lost on the way: {done}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_is_stopped_while_the_database_is_away_ends_in_time() {
+    let (cluster, db) = cluster().await;
+    db.create_queue("q", &Settings::new("int8")).await.expect("created");
+    let queue = db.queue::<i64>("q").await.expect("opened");
+    enqueued(&queue, 10).await;
+    let seen = Seen::default();
+    let noted = seen.clone();
+    let worker = Worker::new(queue.clone(), move |message| {
+        noted.add(&message);
+        std::future::pending::<Result<(), Infallible>>()
+    });
+    let runs = Runs::start(worker.shutdown_after(Duration::from_millis(100)));
+    eventually("all run", || async { seen.all().len() == 10 }).await;
+    let gone = Arc::into_inner(cluster).expect("nobody else has it");
+    tokio::task::spawn_blocking(move || drop(gone)).await.expect("no panic");
+    let summary = runs.stop().await; // within the time that Runs::stop allows
+    assert_eq!((summary.done, summary.released), (0, 0), "nothing could be said");
+}

@@ -1,0 +1,175 @@
+//! Workers as processes of their own, that abort, are killed and are stopped for a while.
+
+use std::{
+    collections::BTreeMap,
+    convert::Infallible,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use tokio_postgres::Client;
+use trunkline::{Db, Message, Queue, Settings, Worker};
+
+use super::drained;
+use crate::{
+    contract::{Place, place},
+    fixture::{connect, eventually},
+    late::run_out,
+};
+
+/// In the child: how its handler behaves. In the parent this is not set.
+const ROLE: &str = "TRUNKLINE_TEST_WORKER";
+const DATABASE: &str = "TRUNKLINE_TEST_DATABASE";
+const POISON: i64 = 13;
+
+/// What the handlers of all processes write down.
+const TABLE: &str = "create unlogged table public.handled (pid int, payload int8, attempt int)";
+
+/// A process that works until it is killed.
+struct Process(Child);
+
+impl Process {
+    fn start(role: &str, url: &str) -> Self {
+        let mut command = Command::new(std::env::current_exe().expect("this program has a path"));
+        command.args(["--exact", "worker::processes::a_process_works_until_it_is_killed"]);
+        command.env(ROLE, role).env(DATABASE, url).stdout(Stdio::null()).stderr(Stdio::null());
+        Self(command.spawn().expect("a process starts"))
+    }
+
+    fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args(["-s", name, &self.0.id().to_string()]).status().expect("kill runs");
+        assert!(sent.success());
+    }
+
+    fn is_over(&mut self) -> bool {
+        self.0.try_wait().expect("asked").is_some()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill(); // it may have ended
+        let _ = self.0.wait();
+    }
+}
+
+/// Nothing but the child's side of the tests below: in an ordinary run it returns at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_works_until_it_is_killed() {
+    let (Ok(role), Ok(url)) = (std::env::var(ROLE), std::env::var(DATABASE)) else { return };
+    let sql = std::sync::Arc::new(connect(&url).await);
+    let queue = Db::connect(&url).await.expect("connected").queue::<i64>("q").await.expect("opened");
+    let slow = role == "slow";
+    let worker = Worker::new(queue, move |message: Message<i64>| {
+        let sql = sql.clone();
+        async move {
+            let pid = std::process::id() as i32;
+            let noted = "insert into public.handled values ($1, $2, $3)";
+            sql.execute(noted, &[&pid, &message.payload, &message.attempt]).await.expect("noted");
+            if message.payload == POISON {
+                std::process::abort();
+            }
+            if slow {
+                std::future::pending::<()>().await;
+            }
+            Ok::<(), Infallible>(())
+        }
+    });
+    worker.run(std::future::pending()).await.expect("killed before");
+}
+
+async fn handled(sql: &Client, what: &str) -> i64 {
+    sql.query_one(&format!("select {what} from public.handled"), &[]).await.expect("counted").get(0)
+}
+
+async fn stage(settings: Settings) -> (String, Queue<i64>, Client) {
+    let Place { url, queue, sql, .. } = place::<i64>(settings).await;
+    sql.batch_execute(TABLE).await.expect("created");
+    (url, queue, sql)
+}
+
+/// One of two thousand aborts its process, whoever has it. Its neighbours are charged for the first crash, and for no other.
+#[tokio::test(flavor = "multi_thread")]
+async fn poison_is_dead_after_its_attempts_and_its_neighbours_are_done() {
+    let attempts = 4;
+    let (url, queue, sql) = stage(Settings::new("int8").max_attempts(attempts)).await;
+    queue.enqueue_many(&(0..2000).collect::<Vec<_>>()).await.expect("enqueued");
+    let mut crashes = 0;
+    let mut process = Process::start("quick", &url);
+    let began = Instant::now();
+    while queue.stats().await.expect("counted").messages > 0 {
+        if process.is_over() {
+            crashes += 1;
+            run_out(&sql).await;
+            process = Process::start("quick", &url);
+        }
+        assert!(began.elapsed() < Duration::from_secs(60), "in vain");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(crashes, attempts, "one for each attempt");
+    let letters = queue.dead_letters(0, 10).await.expect("read");
+    let told: Vec<_> = letters.iter().map(|dead| (dead.payload, dead.attempt.unsigned_abs())).collect();
+    assert_eq!(told, [(POISON, attempts)]);
+    assert_eq!(handled(&sql, "count(distinct payload)").await, 2000, "all were handled");
+    let most = "max(attempt) filter (where payload <> 13)::int8";
+    assert!(handled(&sql, most).await <= 2, "charged for one crash besides their own attempt");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_killed_worker_held_is_back_when_the_lease_ends() {
+    let (url, queue, sql) = stage(Settings::new("int8").lease(Duration::from_secs(2))).await;
+    queue.enqueue_many(&(100..150).collect::<Vec<_>>()).await.expect("enqueued");
+    let process = Process::start("slow", &url);
+    eventually("all run", || async { handled(&sql, "count(distinct payload)").await == 50 }).await;
+    process.signal("KILL");
+    let _second = Process::start("quick", &url);
+    drained(&queue).await;
+    assert_eq!(handled(&sql, "count(*) filter (where attempt = 2)").await, 50);
+}
+
+/// A worker that sleeps past its leases changes nothing when it wakes: what it holds is somebody else's.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_was_stopped_past_its_lease_settles_nothing_that_is_not_its_own() {
+    let (url, queue, sql) = stage(Settings::new("int8").lease(Duration::from_secs(1)).max_attempts(1000)).await;
+    let first = Process::start("quick", &url);
+    queue.enqueue_many(&vec![100; 1000]).await.expect("enqueued");
+    eventually("it works", || async { handled(&sql, "count(*)").await > 0 }).await;
+    let mut sent = 1000;
+    for _ in 0..3 {
+        queue.enqueue_many(&(sent..sent + 20_000).collect::<Vec<_>>()).await.expect("enqueued");
+        let before = handled(&sql, "count(*)").await;
+        eventually("it works", || async { handled(&sql, "count(*)").await > before }).await;
+        first.signal("STOP");
+        run_out(&sql).await;
+        let second = Process::start("quick", &url);
+        let so_far = "count(*)";
+        let before = handled(&sql, so_far).await;
+        eventually("another works", || async { handled(&sql, so_far).await > before + 100 }).await;
+        first.signal("CONT");
+        eventually("both work", || async { queue.stats().await.expect("counted").messages < 15_000 }).await;
+        drop(second);
+        sent += 20_000;
+    }
+    drained(&queue).await;
+    assert_eq!(handled(&sql, "count(distinct payload)").await, 60_001);
+    assert_eq!(queue.stats().await.expect("counted").dead, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_sixteen_workers_none_has_less_than_half_of_its_share() {
+    let (url, queue, sql) = stage(Settings::new("int8").max_batch(1)).await;
+    let processes: Vec<Process> = (0..16).map(|_| Process::start("quick", &url)).collect();
+    // They are all there when the work comes.
+    let listening = "select count(*) from pg_stat_activity
+                     where datname = current_database() and application_name = 'trunkline' and query like 'listen %'";
+    eventually("all wait", || async { sql.query_one(listening, &[]).await.expect("asked").get::<_, i64>(0) >= 16 })
+        .await;
+    queue.enqueue_many(&(1000..33_000).collect::<Vec<_>>()).await.expect("enqueued");
+    drained(&queue).await;
+    let rows = sql.query("select pid, count(*) from public.handled group by pid", &[]).await.expect("counted");
+    let shares: BTreeMap<i32, i64> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+    println!("{shares:?}");
+    assert_eq!(shares.len(), 16);
+    assert!(shares.values().all(|share| *share >= 32_000 / 16 / 2), "{shares:?}");
+    drop(processes);
+}
