@@ -3,10 +3,15 @@
 mod cut;
 mod write;
 
-use std::{borrow::Borrow, cell::RefCell, time::Duration};
+use std::{
+    borrow::Borrow,
+    cell::RefCell,
+    time::{Duration, Instant},
+};
 
 use bytes::BytesMut;
 use tokio_postgres::types::{ToSql, Type};
+use tracing::Instrument;
 
 use self::{
     cut::Cut,
@@ -20,11 +25,16 @@ use crate::{
     metadata::{Metadata, Stamped},
     payload::Payload,
     queue::Queue,
+    span,
+    trace::{self, TraceContext},
     transaction::{Pending, Transaction},
 };
 
 /// What most messages have.
 static NONE: Metadata = Metadata::new();
+
+/// Ids of rows that are inserted, and so of their first messages, are multiples of this.
+const FIRST: i64 = 1024;
 
 thread_local! {
     static SCRATCH: RefCell<BytesMut> = RefCell::default();
@@ -62,20 +72,26 @@ impl<T: Payload> Queue<T> {
         self.shared.column.encode(payload.borrow(), &mut element)?;
         drop(payload);
         let end = element.len();
-        if !metadata.is_empty() {
-            metadata.encode(&mut element)?;
-        }
+        let span = {
+            let trace = trace::for_message(metadata);
+            let metadata = trace::stamped(metadata, trace.as_ref());
+            if !metadata.is_empty() {
+                metadata.encode(&mut element)?;
+            }
+            span::enqueue(self.shared.name(), 1, trace.as_ref())
+        };
         let joined = self.shared.coalescer.join(delay, &element[..end], &element[end..]).await;
         if element.capacity() <= SCRATCH_KEPT {
             SCRATCH.set(element);
         }
-        match joined {
-            Joined::Writing(place) => place.id().await,
+        let place = match joined {
+            Joined::Writing(place) => place,
             Joined::StartWriter(place) => {
                 tokio::spawn(write(self.shared.clone()));
-                place.id().await
+                place
             }
-        }
+        };
+        place.id().instrument(span).await
     }
 
     /// Enqueues all messages in one transaction, in order, and returns their ids in that order.
@@ -105,9 +121,17 @@ impl<T: Payload> Queue<T> {
         messages: impl ExactSizeIterator<Item = (&'a T, &'a Metadata)>,
         delay: Duration,
     ) -> Result<Vec<i64>> {
-        let delay = bounded(delay)?;
-        let mut ids = Vec::with_capacity(messages.len());
-        let mut cut = Cut::new(&self.shared, messages);
+        let (delay, trace) = (bounded(delay)?, trace::next());
+        let span = span::enqueue(self.shared.name(), messages.len(), trace.as_ref());
+        self.enqueue_cut(Cut::new(&self.shared, messages, trace), delay).instrument(span).await
+    }
+
+    async fn enqueue_cut<'a>(
+        &'a self,
+        mut cut: Cut<'a, impl ExactSizeIterator<Item = (&'a T, &'a Metadata)>>,
+        delay: f64,
+    ) -> Result<Vec<i64>> {
+        let mut ids = Vec::new();
         let mut rows = cut.next_rows()?;
         if rows.is_empty() {
             return Ok(ids);
@@ -175,16 +199,20 @@ impl<T: Payload> Queue<T> {
     async fn enqueue_all_in(
         &self,
         transaction: &impl InTransaction,
-        Together { count, elements, mut metadata }: Together,
+        Together { count, elements, mut metadata, trace }: Together,
         delay: Duration,
     ) -> Result<Vec<i64>> {
         let (sql, column, delay) = (&self.shared.sql.enqueue_in, &self.shared.column, bounded(delay)?);
         let (payloads, metadata) = (column.array(count, &elements), metadata.whole(count));
         let params: [(&(dyn ToSql + Sync), Type); 3] =
             [(&payloads, column.array.clone()), (&delay, Type::FLOAT8), (&metadata, Type::JSONB_ARRAY)];
-        let rows = transaction.fetch(&sql.text, &params).await;
+        let (began, span) = (Instant::now(), span::enqueue(self.shared.name(), count, trace.as_ref()));
+        let rows = transaction.fetch(&sql.text, &params).instrument(span).await;
         let rows = rows.map_err(|error| error.or_no_queue(self.shared.name()))?;
-        Ok(rows.iter().map(|row| row.get(0)).collect())
+        let ids: Vec<i64> = rows.iter().map(|row| row.get(0)).collect();
+        let batches = ids.iter().filter(|id| **id % FIRST == 0).count();
+        self.shared.metrics.enqueued(count, batches, began);
+        Ok(ids)
     }
 
     /// As [`Queue::enqueue_many_in`], without waiting: the messages leave with the transaction's next statements, and what is
@@ -199,17 +227,21 @@ impl<T: Payload> Queue<T> {
         delay: Duration,
     ) -> Result<Pending<Vec<(i64,)>>> {
         let messages = payloads.iter().map(|payload| (payload.borrow(), &NONE));
-        let (delay, Together { count, elements, mut metadata }) = (bounded(delay)?, self.together(messages)?);
+        let (delay, Together { count, elements, mut metadata, trace }) = (bounded(delay)?, self.together(messages)?);
         let (payloads, metadata) = (self.shared.column.array(count, &elements), metadata.whole(count));
-        let sent = transaction.send_text(&self.shared.sql.enqueue_in.text, &[&payloads, &delay, &metadata]).await;
+        let span = span::enqueue(self.shared.name(), count, trace.as_ref());
+        let (sql, began) = (&self.shared.sql.enqueue_in, Instant::now());
+        let sent = transaction.send_text(&sql.text, &[&payloads, &delay, &metadata]).instrument(span).await;
+        self.shared.metrics.enqueued(count, 0, began);
         sent.map_err(|error| error.or_no_queue(self.shared.name()))
     }
 
     fn together<'a>(&self, messages: impl Iterator<Item = (&'a T, &'a Metadata)>) -> Result<Together> {
-        let mut all = Together::default();
+        let mut all = Together { trace: trace::next(), ..Together::default() };
         let mut stamp = BytesMut::new();
         for (payload, metadata) in messages {
             self.shared.column.encode(payload, &mut all.elements)?;
+            let metadata = trace::stamped(metadata, all.trace.as_ref());
             if !metadata.is_empty() {
                 stamp.clear();
                 metadata.encode(&mut stamp)?;
@@ -227,6 +259,7 @@ struct Together {
     count: usize,
     elements: BytesMut,
     metadata: Stamped,
+    trace: Option<TraceContext>,
 }
 
 /// Runs to its end, whether or not the caller stays.

@@ -19,6 +19,7 @@ use crate::{
     payload::Payload,
     queue::{Queue, Shared},
     sql::Sql,
+    trace,
 };
 
 /// How long a notification may be on its way after the transaction that sent it has ended.
@@ -43,10 +44,15 @@ impl<T: Payload> Queue<T> {
         let mut element = BytesMut::new();
         self.shared.column.encode(payload.borrow(), &mut element)?;
         let sql = Sql::new("hand_over", include_str!("../sql/hand_over.sql"));
+        let trace = trace::for_message(metadata);
+        let metadata = &*trace::stamped(metadata, trace.as_ref());
         let beside = Some(metadata).filter(|metadata| !metadata.is_empty());
         let rows = self.shared.db.query(Lane::Enqueue, &sql, &[&self.shared.name(), &&element[4..], &beside]).await;
         match rows.map_err(|error| error.or_no_queue(self.shared.name()))?[0].get(0) {
-            Some(id) => Ok(id),
+            Some(id) => {
+                self.shared.metrics.handed_over();
+                Ok(id)
+            }
             None => self.enqueue_with(payload, metadata, Duration::ZERO).await,
         }
     }

@@ -4,7 +4,10 @@ mod server_error;
 mod error;
 mod payload;
 mod metadata;
+mod trace;
 mod message;
+mod span;
+mod metric;
 mod sql;
 mod target;
 mod wire;
@@ -60,6 +63,7 @@ pub use self::{
     rows::{Answered, FromRow, Rows},
     statement::Statement,
     stats::{Peeked, Stats},
+    trace::TraceContext,
     transaction::{Pending, RowStream, Transaction},
     wait::Wait,
     wire::Values,

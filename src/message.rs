@@ -61,6 +61,11 @@ pub(crate) struct Ranges {
 }
 
 impl Ranges {
+    /// How many in all.
+    pub fn messages(&self) -> usize {
+        self.sizes.iter().map(|size| *size as usize).sum()
+    }
+
     /// Joins neighbours under the same attempt that `also_alike` finds alike. The leases are sorted and distinct.
     pub fn of(leases: &[Lease], also_alike: impl Fn(usize, usize) -> bool) -> Self {
         let mut ranges = Self::default();
@@ -91,6 +96,11 @@ pub(crate) struct Settled {
 }
 
 impl Settled {
+    /// How many in all.
+    pub fn messages(all: impl IntoIterator<Item = Self>) -> usize {
+        all.into_iter().map(|settled| settled.size as usize).sum()
+    }
+
     pub fn leases(self) -> impl Iterator<Item = Lease> {
         (self.id..self.id + i64::from(self.size)).map(move |id| Lease { id, attempt: self.attempt })
     }

@@ -9,6 +9,7 @@ use crate::{
     payload::{Column, Payload},
     queue::Shared,
     sql::Statements,
+    trace::{TraceContext, stamped},
 };
 
 /// A row, ready for an insert.
@@ -33,12 +34,14 @@ pub(super) struct Cut<'a, M> {
     rest: M,
     /// Of a message that did not fit into the row before: its payload's element, and its metadata's.
     carried: Option<(BytesMut, BytesMut)>,
+    /// The trace that they continue.
+    trace: Option<TraceContext>,
 }
 
 impl<'a, T: Payload, M: ExactSizeIterator<Item = (&'a T, &'a Metadata)>> Cut<'a, M> {
-    pub fn new(shared: &'a Shared, messages: M) -> Self {
+    pub fn new(shared: &'a Shared, messages: M, trace: Option<TraceContext>) -> Self {
         let max_batch = shared.description.max_batch as usize;
-        Self { column: &shared.column, max_batch, rest: messages, carried: None }
+        Self { column: &shared.column, max_batch, rest: messages, carried: None, trace }
     }
 
     pub fn is_done(&self) -> bool {
@@ -71,6 +74,7 @@ impl<'a, T: Payload, M: ExactSizeIterator<Item = (&'a T, &'a Metadata)>> Cut<'a,
             let before = row.elements.len();
             self.column.encode(payload, &mut row.elements)?;
             stamp.clear();
+            let metadata = stamped(metadata, self.trace.as_ref());
             if !metadata.is_empty() {
                 metadata.encode(&mut stamp)?;
             }

@@ -1,6 +1,6 @@
 //! Rows of messages into the table: those that coalesced, by a task that writes as long as something waits; and those of one call.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use tokio_postgres::types::ToSql;
 
@@ -65,11 +65,13 @@ impl Shared {
         }
         let sql = if with { &self.sql.enqueue_with } else { &self.sql.enqueue };
         let sql = &sql[rows.len() - 1];
+        let began = Instant::now();
         let inserted = match woken {
             Woken::WithIt => self.db.query_and_wake(session, sql, &params, &self.channel).await,
             Woken::Later => session.query(sql, &params).await,
         };
         let inserted = inserted.map_err(|error| error.or_no_queue(self.name()))?;
+        self.metrics.enqueued(rows.iter().map(|row| row.count).sum(), rows.len(), began);
         Ok(inserted.iter().map(|row| row.get(0)).collect())
     }
 
