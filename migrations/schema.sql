@@ -6,7 +6,8 @@ table archive_emails (
     enqueued_at timestamp with time zone not null,
     archived_at timestamp with time zone not null default clock_timestamp(),
     attempt integer not null,
-    payload jsonb not null
+    payload jsonb not null,
+    metadata jsonb
 );
 
 table dead_emails (
@@ -15,7 +16,8 @@ table dead_emails (
     dead_at timestamp with time zone not null default clock_timestamp(),
     attempt integer not null,
     error text not null,
-    payload jsonb not null
+    payload jsonb not null,
+    metadata jsonb
 );
 
 view messages_emails (
@@ -24,7 +26,8 @@ view messages_emails (
     due_at timestamp with time zone,
     attempt integer,
     error text,
-    payload jsonb
+    payload jsonb,
+    metadata jsonb
 );
 
 table migration (
@@ -49,7 +52,8 @@ table queue_emails (
     released integer not null default 0,
     size integer not null,
     error text,
-    payload jsonb[] not null
+    payload jsonb[] not null,
+    metadata jsonb[]
 ) with (autovacuum_vacuum_threshold=1000, autovacuum_vacuum_scale_factor=0.05);
 
 table waiting (
@@ -102,6 +106,32 @@ function ack(queue text, id bigint, attempt integer) returns void language sql v
 
 function ack_many(queue text, ids bigint[], attempts integer[]) returns void language sql volatile as  select trunkline.settle('ack', queue, ids, attempts) ;
 
+function add_metadata(queue text) returns void language plpgsql volatile as 
+declare
+    owner text;
+begin
+    foreach owner in array array['queue_', 'dead_', 'archive_'] loop
+        if exists (select from pg_attribute a where a.attrelid = format('trunkline.%I', owner || queue)::regclass
+                   and a.attname = 'metadata' and not a.attisdropped) then
+            raise exception 'trunkline.% has a column "metadata" already', owner || queue using errcode = 'duplicate_column',
+                hint = 'Trunkline needs that name from now on. Rename your column, then migrate again.';
+        end if;
+        execute format('alter table trunkline.%I add metadata jsonb%s', owner || queue, case owner when 'queue_' then '[]' end);
+    end loop;
+    -- The same names again and again: what is compressed is half as large.
+    begin
+        execute format('alter table trunkline.%I alter metadata set compression lz4', 'queue_' || queue);
+    exception when feature_not_supported or invalid_parameter_value then
+        null; -- by Postgres' own method, then
+    end;
+    execute format($f$
+        create or replace view trunkline.%I as
+        select q.id + m.k as id, q.enqueued_at, q.due_at, q.attempt, q.error, m.payload, m.metadata
+        from trunkline.%I q,
+             lateral (select generate_series(0, q.size - 1) as k, unnest(q.payload) as payload, unnest(q.metadata) as metadata) m
+    $f$, 'messages_' || queue, 'queue_' || queue);
+end ;
+
 function alter_queue(queue text, max_attempts integer DEFAULT NULL::integer, lease interval DEFAULT NULL::interval, max_batch integer DEFAULT NULL::integer) returns void language plpgsql volatile as 
 begin
     perform trunkline.check_queue(queue);
@@ -118,6 +148,18 @@ function archive(queue text, id bigint, attempt integer) returns void language s
 function archive_many(queue text, ids bigint[], attempts integer[]) returns void language sql volatile as  select trunkline.settle('archive', queue, ids, attempts) ;
 
 function bury(queue text, id bigint, attempt integer, reason text DEFAULT ''::text) returns void language sql volatile as  select trunkline.settle('bury', queue, array[id], array[attempt], ', array[$4]', null, reason) ;
+
+function check_metadata(metadata jsonb) returns jsonb language plpgsql immutable as 
+begin
+    if jsonb_typeof(metadata) <> 'object' then
+        raise exception 'metadata is an object, not %', metadata using errcode = 'invalid_parameter_value',
+            hint = 'Pass names and texts, as in {"traceparent": "00-…"}, or null for none.';
+    elsif length(metadata::text) > 16384 then
+        raise exception 'metadata of % characters is too large', length(metadata::text) using errcode = 'program_limit_exceeded',
+            hint = 'The metadata of a message has at most 16,384 characters. Put what is larger into the payload.';
+    end if;
+    return metadata;
+end ;
 
 function check_n(n integer) returns integer language plpgsql immutable as 
 begin
@@ -221,14 +263,15 @@ begin
     end if;
 
     insert into trunkline.queue (name, max_attempts, lease, max_batch) values (queue, max_attempts, lease, max_batch);
+    perform trunkline.add_metadata(queue);
     perform trunkline.install_queue(queue);
 end ;
 
-function dead_letters(queue text, after bigint DEFAULT 0, n integer DEFAULT 100) returns TABLE(id bigint, enqueued_at timestamp with time zone, dead_at timestamp with time zone, attempt integer, error text, payload text) language plpgsql volatile as 
+function dead_letters(queue text, after bigint DEFAULT 0, n integer DEFAULT 100) returns TABLE(id bigint, enqueued_at timestamp with time zone, dead_at timestamp with time zone, attempt integer, error text, payload text, metadata jsonb) language plpgsql volatile as 
 begin
     perform trunkline.check_queue(queue);
     return query execute format(
-        'select d.id, d.enqueued_at, d.dead_at, d.attempt, d.error, d.payload::text from trunkline.%I d
+        'select d.id, d.enqueued_at, d.dead_at, d.attempt, d.error, d.payload::text, d.metadata from trunkline.%I d
          where d.id > $1 order by d.id limit $2', 'dead_' || queue) using after, trunkline.check_n(n);
 end ;
 
@@ -289,11 +332,11 @@ function do_archive_emails(ids bigint[], sizes integer[], attempts integer[]) re
         unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
         where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
           and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
-          and q.id <> all (settled_ids)  returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, d.attempt as under
+          and q.id <> all (settled_ids)  returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata, d.attempt as under
         ), kept as (
-            insert into trunkline.archive_emails (id, enqueued_at, attempt, payload)
-            select h.id + m.k, h.enqueued_at, h.attempt - h.released, m.payload
-            from held h, lateral (select generate_series(0, h.size - 1) as k, unnest(h.payload) as payload) m )
+            insert into trunkline.archive_emails (id, enqueued_at, attempt, payload, metadata)
+            select h.id + m.k, h.enqueued_at, h.attempt - h.released, m.payload, m.metadata
+            from held h, lateral (select generate_series(0, h.size - 1) as k, unnest(h.payload) as payload, unnest(h.metadata) as metadata) m )
                 select array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
                        coalesce(sum(h.size), 0) as size
                 into more from held h;
@@ -308,22 +351,31 @@ function do_archive_emails(ids bigint[], sizes integer[], attempts integer[]) re
             return query select * from unnest(settled_ids, settled_sizes, settled_attempts);
         end ;
 
-function do_batch_emails(payloads jsonb[], delay interval DEFAULT '00:00:00'::interval) returns SETOF bigint language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+function do_batch_emails(payloads jsonb[], delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[]) returns SETOF bigint language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
         #variable_conflict use_variable
         begin
             if delay is null or delay < '0' or delay > '36500 days' then
                 raise exception 'a delay of % is out of bounds', delay using errcode = 'invalid_parameter_value',
                     hint = 'A delay is at least zero and at most 36500 days.';
             end if;
+            if metadata is not null then
+                if cardinality(metadata) is distinct from cardinality(payloads) then
+                    raise exception '% payloads have metadata for %', cardinality(payloads), cardinality(metadata)
+                        using errcode = 'invalid_parameter_value', hint = 'Pass one for each payload, null for those without.';
+                end if;
+                perform trunkline.check_metadata(m) from unnest(metadata) m;
+            end if;
             return query
                 with message as (
-                    select m.nr, m.payload, trunkline.payload_bytes('emails', pg_column_size(m.payload)) as bytes
-                    from (select generate_series(1, cardinality(payloads)) as nr, unnest(payloads) as payload) m
+                    select m.nr, m.payload, m.metadata,
+                           trunkline.payload_bytes('emails', pg_column_size(m.payload)) + coalesce(pg_column_size(m.metadata), 0) as bytes
+                    from (select generate_series(1, cardinality(payloads)) as nr, unnest(payloads) as payload, unnest(metadata) as metadata) m
                 ), placed as (
                     select m.*, (sum(m.bytes) over (order by m.nr) - m.bytes)::bigint / 262144 as page from message m
                 ), batch as (
-                    insert into trunkline.queue_emails (due_at, size, payload)
-                    select trunkline.clock() + delay, count(*), array_agg(p.payload order by p.nr)
+                    insert into trunkline.queue_emails (due_at, size, payload, metadata)
+                    select trunkline.clock() + delay, count(*), array_agg(p.payload order by p.nr),
+                           case when count(p.metadata) > 0 then array_agg(p.metadata order by p.nr) filter (where metadata is not null) end
                     from placed p group by p.page, p.bytes > 262144, (p.nr - 1) / 1024 order by min(p.nr)
                     returning id, size
                 )
@@ -347,11 +399,11 @@ function do_bury_emails(ids bigint[], sizes integer[], attempts integer[], reaso
                     delete from trunkline.queue_emails q using unnest(ids, sizes, attempts, reasons) d(id, size, attempt, reason)
                     where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
                       and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
-                    returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, d.reason
+                    returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata, d.reason
                 ), dead as (
-                    insert into trunkline.dead_emails (id, enqueued_at, attempt, error, payload)
-                    select g.id + m.k, g.enqueued_at, g.attempt - g.released, coalesce(g.reason, ''), m.payload
-                    from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload) m
+                    insert into trunkline.dead_emails (id, enqueued_at, attempt, error, payload, metadata)
+                    select g.id + m.k, g.enqueued_at, g.attempt - g.released, coalesce(g.reason, ''), m.payload, m.metadata
+                    from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
                 )
                 select array_agg(g.id) as ids, array_agg(g.size) as sizes, array_agg(g.attempt) as attempts into more from gone g;
                 settled_ids := settled_ids || more.ids;
@@ -368,10 +420,10 @@ function do_bury_emails(row_id bigint, reason text) returns void language plpgsq
         begin
             with gone as (
                 delete from trunkline.queue_emails q where q.id = row_id
-                returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload)
-            insert into trunkline.dead_emails (id, enqueued_at, attempt, error, payload)
-            select g.id + m.k, g.enqueued_at, g.attempt - g.released, reason, m.payload
-            from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload) m;
+                returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata)
+            insert into trunkline.dead_emails (id, enqueued_at, attempt, error, payload, metadata)
+            select g.id + m.k, g.enqueued_at, g.attempt - g.released, reason, m.payload, m.metadata
+            from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m;
         end ;
 
 function do_carve_emails(low bigint, high bigint, of_attempt integer, leased boolean) returns void language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
@@ -484,11 +536,11 @@ function do_fail_emails(ids bigint[], sizes integer[], attempts integer[], delay
             ), gone as (
                 delete from trunkline.queue_emails q using failed f
                 where q.ctid = f.tid and f.spent
-                returning q.id, q.enqueued_at, q.size, q.payload, f.under, f.attempt - q.released as charged, f.error as reason
+                returning q.id, q.enqueued_at, q.size, q.payload, q.metadata, f.under, f.attempt - q.released as charged, f.error as reason
             ), dead as (
-                insert into trunkline.dead_emails (id, enqueued_at, attempt, error, payload)
-                select g.id + m.k, g.enqueued_at, g.charged, coalesce(g.reason, ''), m.payload
-                from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload) m
+                insert into trunkline.dead_emails (id, enqueued_at, attempt, error, payload, metadata)
+                select g.id + m.k, g.enqueued_at, g.charged, coalesce(g.reason, ''), m.payload, m.metadata
+                from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
             )
             select a.id, a.size, a.under from again a union all select g.id, g.size, g.under from gone g;
         end ;
@@ -513,11 +565,11 @@ function do_fault_emails(ids bigint[], sizes integer[], attempts integer[], dela
             ), gone as (
                 delete from trunkline.queue_emails q using failed f
                 where q.ctid = f.tid and f.spent
-                returning q.id, q.enqueued_at, q.size, q.payload, f.under, f.attempt - q.released as charged, f.error as reason
+                returning q.id, q.enqueued_at, q.size, q.payload, q.metadata, f.under, f.attempt - q.released as charged, f.error as reason
             ), dead as (
-                insert into trunkline.dead_emails (id, enqueued_at, attempt, error, payload)
-                select g.id + m.k, g.enqueued_at, g.charged, coalesce(g.reason, ''), m.payload
-                from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload) m
+                insert into trunkline.dead_emails (id, enqueued_at, attempt, error, payload, metadata)
+                select g.id + m.k, g.enqueued_at, g.charged, coalesce(g.reason, ''), m.payload, m.metadata
+                from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
             )
             select a.id, a.size, a.under from again a union all select g.id, g.size, g.under from gone g;
         end ;
@@ -580,7 +632,7 @@ function do_gather_emails(n integer, floor timestamp with time zone, rows intege
             end loop;
         end ;
 
-function do_lease_apart_emails(n integer, lease interval, floor timestamp with time zone, rows integer) returns TABLE(id bigint, attempt integer, size integer, enqueued_at timestamp with time zone, payload jsonb[], ran_out boolean) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+function do_lease_apart_emails(n integer, lease interval, floor timestamp with time zone, rows integer) returns TABLE(id bigint, attempt integer, size integer, enqueued_at timestamp with time zone, payload jsonb[], metadata jsonb[], ran_out boolean) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
         #variable_conflict use_variable
         declare
             until timestamptz := clock_timestamp();
@@ -602,12 +654,12 @@ function do_lease_apart_emails(n integer, lease interval, floor timestamp with t
                 into line from line l;
                 exit when line.seen = 0 or line.fresh = 0 and got > 0;
                 if line.fresh = 0 then
-                    return query select l.id, l.attempt, l.size, l.enqueued_at, l.payload, true
+                    return query select l.id, l.attempt, l.size, l.enqueued_at, l.payload, l.metadata, true
                                  from trunkline."do_lease_emails"(1, lease, floor, 1) l;
                     return;
                 end if;
                 line.size := least(n, line.size);
-                return query select l.id, l.attempt, l.size, l.enqueued_at, l.payload, false
+                return query select l.id, l.attempt, l.size, l.enqueued_at, l.payload, l.metadata, false
                              from trunkline."do_lease_emails"(line.size, lease, floor, line.fresh) l;
                 exit when line.fresh < line.seen;
                 n := n - line.size;
@@ -616,7 +668,7 @@ function do_lease_apart_emails(n integer, lease interval, floor timestamp with t
             end loop;
         end ;
 
-function do_lease_emails(n integer, lease interval DEFAULT NULL::interval, floor timestamp with time zone DEFAULT '-infinity'::timestamp with time zone, rows integer DEFAULT 1) returns TABLE(id bigint, attempt integer, size integer, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload jsonb[]) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+function do_lease_emails(n integer, lease interval DEFAULT NULL::interval, floor timestamp with time zone DEFAULT '-infinity'::timestamp with time zone, rows integer DEFAULT 1) returns TABLE(id bigint, attempt integer, size integer, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload jsonb[], metadata jsonb[]) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
         #variable_conflict use_variable
         declare
             tids tid[];
@@ -635,8 +687,8 @@ function do_lease_emails(n integer, lease interval DEFAULT NULL::interval, floor
                         update trunkline.queue_emails q
                         set due_at = clock_timestamp() + term, attempt = q.attempt + 1, error = null
                         from unnest(tids) with ordinality d(tid, nr)
-                        where q.ctid = d.tid returning d.nr, q.id, q.attempt, q.size, q.enqueued_at, q.due_at, q.payload)
-                    select l.id, l.attempt, l.size, l.enqueued_at, l.due_at, l.payload from leased l order by l.nr;
+                        where q.ctid = d.tid returning d.nr, q.id, q.attempt, q.size, q.enqueued_at, q.due_at, q.payload, q.metadata)
+                    select l.id, l.attempt, l.size, l.enqueued_at, l.due_at, l.payload, l.metadata from leased l order by l.nr;
                 n := n - got;
                 rows := least(n, 1 + n::bigint * cardinality(tids) / got);
             end loop;
@@ -729,6 +781,7 @@ function do_split_emails(row_id bigint, cuts integer[]) returns void language pl
         declare
             r trunkline.queue_emails%rowtype;
             whole jsonb[];
+            whole_metadata jsonb[];
             whole_size int;
             ends int[];
             start int := 0;
@@ -736,6 +789,7 @@ function do_split_emails(row_id bigint, cuts integer[]) returns void language pl
         begin
             select * into r from trunkline.queue_emails q where q.id = row_id;
             whole := r.payload;
+            whole_metadata := r.metadata;
             whole_size := r.size;
             select array_agg(distinct c order by c) into ends from (
                 select unnest(cuts) union all
@@ -745,8 +799,12 @@ function do_split_emails(row_id bigint, cuts integer[]) returns void language pl
             foreach stop in array ends loop
                 r.size := stop - start;
                 r.payload := whole[start + 1 : stop];
+                r.metadata := whole_metadata[start + 1 : stop];
+                if array_remove(r.metadata, null) = '{}' then
+                    r.metadata := null;
+                end if;
                 if start = 0 then
-                    update trunkline.queue_emails q set size = r.size, payload = r.payload where q.id = row_id;
+                    update trunkline.queue_emails q set size = r.size, payload = r.payload, metadata = r.metadata where q.id = row_id;
                 else
                     r.id := row_id + start;
                     insert into trunkline.queue_emails select r.*;
@@ -755,7 +813,7 @@ function do_split_emails(row_id bigint, cuts integer[]) returns void language pl
             end loop;
         end ;
 
-function do_take_emails(n integer, floor timestamp with time zone DEFAULT '-infinity'::timestamp with time zone, rows integer DEFAULT 1, cut boolean DEFAULT true) returns TABLE(id bigint, attempt integer, size integer, enqueued_at timestamp with time zone, payload jsonb[]) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+function do_take_emails(n integer, floor timestamp with time zone DEFAULT '-infinity'::timestamp with time zone, rows integer DEFAULT 1, cut boolean DEFAULT true) returns TABLE(id bigint, attempt integer, size integer, enqueued_at timestamp with time zone, payload jsonb[], metadata jsonb[]) language plpgsql volatile set enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
         #variable_conflict use_variable
         declare
             tids tid[];
@@ -770,7 +828,7 @@ function do_take_emails(n integer, floor timestamp with time zone DEFAULT '-infi
                     exception when sqlstate 'TL000' then
                         rows := sqlerrm::int;
                         continue when rows > 0;
-                        return query select null::bigint, 0, 0, null::timestamptz, null::jsonb[];
+                        return query select null::bigint, 0, 0, null::timestamptz, null::jsonb[], null::jsonb[];
                         return;
                     end;
                 end if;
@@ -778,8 +836,8 @@ function do_take_emails(n integer, floor timestamp with time zone DEFAULT '-infi
                 return query
                     with gone as (
                         delete from trunkline.queue_emails q using unnest(tids) with ordinality d(tid, nr)
-                        where q.ctid = d.tid returning d.nr, q.id, q.attempt, q.size, q.enqueued_at, q.payload)
-                    select g.id, g.attempt, g.size, g.enqueued_at, g.payload from gone g order by g.nr;
+                        where q.ctid = d.tid returning d.nr, q.id, q.attempt, q.size, q.enqueued_at, q.payload, q.metadata)
+                    select g.id, g.attempt, g.size, g.enqueued_at, g.payload, g.metadata from gone g order by g.nr;
                 n := n - got;
                 rows := least(n, 1 + n::bigint * cardinality(tids) / got);
             end loop;
@@ -814,38 +872,38 @@ begin
     perform pg_notify('trunkline.' || queue, ''); -- so that sleepers learn of it
 end ;
 
-function enqueue(queue text, payload anyelement, delay interval DEFAULT '00:00:00'::interval) returns bigint language plpgsql volatile as 
+function enqueue(queue text, payload anyelement, delay interval DEFAULT '00:00:00'::interval, metadata jsonb DEFAULT NULL::jsonb) returns bigint language plpgsql volatile as 
 declare
     id bigint;
 begin
     perform trunkline.check_queue(queue);
-    execute format('select trunkline.%I(array[$1::%s], $2)', 'do_batch_' || queue, trunkline.payload_type(queue))
-        into id using payload, delay;
+    execute format('select trunkline.%I(array[$1::%s], $2, $3)', 'do_batch_' || queue, trunkline.payload_type(queue))
+        into id using payload, delay, case when metadata is not null then array[metadata] end;
     return id;
 end ;
 
-function enqueue(queue text, payload text, delay interval DEFAULT '00:00:00'::interval) returns bigint language plpgsql volatile as 
+function enqueue(queue text, payload text, delay interval DEFAULT '00:00:00'::interval, metadata jsonb DEFAULT NULL::jsonb) returns bigint language plpgsql volatile as 
 declare
     id bigint;
 begin
     perform trunkline.check_queue(queue);
-    execute format('select trunkline.%I(array[$1::%s], $2)', 'do_batch_' || queue, trunkline.payload_type(queue))
-        into id using payload, delay;
+    execute format('select trunkline.%I(array[$1::%s], $2, $3)', 'do_batch_' || queue, trunkline.payload_type(queue))
+        into id using payload, delay, case when metadata is not null then array[metadata] end;
     return id;
 end ;
 
-function enqueue_many(queue text, payloads anyarray, delay interval DEFAULT '00:00:00'::interval) returns SETOF bigint language plpgsql volatile as 
+function enqueue_many(queue text, payloads anyarray, delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[]) returns SETOF bigint language plpgsql volatile as 
 begin
     perform trunkline.check_queue(queue);
-    return query execute format('select * from trunkline.%I($1::%s[], $2)', 'do_batch_' || queue, trunkline.payload_type(queue))
-        using payloads, delay;
+    return query execute format('select * from trunkline.%I($1::%s[], $2, $3)', 'do_batch_' || queue, trunkline.payload_type(queue))
+        using payloads, delay, metadata;
 end ;
 
-function enqueue_many(queue text, payloads text[], delay interval DEFAULT '00:00:00'::interval) returns SETOF bigint language plpgsql volatile as 
+function enqueue_many(queue text, payloads text[], delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[]) returns SETOF bigint language plpgsql volatile as 
 begin
     perform trunkline.check_queue(queue);
-    return query execute format('select * from trunkline.%I($1::%s[], $2)', 'do_batch_' || queue, trunkline.payload_type(queue))
-        using payloads, delay;
+    return query execute format('select * from trunkline.%I($1::%s[], $2, $3)', 'do_batch_' || queue, trunkline.payload_type(queue))
+        using payloads, delay, metadata;
 end ;
 
 function extend(queue text, id bigint, attempt integer, lease interval) returns void language plpgsql volatile as 
@@ -881,13 +939,14 @@ begin
     return reached;
 end ;
 
-function hand_over(queue text, element bytea) returns bigint language plpgsql volatile set enable_seqscan=off jit=off as 
+function hand_over(queue text, element bytea, metadata jsonb DEFAULT NULL::jsonb) returns bigint language plpgsql volatile set enable_seqscan=off jit=off as 
 declare
-    text_of text := translate(encode(element, 'base64'), E'\n', '');
+    text_of text := translate(encode(element, 'base64'), E'\n', '')
+        || coalesce(' ' || translate(encode(convert_to(metadata::text, 'UTF8'), 'base64'), E'\n', ''), '');
     waiting record;
     id bigint;
 begin
-    perform trunkline.check_queue(queue);
+    perform trunkline.check_queue(queue), trunkline.check_metadata(metadata);
     if length(text_of) > 7900 then
         return null;
     end if;
@@ -925,11 +984,11 @@ declare
                     delete from trunkline.{table} q using unnest(ids, sizes, attempts, reasons) d(id, size, attempt, reason)
                     where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
                       and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
-                    returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, d.reason
+                    returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata, d.reason
                 ), dead as (
-                    insert into trunkline.{dead} (id, enqueued_at, attempt, error, payload)
-                    select g.id + m.k, g.enqueued_at, g.attempt - g.released, coalesce(g.reason, ''), m.payload
-                    from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload) m
+                    insert into trunkline.{dead} (id, enqueued_at, attempt, error, payload, metadata)
+                    select g.id + m.k, g.enqueued_at, g.attempt - g.released, coalesce(g.reason, ''), m.payload, m.metadata
+                    from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
                 )
                 select array_agg(g.id) as ids, array_agg(g.size) as sizes, array_agg(g.attempt) as attempts into more from gone g;
                 settled_ids := settled_ids || more.ids;
@@ -950,7 +1009,7 @@ function install_lease_apart(queue text) returns void language plpgsql volatile 
 declare
     text_of text := $t$
         create or replace function trunkline.{lease_apart}(n int, lease interval, floor timestamptz, rows int)
-        returns table (id bigint, attempt int, size int, enqueued_at timestamptz, payload {type}[], ran_out bool) language plpgsql
+        returns table (id bigint, attempt int, size int, enqueued_at timestamptz, payload {type}[], metadata jsonb[], ran_out bool) language plpgsql
         set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
         set jit = off set plan_cache_mode = force_generic_plan as $f$
         #variable_conflict use_variable
@@ -974,12 +1033,12 @@ declare
                 into line from line l;
                 exit when line.seen = 0 or line.fresh = 0 and got > 0;
                 if line.fresh = 0 then
-                    return query select l.id, l.attempt, l.size, l.enqueued_at, l.payload, true
+                    return query select l.id, l.attempt, l.size, l.enqueued_at, l.payload, l.metadata, true
                                  from trunkline.{lease}(1, lease, floor, 1) l;
                     return;
                 end if;
                 line.size := least(n, line.size);
-                return query select l.id, l.attempt, l.size, l.enqueued_at, l.payload, false
+                return query select l.id, l.attempt, l.size, l.enqueued_at, l.payload, l.metadata, false
                              from trunkline.{lease}(line.size, lease, floor, line.fresh) l;
                 exit when line.fresh < line.seen;
                 n := n - line.size;
@@ -1070,11 +1129,11 @@ declare
             ), gone as (
                 delete from trunkline.{table} q using failed f
                 where q.ctid = f.tid and f.spent
-                returning q.id, q.enqueued_at, q.size, q.payload, f.under, f.attempt - q.released as charged, f.error as reason
+                returning q.id, q.enqueued_at, q.size, q.payload, q.metadata, f.under, f.attempt - q.released as charged, f.error as reason
             ), dead as (
-                insert into trunkline.{dead} (id, enqueued_at, attempt, error, payload)
-                select g.id + m.k, g.enqueued_at, g.charged, coalesce(g.reason, ''), m.payload
-                from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload) m
+                insert into trunkline.{dead} (id, enqueued_at, attempt, error, payload, metadata)
+                select g.id + m.k, g.enqueued_at, g.charged, coalesce(g.reason, ''), m.payload, m.metadata
+                from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
             )
             select a.id, a.size, a.under from again a union all select g.id, g.size, g.under from gone g;
         end $f$ $t$;
@@ -1084,7 +1143,7 @@ begin
 
     -- One batch or several, for callers that have no client library: wakes whoever listens when the transaction commits.
     -- A batch ends after {max_batch} messages or some 256 KiB.
-    $t$ create or replace function trunkline.{batch}(payloads {type}[], delay interval default '0')
+    $t$ create or replace function trunkline.{batch}(payloads {type}[], delay interval default '0', metadata jsonb[] default null)
         returns setof bigint language plpgsql {planner} as $f$
         #variable_conflict use_variable
         begin
@@ -1092,15 +1151,24 @@ begin
                 raise exception 'a delay of % is out of bounds', delay using errcode = 'invalid_parameter_value',
                     hint = 'A delay is at least zero and at most 36500 days.';
             end if;
+            if metadata is not null then
+                if cardinality(metadata) is distinct from cardinality(payloads) then
+                    raise exception '% payloads have metadata for %', cardinality(payloads), cardinality(metadata)
+                        using errcode = 'invalid_parameter_value', hint = 'Pass one for each payload, null for those without.';
+                end if;
+                perform trunkline.check_metadata(m) from unnest(metadata) m;
+            end if;
             return query
                 with message as (
-                    select m.nr, m.payload, trunkline.payload_bytes({literal}, pg_column_size(m.payload)) as bytes
-                    from (select generate_series(1, cardinality(payloads)) as nr, unnest(payloads) as payload) m
+                    select m.nr, m.payload, m.metadata,
+                           trunkline.payload_bytes({literal}, pg_column_size(m.payload)) + coalesce(pg_column_size(m.metadata), 0) as bytes
+                    from (select generate_series(1, cardinality(payloads)) as nr, unnest(payloads) as payload, unnest(metadata) as metadata) m
                 ), placed as (
                     select m.*, (sum(m.bytes) over (order by m.nr) - m.bytes)::bigint / 262144 as page from message m
                 ), batch as (
-                    insert into trunkline.{table} (due_at, size, payload)
-                    select trunkline.clock() + delay, count(*), {payloads}
+                    insert into trunkline.{table} (due_at, size, payload, metadata)
+                    select trunkline.clock() + delay, count(*), {payloads},
+                           case when count(p.metadata) > 0 then array_agg(p.metadata order by p.nr) filter (where metadata is not null) end
                     from placed p group by p.page, p.bytes > 262144, (p.nr - 1) / {max_batch} order by min(p.nr)
                     returning id, size
                 )
@@ -1118,6 +1186,7 @@ begin
         declare
             r trunkline.{table}%rowtype;
             whole {type}[];
+            whole_metadata jsonb[];
             whole_size int;
             ends int[];
             start int := 0;
@@ -1125,6 +1194,7 @@ begin
         begin
             select * into r from trunkline.{table} q where q.id = row_id;
             whole := r.payload;
+            whole_metadata := r.metadata;
             whole_size := r.size;
             select array_agg(distinct c order by c) into ends from (
                 select unnest(cuts) union all
@@ -1134,8 +1204,12 @@ begin
             foreach stop in array ends loop
                 r.size := stop - start;
                 r.payload := whole[start + 1 : stop];
+                r.metadata := whole_metadata[start + 1 : stop];
+                if array_remove(r.metadata, null) = '{}' then
+                    r.metadata := null;
+                end if;
                 if start = 0 then
-                    update trunkline.{table} q set size = r.size, payload = r.payload where q.id = row_id;
+                    update trunkline.{table} q set size = r.size, payload = r.payload, metadata = r.metadata where q.id = row_id;
                 else
                     r.id := row_id + start;
                     insert into trunkline.{table} select r.*;
@@ -1181,10 +1255,10 @@ begin
         begin
             with gone as (
                 delete from trunkline.{table} q where q.id = row_id
-                returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload)
-            insert into trunkline.{dead} (id, enqueued_at, attempt, error, payload)
-            select g.id + m.k, g.enqueued_at, g.attempt - g.released, reason, m.payload
-            from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload) m;
+                returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata)
+            insert into trunkline.{dead} (id, enqueued_at, attempt, error, payload, metadata)
+            select g.id + m.k, g.enqueued_at, g.attempt - g.released, reason, m.payload, m.metadata
+            from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m;
         end $f$ $t$,
 
     -- The one way to what is due. Locks rows that hold at most n messages together, oldest first, and returns
@@ -1262,7 +1336,7 @@ begin
 
     -- Takes up to n messages. The last row has no id where something due was left alone because it must be cut first.
     $t$ create or replace function trunkline.{take}(n int, floor timestamptz default '-infinity', rows int default 1, cut bool default true)
-        returns table (id bigint, attempt int, size int, enqueued_at timestamptz, payload {type}[])
+        returns table (id bigint, attempt int, size int, enqueued_at timestamptz, payload {type}[], metadata jsonb[])
         language plpgsql {planner} as $f$
         #variable_conflict use_variable
         declare
@@ -1278,7 +1352,7 @@ begin
                     exception when sqlstate 'TL000' then
                         rows := sqlerrm::int;
                         continue when rows > 0;
-                        return query select null::bigint, 0, 0, null::timestamptz, null::{type}[];
+                        return query select null::bigint, 0, 0, null::timestamptz, null::{type}[], null::jsonb[];
                         return;
                     end;
                 end if;
@@ -1286,8 +1360,8 @@ begin
                 return query
                     with gone as (
                         delete from trunkline.{table} q using unnest(tids) with ordinality d(tid, nr)
-                        where q.ctid = d.tid returning d.nr, q.id, q.attempt, q.size, q.enqueued_at, q.payload)
-                    select g.id, g.attempt, g.size, g.enqueued_at, g.payload from gone g order by g.nr;
+                        where q.ctid = d.tid returning d.nr, q.id, q.attempt, q.size, q.enqueued_at, q.payload, q.metadata)
+                    select g.id, g.attempt, g.size, g.enqueued_at, g.payload, g.metadata from gone g order by g.nr;
                 n := n - got;
                 rows := least(n, 1 + n::bigint * cardinality(tids) / got);
             end loop;
@@ -1295,7 +1369,7 @@ begin
 
     -- Leases up to n messages, each of them charged with an attempt.
     $t$ create or replace function trunkline.{lease}(n int, lease interval default null, floor timestamptz default '-infinity', rows int default 1)
-        returns table (id bigint, attempt int, size int, enqueued_at timestamptz, due_at timestamptz, payload {type}[])
+        returns table (id bigint, attempt int, size int, enqueued_at timestamptz, due_at timestamptz, payload {type}[], metadata jsonb[])
         language plpgsql {planner} as $f$
         #variable_conflict use_variable
         declare
@@ -1315,8 +1389,8 @@ begin
                         update trunkline.{table} q
                         set due_at = clock_timestamp() + term, attempt = q.attempt + 1, error = null
                         from unnest(tids) with ordinality d(tid, nr)
-                        where q.ctid = d.tid returning d.nr, q.id, q.attempt, q.size, q.enqueued_at, q.due_at, q.payload)
-                    select l.id, l.attempt, l.size, l.enqueued_at, l.due_at, l.payload from leased l order by l.nr;
+                        where q.ctid = d.tid returning d.nr, q.id, q.attempt, q.size, q.enqueued_at, q.due_at, q.payload, q.metadata)
+                    select l.id, l.attempt, l.size, l.enqueued_at, l.due_at, l.payload, l.metadata from leased l order by l.nr;
                 n := n - got;
                 rows := least(n, 1 + n::bigint * cardinality(tids) / got);
             end loop;
@@ -1356,11 +1430,11 @@ begin
         delete from trunkline.{table} q using $t$ || held || $t$ returning q.id, q.size, d.attempt as under $t$),
 
     replace(replace(replace(settle, '{verb}', '{archive}'), '{arguments}', ''), '{statement}', $t$
-        delete from trunkline.{table} q using $t$ || held || $t$ returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, d.attempt as under
+        delete from trunkline.{table} q using $t$ || held || $t$ returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata, d.attempt as under
         ), kept as (
-            insert into trunkline.{archive} (id, enqueued_at, attempt, payload)
-            select h.id + m.k, h.enqueued_at, h.attempt - h.released, m.payload
-            from held h, lateral (select generate_series(0, h.size - 1) as k, unnest(h.payload) as payload) m $t$),
+            insert into trunkline.{archive} (id, enqueued_at, attempt, payload, metadata)
+            select h.id + m.k, h.enqueued_at, h.attempt - h.released, m.payload, m.metadata
+            from held h, lateral (select generate_series(0, h.size - 1) as k, unnest(h.payload) as payload, unnest(h.metadata) as metadata) m $t$),
 
     -- As if it had never been leased. The attempt is not charged, and yet its number is not used again: whoever holds
     -- the old lease still finds it lost.
@@ -1401,21 +1475,22 @@ begin
     end loop;
 end ;
 
-function lease(queue text, n integer DEFAULT 1, lease interval DEFAULT NULL::interval) returns TABLE(id bigint, attempt integer, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload text) language plpgsql volatile as 
+function lease(queue text, n integer DEFAULT 1, lease interval DEFAULT NULL::interval) returns TABLE(id bigint, attempt integer, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload text, metadata jsonb) language plpgsql volatile as 
 begin
     perform trunkline.check_queue(queue);
     return query execute format($q$
-        select b.id + m.k, b.attempt, b.enqueued_at, b.due_at, m.payload::text
+        select b.id + m.k, b.attempt, b.enqueued_at, b.due_at, m.payload::text, m.metadata
         from trunkline.%I($1, $2, $3) b,
-             lateral (select generate_series(0, b.size - 1) as k, unnest(b.payload) as payload) m $q$, 'do_lease_' || queue)
+             lateral (select generate_series(0, b.size - 1) as k, unnest(b.payload) as payload, unnest(b.metadata) as metadata) m $q$,
+        'do_lease_' || queue)
         using trunkline.check_n(n), lease, trunkline.floor(queue);
 end ;
 
-function messages(queue text) returns TABLE(id bigint, enqueued_at timestamp with time zone, due_at timestamp with time zone, attempt integer, error text, payload text) language plpgsql volatile as 
+function messages(queue text) returns TABLE(id bigint, enqueued_at timestamp with time zone, due_at timestamp with time zone, attempt integer, error text, payload text, metadata jsonb) language plpgsql volatile as 
 begin
     perform trunkline.check_queue(queue);
     return query execute format(
-        'select m.id, m.enqueued_at, m.due_at, m.attempt, m.error, m.payload::text from trunkline.%I m order by m.due_at, m.id',
+        'select m.id, m.enqueued_at, m.due_at, m.attempt, m.error, m.payload::text, m.metadata from trunkline.%I m order by m.due_at, m.id',
         'messages_' || queue);
 end ;
 
@@ -1467,8 +1542,8 @@ begin
     perform trunkline.check_queue(queue);
     execute format($q$
         with back as (delete from trunkline.%I d where $1 is null or d.id = any ($1) returning *)
-        insert into trunkline.%I (id, enqueued_at, size, payload)
-        select b.id, b.enqueued_at, 1, array[b.payload] from back b order by b.id $q$, 'dead_' || queue, 'queue_' || queue) using ids;
+        insert into trunkline.%I (id, enqueued_at, size, payload, metadata)
+        select b.id, b.enqueued_at, 1, array[b.payload], case when b.metadata is not null then array[b.metadata] end from back b order by b.id $q$, 'dead_' || queue, 'queue_' || queue) using ids;
     get diagnostics count = row_count;
     perform pg_notify('trunkline.' || queue, '');
     return count;
@@ -1530,12 +1605,13 @@ begin
         from (select clock_timestamp() as t) clock left join trunkline.%I q on true $q$, 'dead_' || queue, 'queue_' || queue);
 end ;
 
-function take(queue text, n integer DEFAULT 1) returns TABLE(id bigint, attempt integer, enqueued_at timestamp with time zone, payload text) language plpgsql volatile as 
+function take(queue text, n integer DEFAULT 1) returns TABLE(id bigint, attempt integer, enqueued_at timestamp with time zone, payload text, metadata jsonb) language plpgsql volatile as 
 begin
     perform trunkline.check_queue(queue);
     return query execute format($q$
-        select b.id + m.k, b.attempt, b.enqueued_at, m.payload::text
+        select b.id + m.k, b.attempt, b.enqueued_at, m.payload::text, m.metadata
         from trunkline.%I($1, $2) b,
-             lateral (select generate_series(0, b.size - 1) as k, unnest(b.payload) as payload) m $q$, 'do_take_' || queue)
+             lateral (select generate_series(0, b.size - 1) as k, unnest(b.payload) as payload, unnest(b.metadata) as metadata) m $q$,
+        'do_take_' || queue)
         using trunkline.check_n(n), trunkline.floor(queue);
 end ;

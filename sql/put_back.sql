@@ -1,2 +1,2 @@
 -- What was taken for a caller who went away, under the same ids.
-insert into trunkline.{queue_} (id, enqueued_at, attempt, size, payload) values ($1, $2, $3, $4, $5)
+insert into trunkline.{queue_} (id, enqueued_at, attempt, size, payload, metadata) values ($1, $2, $3, $4, $5, $6)

@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::{
     error::Result,
+    metadata::Metadata,
     payload::{Payload, Received},
     queue::Queue,
 };
@@ -22,6 +23,8 @@ pub struct Archived<T> {
     pub attempt: i32,
     /// The payload.
     pub payload: T,
+    /// What was enqueued beside it.
+    pub metadata: Metadata,
 }
 
 impl<T: Payload> Queue<T> {
@@ -33,7 +36,8 @@ impl<T: Payload> Queue<T> {
             let payload: Received<'_> = row.get(4);
             let (enqueued_at, archived_at, attempt) = (row.get(1), row.get(2), row.get(3));
             for (id, payload) in shared.column.decode_all(shared.name(), row.get(0), &payload)? {
-                archived.push(Archived { id, enqueued_at, archived_at, attempt, payload });
+                let metadata = row.get::<Option<Metadata>>(5).unwrap_or_default();
+                archived.push(Archived { id, enqueued_at, archived_at, attempt, payload, metadata });
             }
         }
         Ok(archived)

@@ -1,20 +1,27 @@
 //! At least once: leased, handed over, and ended by `ack`, `archive`, `retry`, `extend` or time.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{
+    collections::HashSet,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 use tokio_postgres::types::{ToSql, Type};
-use tracing::warn;
+use tracing::{Instrument, warn};
 
 use crate::{
     dequeue::{Dequeue, Dequeued, PAGE},
     error::{Error, Result},
     in_transaction::{Fetched, InTransaction},
     message::{Lease, Message, Ranges, Settled},
+    metadata::Carried,
+    metric::End,
     payload::{Payload, Received},
     queue::{Queue, Shared},
     settle::{Ending, Request, Settlement, lost_or_ok},
+    span,
     transaction::Transaction,
 };
 
@@ -134,10 +141,13 @@ impl<T: Payload> Queue<T> {
         shared.query_again(&shared.sql.carve, &[&ranges.ids, &ranges.sizes, &ranges.attempts]).await?;
         let params: [(&(dyn ToSql + Sync), Type); 3] =
             [(&ranges.ids, Type::INT8_ARRAY), (&ranges.sizes, Type::INT4_ARRAY), (&ranges.attempts, Type::INT4_ARRAY)];
-        let settled = transaction.fetch(&shared.sql.ack.text, &params).await;
+        let (began, span) = (Instant::now(), span::settle(shared.name(), End::Done.name(), leases.len()));
+        let settled = transaction.fetch(&shared.sql.ack.text, &params).instrument(span).await;
         let settled = settled.map_err(|error| error.or_no_queue(shared.name()))?;
         let settled = settled.iter().map(|row| Settled { id: row.get(0), size: row.get(1), attempt: row.get(2) });
-        lost_or_ok(shared.name(), lost(&leases, settled))
+        let lost = lost(&leases, settled);
+        shared.metrics.settled(End::Done, leases.len(), lost.len(), began);
+        lost_or_ok(shared.name(), lost)
     }
 
     /// As [`Queue::ack_in`], without waiting: the acknowledgement leaves with the transaction's next statements. **Await what is
@@ -157,10 +167,12 @@ impl<T: Payload> Queue<T> {
         let ranges: [&(dyn ToSql + Sync); 3] = [&ranges.ids, &ranges.sizes, &ranges.attempts];
         let sent = transaction.send_text::<Vec<(i64, i32, i32)>>(&self.shared.sql.ack.text, &ranges).await;
         let settled = sent.map_err(|error| error.or_no_queue(self.shared.name()))?;
-        let shared = self.shared.clone();
+        let (shared, began) = (self.shared.clone(), Instant::now());
         Ok(Box::pin(async move {
             let settled = settled.await?.into_iter().map(|(id, size, attempt)| Settled { id, size, attempt });
-            lost_or_ok(shared.name(), lost(&leases, settled))
+            let lost = lost(&leases, settled);
+            shared.metrics.settled(End::Done, leases.len(), lost.len(), began);
+            lost_or_ok(shared.name(), lost)
         }))
     }
 
@@ -178,16 +190,19 @@ impl<T: Payload> Queue<T> {
         let (n, rows) = (n.min(PAGE) as i32, shared.rows_for(n));
         let params: [&(dyn ToSql + Sync); 4] = [&n, &None::<f64>, &shared.floor(), &rows];
         let sent = transaction.send_text::<Vec<Fetched>>(&shared.sql.lease.text, &params).await;
-        let leased = sent.map_err(|error| error.or_no_queue(shared.name()))?;
+        let (leased, began) = (sent.map_err(|error| error.or_no_queue(shared.name()))?, Instant::now());
         Ok(Box::pin(async move {
             let mut messages = Vec::new();
             for row in leased.await? {
                 let (attempt, enqueued_at) = (row.get(1), row.get(3));
                 let batch: Received<'_> = row.get(4);
+                let mut carried = Carried::of(row.get(5));
                 for (id, payload) in shared.column.decode_all(shared.name(), row.get(0), &batch)? {
-                    messages.push(Message { id, attempt, enqueued_at, payload, ran_out: false });
+                    let metadata = carried.next();
+                    messages.push(Message { id, attempt, enqueued_at, payload, metadata, ran_out: false });
                 }
             }
+            shared.metrics.leased(messages.len(), began);
             Ok(messages)
         }))
     }
@@ -291,7 +306,13 @@ impl Shared {
             Ending::Bury(_) => (&self.sql.bury, &[errors]),
             Ending::Charge(..) => (&self.sql.charge, &[delays, errors]),
         };
-        let rows = self.query(sql, &[&leases[..], more].concat()).await?;
-        Ok(rows.iter().map(|row| Settled { id: row.get(0), size: row.get(1), attempt: row.get(2) }).collect())
+        let (began, asked, end) = (Instant::now(), ranges.messages(), settlement.ending.end());
+        let span = span::settle(self.name(), end.map_or("extended", End::name), asked);
+        let rows = self.query(sql, &[&leases[..], more].concat()).instrument(span).await?;
+        let settled: Vec<Settled> = rows.iter().map(Settled::of).collect();
+        if let Some(end) = end {
+            self.metrics.settled(end, asked, asked - Settled::messages(settled.iter().copied()), began);
+        }
+        Ok(settled)
     }
 }

@@ -10,7 +10,7 @@ use std::{
 use bytes::BytesMut;
 use tokio::sync::{Notify, SetOnce};
 
-use crate::error::Error;
+use crate::{error::Error, metadata::Stamped};
 
 /// A batch ends at this many bytes, unless its only message is larger.
 pub(crate) const BATCH_BYTES: usize = 256 << 10;
@@ -38,7 +38,15 @@ pub(crate) struct Batch {
     pub count: usize,
     /// The elements as they go over the wire.
     pub elements: BytesMut,
+    /// Made when the first message joins that has any.
+    pub metadata: Option<Stamped>,
     pub outcome: Arc<SetOnce<Outcome>>,
+}
+
+impl Batch {
+    fn bytes(&self) -> usize {
+        self.elements.len() + self.metadata.as_ref().map_or(0, Stamped::len)
+    }
 }
 
 /// A caller's place in a batch.
@@ -87,20 +95,20 @@ impl Coalescer {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds one encoded message to the batch that gathers; waits while too much is pending.
-    pub async fn join(&self, delay: f64, element: &[u8]) -> Joined {
+    /// Adds one encoded message, with its encoded metadata or nothing, to the batch that gathers; waits while too much is pending.
+    pub async fn join(&self, delay: f64, element: &[u8], metadata: &[u8]) -> Joined {
         loop {
             let room = self.room.notified();
-            if let Some(joined) = self.try_join(delay, element) {
+            if let Some(joined) = self.try_join(delay, element, metadata) {
                 return joined;
             }
             room.await;
         }
     }
 
-    fn try_join(&self, delay: f64, element: &[u8]) -> Option<Joined> {
+    fn try_join(&self, delay: f64, element: &[u8], metadata: &[u8]) -> Option<Joined> {
         let mut pending = self.pending();
-        let bytes = element.len() + OVERHEAD;
+        let bytes = element.len() + metadata.len() + OVERHEAD;
         if pending.bytes > 0 && pending.bytes + bytes > PENDING_BYTES {
             return None;
         }
@@ -108,14 +116,17 @@ impl Coalescer {
         let fits = pending.batches.back().is_some_and(|batch| {
             batch.delay.to_bits() == delay.to_bits()
                 && batch.count < self.max_batch
-                && batch.elements.len() + element.len() <= BATCH_BYTES
+                && batch.bytes() + element.len() + metadata.len() <= BATCH_BYTES
         });
         if !fits {
             let outcome = Arc::new(SetOnce::new());
-            pending.batches.push_back(Batch { delay, count: 0, elements: BytesMut::new(), outcome });
+            pending.batches.push_back(Batch { delay, count: 0, elements: BytesMut::new(), metadata: None, outcome });
         }
         let batch = pending.batches.back_mut()?; // never empty here: pushed above
         batch.elements.extend_from_slice(element);
+        if !metadata.is_empty() {
+            batch.metadata.get_or_insert_default().push(batch.count, metadata);
+        }
         batch.count += 1;
         let place = Place { outcome: batch.outcome.clone(), at: batch.count - 1 };
         // A second insert is worth its row only when that row is full.
@@ -152,7 +163,7 @@ mod tests {
     use super::*;
 
     fn join(coalescer: &Coalescer, delay: f64, bytes: usize) -> Option<Joined> {
-        coalescer.try_join(delay, &vec![0; bytes])
+        coalescer.try_join(delay, &vec![0; bytes], &[])
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::time::SystemTime;
 
 use crate::{
     error::Result,
+    metadata::Metadata,
     payload::{Payload, Received},
     queue::Queue,
 };
@@ -24,6 +25,8 @@ pub struct DeadLetter<T> {
     pub error: String,
     /// The payload.
     pub payload: T,
+    /// What was enqueued beside it.
+    pub metadata: Metadata,
 }
 
 impl<T: Payload> Queue<T> {
@@ -36,7 +39,8 @@ impl<T: Payload> Queue<T> {
             let payload: Received<'_> = row.get(5);
             let (enqueued_at, dead_at, attempt) = (row.get(1), row.get(2), row.get(3));
             for (id, payload) in shared.column.decode_all(shared.name(), row.get(0), &payload)? {
-                letters.push(DeadLetter { id, enqueued_at, dead_at, attempt, error: row.get(4), payload });
+                let metadata = row.get::<Option<Metadata>>(6).unwrap_or_default();
+                letters.push(DeadLetter { id, enqueued_at, dead_at, attempt, error: row.get(4), payload, metadata });
             }
         }
         Ok(letters)

@@ -1,19 +1,22 @@
 //! Between the statement and the caller: a dequeue runs in a task of its own, and what it brought is given back if the
 //! caller went away meanwhile. So a dropped future neither loses messages nor holds them until their lease ends.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use tokio::{runtime::Handle, sync::oneshot};
 use tokio_postgres::types::ToSql;
-use tracing::debug;
+use tracing::{Instrument, Span, debug};
 
 use crate::{
     db::Lane,
     error::{Error, Result},
     floor::Time,
     message::{Lease, Message, Ranges, Settled},
+    metadata::Carried,
+    metric::End,
     payload::{Payload, Received},
     queue::Shared,
+    span,
     sql::Sql,
     wire::Row,
 };
@@ -28,11 +31,36 @@ pub(crate) enum Dequeue {
     LeaseApart(Option<f64>),
 }
 
+impl Dequeue {
+    fn span(self, queue: &str, n: i32) -> Span {
+        match self {
+            Self::Take => span::take(queue, n as usize),
+            Self::Lease(_) | Self::LeaseApart(_) => span::lease(queue, n as usize),
+        }
+    }
+}
+
 /// Rows that were dequeued and belong to nobody yet.
 struct Batches {
     rows: Vec<Row>,
+    /// Messages in them.
+    size: usize,
     how: Dequeue,
     shared: Arc<Shared>,
+}
+
+impl Batches {
+    /// What a statement brought that was sent when it was `began`.
+    fn of(rows: Vec<Row>, how: Dequeue, shared: Arc<Shared>, began: Instant, span: &Span) -> Self {
+        let size = rows.iter().map(|row| row.get::<i32>(2).unsigned_abs() as usize).sum();
+        span.record("got", size);
+        match how {
+            Dequeue::Take => shared.metrics.taken(size, began),
+            Dequeue::Lease(_) | Dequeue::LeaseApart(_) => shared.metrics.leased(size, began),
+        }
+        shared.saw_batches(size, rows.len());
+        Self { rows, size, how, shared }
+    }
 }
 
 impl Drop for Batches {
@@ -64,8 +92,7 @@ impl Shared {
                 Err(_) if got > 0 => break, // what was dequeued before is the caller's
                 outcome => outcome?,
             };
-            let size = page.rows.iter().map(|row| row.get::<i32>(2).unsigned_abs() as usize).sum::<usize>();
-            self.saw_batches(size, page.rows.len());
+            let size = page.size;
             pages.push(page);
             got += size;
             if size < wanted {
@@ -83,7 +110,12 @@ impl Shared {
         done: Ranges,
     ) -> Result<(Dequeued<T>, Vec<Settled>)> {
         let (shared, n, (answer, answered)) = (self.clone(), n.min(PAGE) as i32, oneshot::channel());
-        tokio::spawn(async move {
+        let asked = done.messages();
+        let settle = span::settle(self.name(), End::Done.name(), asked);
+        let span = settle.in_scope(|| span::lease(self.name(), n as usize));
+        let noted = span.clone();
+        let work = async move {
+            let began = Instant::now();
             let (floor, rows) = (shared.floor(), shared.rows_for(n as usize));
             let ack: [&(dyn ToSql + Sync); 3] = [&done.ids, &done.sizes, &done.attempts];
             let lease: [&(dyn ToSql + Sync); 4] = [&n, &time, &floor, &rows];
@@ -95,31 +127,37 @@ impl Shared {
                 Err(error) => Err(error),
             };
             let outcome = outcome.map_err(|error| error.or_no_queue(shared.name())).map(|mut answers| {
-                let how = Dequeue::LeaseApart(time);
-                let leased = Batches { rows: answers.pop().unwrap_or_default(), how, shared };
-                (leased, answers.pop().unwrap_or_default())
+                let (leased, ended) = (answers.pop().unwrap_or_default(), answers.pop().unwrap_or_default());
+                let ended: Vec<Settled> = ended.iter().map(Settled::of).collect();
+                let lost = asked - Settled::messages(ended.iter().copied());
+                shared.metrics.settled(End::Done, asked, lost, began);
+                (Batches::of(leased, Dequeue::LeaseApart(time), shared, began, &noted), ended)
             });
             let _ = answer.send(outcome); // dropped there, given back
-        });
+        };
+        tokio::spawn(work.instrument(span).instrument(settle));
         let broken = || Err(Error::invalid("the runtime shut down during a dequeue"));
-        let (page, acked) = answered.await.unwrap_or_else(|_| broken())?;
-        let size = page.rows.iter().map(|row| row.get::<i32>(2).unsigned_abs() as usize).sum::<usize>();
-        self.saw_batches(size, page.rows.len());
-        let settled = acked.iter().map(|row| Settled { id: row.get(0), size: row.get(1), attempt: row.get(2) });
-        Ok((self.open(vec![page], size)?, settled.collect()))
+        let (page, ended) = answered.await.unwrap_or_else(|_| broken())?;
+        let size = page.size;
+        Ok((self.open(vec![page], size)?, ended))
     }
 
     async fn dequeue_page(self: &Arc<Self>, n: i32, how: Dequeue) -> Result<Batches> {
         let (shared, (answer, answered)) = (self.clone(), oneshot::channel());
-        tokio::spawn(async move {
+        let span = how.span(self.name(), n);
+        let noted = span.clone();
+        let work = async move {
+            let began = Instant::now();
             let (floor, rows) = (shared.floor(), shared.rows_for(n as usize));
             let outcome = match how {
                 Dequeue::Take => shared.query(&shared.sql.take, &[&n, &floor, &rows, &true]).await,
                 Dequeue::Lease(time) => shared.query(&shared.sql.lease, &[&n, &time, &floor, &rows]).await,
                 Dequeue::LeaseApart(time) => shared.query(&shared.sql.lease_apart, &[&n, &time, &floor, &rows]).await,
             };
-            let _ = answer.send(outcome.map(|rows| Batches { rows, how, shared })); // dropped there, given back
-        });
+            let outcome = outcome.map(|rows| Batches::of(rows, how, shared, began, &noted));
+            let _ = answer.send(outcome); // dropped there, given back
+        };
+        tokio::spawn(work.instrument(span));
         answered.await.unwrap_or_else(|_| Err(Error::invalid("the runtime shut down during a dequeue")))
     }
 
@@ -129,11 +167,17 @@ impl Shared {
         let mut dequeued = Dequeued { messages: Vec::with_capacity(count), unreadable: Vec::new() };
         for row in pages.iter().flat_map(|page| &page.rows) {
             let (attempt, enqueued_at) = (row.get(1), row.get(3));
-            let ran_out = apart && row.get(5);
+            let ran_out = apart && row.get(6);
             let batch: Received<'_> = row.get(4);
-            self.column.decode(self.name(), row.get(0), &batch, |id, payload| match payload {
-                Ok(payload) => dequeued.messages.push(Message { id, attempt, enqueued_at, payload, ran_out }),
-                Err(error) => dequeued.unreadable.push((Lease { id, attempt }, error)),
+            let mut carried = Carried::of(row.get(5));
+            self.column.decode(self.name(), row.get(0), &batch, |id, payload| {
+                let metadata = carried.next();
+                match payload {
+                    Ok(payload) => {
+                        dequeued.messages.push(Message { id, attempt, enqueued_at, payload, metadata, ran_out });
+                    }
+                    Err(error) => dequeued.unreadable.push((Lease { id, attempt }, error)),
+                }
             })?;
         }
         let leased = pages.iter().all(|page| page.how != Dequeue::Take);
@@ -152,7 +196,8 @@ impl Shared {
                 for row in rows {
                     let (id, attempt, size): (i64, i32, i32) = (row.get(0), row.get(1), row.get(2));
                     let (enqueued_at, payload): (Time, Received<'_>) = (row.get(3), row.get(4));
-                    let row: [&(dyn ToSql + Sync); 5] = [&id, &enqueued_at, &attempt, &size, &payload];
+                    let metadata: Option<Received<'_>> = row.get(5);
+                    let row: [&(dyn ToSql + Sync); 6] = [&id, &enqueued_at, &attempt, &size, &payload, &metadata];
                     self.query(&self.sql.put_back, &row).await?;
                 }
             }
@@ -163,7 +208,10 @@ impl Shared {
                     ranges.attempts.push(row.get(1));
                     ranges.sizes.push(row.get(2));
                 }
-                self.query(&self.sql.release, &[&ranges.ids, &ranges.sizes, &ranges.attempts]).await?;
+                let (began, asked) = (Instant::now(), ranges.messages());
+                let released = self.query(&self.sql.release, &[&ranges.ids, &ranges.sizes, &ranges.attempts]).await?;
+                let lost = asked - Settled::messages(released.iter().map(Settled::of));
+                self.metrics.settled(End::Released, asked, lost, began);
             }
         }
         self.db.wake(&self.channel);

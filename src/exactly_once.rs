@@ -1,13 +1,18 @@
 //! Exactly once, the kernel: taken inside the caller's transaction. Commit and it is gone; roll back and it is there.
 
+use std::time::Instant;
+
 use tokio_postgres::types::{ToSql, Type};
+use tracing::Instrument;
 
 use crate::{
     error::Result,
     in_transaction::InTransaction,
     message::Message,
+    metadata::Carried,
     payload::{Payload, Received},
     queue::{Queue, Shared},
+    span,
 };
 
 /// Rounds of cutting before a take is content with less: others keep changing what stands first.
@@ -45,7 +50,8 @@ impl Shared {
         let (wanted, floor, rows) = (n as i32, self.floor(), self.rows_for(n));
         let params: [(&(dyn ToSql + Sync), Type); 4] =
             [(&wanted, Type::INT4), (&floor, Type::TIMESTAMPTZ), (&rows, Type::INT4), (&false, Type::BOOL)];
-        let taken = transaction.fetch(&self.sql.take.text, &params).await;
+        let (began, span) = (Instant::now(), span::take(self.name(), n));
+        let taken = transaction.fetch(&self.sql.take.text, &params).instrument(span.clone()).await;
         let mut taken = taken.map_err(|error| error.or_no_queue(self.name()))?;
         let left_alone = taken.last().is_some_and(|row| row.get::<Option<i64>>(0).is_none());
         if left_alone {
@@ -55,11 +61,16 @@ impl Shared {
         for row in &taken {
             let (attempt, enqueued_at) = (row.get(1), row.get(3));
             let batch: Received<'_> = row.get(4);
+            let mut carried = Carried::of(row.get(5));
             for (id, payload) in self.column.decode_all(self.name(), row.get(0), &batch)? {
-                messages.push(Message { id, attempt, enqueued_at, payload, ran_out: false });
+                let metadata = carried.next();
+                messages.push(Message { id, attempt, enqueued_at, payload, metadata, ran_out: false });
             }
         }
-        self.saw_batches(messages.len() - before, taken.len());
+        let got = messages.len() - before;
+        span.record("got", got);
+        self.metrics.taken(got, began);
+        self.saw_batches(got, taken.len());
         Ok(left_alone)
     }
 

@@ -15,9 +15,11 @@ use crate::{
     db::{Lane, Subscription},
     error::{Error, Result},
     message::Message,
+    metadata::Metadata,
     payload::Payload,
     queue::{Queue, Shared},
     sql::Sql,
+    trace,
 };
 
 /// How long a notification may be on its way after the transaction that sent it has ended.
@@ -34,13 +36,24 @@ impl<T: Payload> Queue<T> {
     /// inside the notification that wakes it: nothing is stored, so it is faster than [`Queue::enqueue`], and lost if
     /// that consumer dies. Where nobody waits, and where the payload takes more than some 5,900 bytes, it is enqueued.
     pub async fn hand_over(&self, payload: impl Borrow<T>) -> Result<i64> {
+        self.hand_over_with(payload, &Metadata::new()).await
+    }
+
+    /// As [`Queue::hand_over`], with [`Metadata`], which counts towards the 5,900 bytes.
+    pub async fn hand_over_with(&self, payload: impl Borrow<T>, metadata: &Metadata) -> Result<i64> {
         let mut element = BytesMut::new();
         self.shared.column.encode(payload.borrow(), &mut element)?;
         let sql = Sql::new("hand_over", include_str!("../sql/hand_over.sql"));
-        let rows = self.shared.db.query(Lane::Enqueue, &sql, &[&self.shared.name(), &&element[4..]]).await;
+        let trace = trace::for_message(metadata);
+        let metadata = &*trace::stamped(metadata, trace.as_ref());
+        let beside = Some(metadata).filter(|metadata| !metadata.is_empty());
+        let rows = self.shared.db.query(Lane::Enqueue, &sql, &[&self.shared.name(), &&element[4..], &beside]).await;
         match rows.map_err(|error| error.or_no_queue(self.shared.name()))?[0].get(0) {
-            Some(id) => Ok(id),
-            None => self.enqueue(payload).await,
+            Some(id) => {
+                self.shared.metrics.handed_over();
+                Ok(id)
+            }
+            None => self.enqueue_with(payload, metadata, Duration::ZERO).await,
         }
     }
 }
@@ -108,21 +121,34 @@ impl Place {
     }
 
     fn read<T: Payload>(&self, letter: &str) -> Result<Message<T>> {
-        let (id, enqueued_us, element) = parts(letter)?;
+        let Letter { id, enqueued_us, element, metadata } = Letter::parse(letter)?;
         let enqueued_at = SystemTime::UNIX_EPOCH + Duration::from_micros(enqueued_us);
         let payload = self.shared.column.decode_one(self.shared.name(), id, &element)?;
-        Ok(Message { id, attempt: 0, enqueued_at, payload, ran_out: false })
+        Ok(Message { id, attempt: 0, enqueued_at, payload, metadata, ran_out: false })
     }
 }
 
-/// Id, microseconds since 1970, and the element.
-fn parts(letter: &str) -> Result<(i64, u64, Vec<u8>)> {
-    let mut words = letter.split(' ');
-    let mut next = || words.next().unwrap_or_default();
-    let parts = (next().parse().ok(), next().parse().ok(), STANDARD.decode(next()).ok());
-    match parts {
-        (Some(id), Some(at), Some(element)) => Ok((id, at, element)),
-        _ => Err(Error::invalid("a notification on a channel of Trunkline was not sent by Trunkline")),
+/// What a notification says, word by word.
+struct Letter {
+    id: i64,
+    /// Microseconds since 1970.
+    enqueued_us: u64,
+    element: Vec<u8>,
+    /// Only where there is some.
+    metadata: Metadata,
+}
+
+impl Letter {
+    fn parse(letter: &str) -> Result<Self> {
+        let mut words = letter.split(' ');
+        let mut next = || words.next().unwrap_or_default();
+        let parts =
+            (next().parse().ok(), next().parse().ok(), STANDARD.decode(next()).ok(), STANDARD.decode(next()).ok());
+        let (Some(id), Some(enqueued_us), Some(element), Some(metadata)) = parts else {
+            return Err(Error::invalid("a notification on a channel of Trunkline was not sent by Trunkline"));
+        };
+        let metadata = serde_json::from_slice(&metadata).unwrap_or_default(); // most have none
+        Ok(Self { id, enqueued_us, element, metadata })
     }
 }
 
@@ -149,12 +175,13 @@ impl Place {
 
 impl Shared {
     async fn put_back_letter(&self, letter: &str) -> Result<()> {
-        let (id, _, element) = parts(letter)?;
+        let Letter { id, element, metadata, .. } = Letter::parse(letter)?;
         let mut elements = BytesMut::new();
         elements.extend_from_slice(&(element.len() as i32).to_be_bytes());
         elements.extend_from_slice(&element);
-        let row: [&(dyn tokio_postgres::types::ToSql + Sync); 5] =
-            [&id, &SystemTime::now(), &0_i32, &1_i32, &self.column.array(1, &elements)];
+        let metadata = Some(metadata).filter(|metadata| !metadata.is_empty()).map(|metadata| vec![metadata]);
+        let row: [&(dyn tokio_postgres::types::ToSql + Sync); 6] =
+            [&id, &SystemTime::now(), &0_i32, &1_i32, &self.column.array(1, &elements), &metadata];
         self.query(&self.sql.put_back, &row).await?;
         self.db.wake(&self.channel);
         Ok(())

@@ -2,8 +2,12 @@
 
 mod server_error;
 mod error;
-mod message;
 mod payload;
+mod metadata;
+mod trace;
+mod message;
+mod span;
+mod metric;
 mod sql;
 mod target;
 mod wire;
@@ -50,6 +54,7 @@ pub use self::{
     in_transaction::InTransaction,
     insert::Insert,
     message::{Lease, Message},
+    metadata::{MAX_METADATA, Metadata},
     migrate::SCHEMA_VERSION,
     params::Params,
     payload::{Binary, MAX_PAYLOAD, Payload},
@@ -58,6 +63,7 @@ pub use self::{
     rows::{Answered, FromRow, Rows},
     statement::Statement,
     stats::{Peeked, Stats},
+    trace::TraceContext,
     transaction::{Pending, RowStream, Transaction},
     wait::Wait,
     wire::Values,

@@ -2,6 +2,8 @@
 
 use std::time::SystemTime;
 
+use crate::metadata::Metadata;
+
 /// A message as a consumer gets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -15,6 +17,8 @@ pub struct Message<T> {
     pub enqueued_at: SystemTime,
     /// What was enqueued.
     pub payload: T,
+    /// What was enqueued beside it; mostly empty.
+    pub metadata: Metadata,
     /// Its last lease ran out, so it may have killed whoever held it; known to [`Queue::ack_and_lease`](crate::Queue) only.
     pub(crate) ran_out: bool,
 }
@@ -57,6 +61,11 @@ pub(crate) struct Ranges {
 }
 
 impl Ranges {
+    /// How many in all.
+    pub fn messages(&self) -> usize {
+        self.sizes.iter().map(|size| *size as usize).sum()
+    }
+
     /// Joins neighbours under the same attempt that `also_alike` finds alike. The leases are sorted and distinct.
     pub fn of(leases: &[Lease], also_alike: impl Fn(usize, usize) -> bool) -> Self {
         let mut ranges = Self::default();
@@ -87,6 +96,11 @@ pub(crate) struct Settled {
 }
 
 impl Settled {
+    /// How many in all.
+    pub fn messages(all: impl IntoIterator<Item = Self>) -> usize {
+        all.into_iter().map(|settled| settled.size as usize).sum()
+    }
+
     pub fn leases(self) -> impl Iterator<Item = Lease> {
         (self.id..self.id + i64::from(self.size)).map(move |id| Lease { id, attempt: self.attempt })
     }

@@ -22,10 +22,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { version: 3, name: "settle_ranges", sql: include_str!("../migrations/0003_settle_ranges.sql") },
     Migration { version: 4, name: "bury", sql: include_str!("../migrations/0004_bury.sql") },
     Migration { version: 5, name: "lease_apart", sql: include_str!("../migrations/0005_lease_apart.sql") },
+    Migration { version: 6, name: "metadata", sql: include_str!("../migrations/0006_metadata.sql") },
 ];
 
 /// The version that this library works with.
-pub const SCHEMA_VERSION: i32 = 5;
+pub const SCHEMA_VERSION: i32 = 6;
 
 impl Db {
     /// Brings the schema `trunkline` to this library's version, in one transaction. Safe to run again and from many

@@ -112,7 +112,7 @@ impl Column {
         Elements { element: self.element.oid(), count: count as i32, nulls: false, values: elements }
     }
 
-    /// Hands each element of a received batch to `each`, decoded straight from the wire buffer, or why it is no `T`.
+    /// Hands each message of a received batch to `each`, decoded straight from the wire buffer, or why it is no `T`.
     pub fn decode<T: Payload>(
         &self,
         queue: &str,
@@ -120,9 +120,10 @@ impl Column {
         batch: &Received<'_>,
         mut each: impl FnMut(i64, Result<T>),
     ) -> Result<()> {
-        let array = elements_of(batch.0).map_err(|cause| unreadable::<T>(queue, first_id, cause))?;
+        let array = batch.elements().map_err(|cause| unreadable::<T>(queue, first_id, cause))?;
         for (id, element) in (first_id..).zip(array) {
-            let raw = element.map_err(|cause| unreadable::<T>(queue, id, cause))?;
+            let raw = element.and_then(|element| element.ok_or_else(|| "an element is null".into()));
+            let raw = raw.map_err(|cause| unreadable::<T>(queue, id, cause))?;
             each(id, self.decode_one(queue, id, raw));
         }
         Ok(())
@@ -204,27 +205,60 @@ impl ToSql for Received<'_> {
     to_sql_checked!();
 }
 
-type Raw<'a> = Result<&'a [u8], Box<dyn std::error::Error + Sync + Send>>;
+/// Where the element after `count` of them begins: a length, which is -1 for null, and a value each.
+pub(crate) fn after(count: usize, elements: &[u8]) -> usize {
+    let mut at = 0;
+    for _ in 0..count {
+        let Some(length) = elements.get(at..).and_then(|rest| rest.first_chunk()) else { break };
+        at += 4 + usize::try_from(i32::from_be_bytes(*length)).unwrap_or(0);
+    }
+    at
+}
 
-/// The elements of an array in binary format: a header of 12 bytes, 8 bytes a dimension, then a length and a value each.
-fn elements_of(raw: &[u8]) -> Result<impl Iterator<Item = Raw<'_>>, Box<dyn std::error::Error + Sync + Send>> {
-    let number = |at: usize| -> Result<i32, Box<dyn std::error::Error + Sync + Send>> {
-        let bytes = raw.get(at..at + 4).ok_or("the array ends early")?;
-        Ok(i32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
-    };
-    let dimensions = number(0)?;
-    let count = match dimensions {
-        0 => 0,
-        1 => number(12)?,
-        more => return Err(format!("a batch has one dimension, not {more}").into()),
-    };
-    let mut rest = raw.get(20..).unwrap_or_default();
-    Ok((0..count).map(move |_| {
-        let (length, after) = rest.split_at_checked(4).ok_or("the array ends early")?;
-        let length = i32::from_be_bytes([length[0], length[1], length[2], length[3]]);
-        let length = usize::try_from(length).map_err(|_| "an element is null")?;
-        let (value, after) = after.split_at_checked(length).ok_or("the array ends early")?;
-        rest = after;
-        Ok(value)
-    }))
+type Failure = Box<dyn std::error::Error + Sync + Send>;
+
+impl<'a> Received<'a> {
+    /// Its elements: a header of 12 bytes, 8 bytes a dimension, then a length and a value each.
+    pub fn elements(&self) -> Result<Each<'a>, Failure> {
+        let number = |at: usize| -> Result<i32, Failure> {
+            let bytes = self.0.get(at..at + 4).ok_or("the array ends early")?;
+            Ok(i32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+        };
+        let left = match number(0)? {
+            0 => 0,
+            1 => number(12)?,
+            more => return Err(format!("a batch has one dimension, not {more}").into()),
+        };
+        Ok(Each { left, rest: self.0.get(20..).unwrap_or_default() })
+    }
+}
+
+/// The elements of an array in binary format, one after another; `None` is null.
+#[derive(Debug)]
+pub(crate) struct Each<'a> {
+    left: i32,
+    rest: &'a [u8],
+}
+
+impl<'a> Iterator for Each<'a> {
+    type Item = Result<Option<&'a [u8]>, Failure>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.left <= 0 {
+            return None;
+        }
+        self.left -= 1;
+        Some(self.element())
+    }
+}
+
+impl<'a> Each<'a> {
+    fn element(&mut self) -> Result<Option<&'a [u8]>, Failure> {
+        let (length, rest) = self.rest.split_first_chunk::<4>().ok_or("the array ends early")?;
+        self.rest = rest;
+        let Ok(length) = usize::try_from(i32::from_be_bytes(*length)) else { return Ok(None) };
+        let (value, rest) = rest.split_at_checked(length).ok_or("the array ends early")?;
+        self.rest = rest;
+        Ok(Some(value))
+    }
 }

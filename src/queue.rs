@@ -17,6 +17,7 @@ use crate::{
     db::{Db, Lane},
     error::{Error, Kind, Result},
     floor::{Due, Floor, Look},
+    metric::Metrics,
     payload::{Column, Payload},
     settle::Settler,
     sql::{Sql, Statements},
@@ -166,6 +167,7 @@ impl Db {
             batch_size: AtomicUsize::new(description.max_batch as usize),
             coalescer: Coalescer::new(description.max_batch as usize),
             settler: Settler::default(),
+            metrics: Metrics::of(name),
             description,
             db: self.clone(),
         })
@@ -218,6 +220,7 @@ pub(crate) struct Shared {
     pub sql: Statements,
     pub coalescer: Coalescer,
     pub settler: Settler,
+    pub metrics: Metrics,
     floor: Mutex<Floor>,
     /// Messages a row as last seen, for a guess at how many rows make up n messages.
     batch_size: AtomicUsize,

@@ -10,6 +10,8 @@ use tokio::sync::oneshot;
 use crate::{
     error::{Error, Kind, Result},
     message::{Lease, Ranges, Settled},
+    metric::End,
+    wire::Row,
 };
 
 /// How a lease ends.
@@ -30,6 +32,18 @@ pub(crate) enum Ending {
 }
 
 impl Ending {
+    /// As metrics and spans have it; `None` where no lease ends.
+    pub fn end(&self) -> Option<End> {
+        match self {
+            Self::Ack => Some(End::Done),
+            Self::Archive => Some(End::Archived),
+            Self::Release => Some(End::Released),
+            Self::Retry(..) | Self::Charge(..) => Some(End::Retried),
+            Self::Bury(_) => Some(End::Dead),
+            Self::Extend(_) => None,
+        }
+    }
+
     /// Whether both can be said by one statement.
     fn shares_statement(&self, other: &Self) -> bool {
         match (self, other) {
@@ -53,6 +67,13 @@ pub(crate) struct Settlement {
     pub ranges: Ranges,
     pub delays: Vec<f64>,
     pub errors: Vec<String>,
+}
+
+impl Settled {
+    /// From the row of a statement that ends leases.
+    pub fn of(row: &Row) -> Self {
+        Self { id: row.get(0), size: row.get(1), attempt: row.get(2) }
+    }
 }
 
 /// The calls of one queue that wait for a statement.

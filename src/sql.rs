@@ -64,6 +64,8 @@ pub(crate) struct Statements {
     pub prune: Sql,
     /// `enqueue` for 1, 2, 3 … rows.
     pub enqueue: Vec<Sql>,
+    /// The same, for rows of which some message has metadata.
+    pub enqueue_with: Vec<Sql>,
 }
 
 impl Statements {
@@ -71,10 +73,6 @@ impl Statements {
     pub const ROWS: usize = 8;
 
     pub fn of(queue: &str) -> Self {
-        let enqueue = include_str!("../sql/enqueue.sql");
-        let row = |at: usize| {
-            format!("(trunkline.clock() + ${} * interval '1 second', ${}, ${})", 3 * at + 1, 3 * at + 2, 3 * at + 3)
-        };
         Self {
             take: Sql::of_queue("take", include_str!("../sql/take.sql"), queue),
             cut: Sql::of_queue("cut", include_str!("../sql/cut.sql"), queue),
@@ -99,12 +97,19 @@ impl Statements {
             archived: Sql::of_queue("archived", include_str!("../sql/archived.sql"), queue),
             purge: Sql::of_queue("purge", include_str!("../sql/purge.sql"), queue),
             prune: Sql::of_queue("prune", include_str!("../sql/prune.sql"), queue),
-            enqueue: (1..=Self::ROWS)
-                .map(|rows| {
-                    let rows = (0..rows).map(row).collect::<Vec<_>>().join(", ");
-                    Sql::of_queue("enqueue", &enqueue.replace(&row(0), &rows), queue)
-                })
-                .collect(),
+            enqueue: by_rows("enqueue", include_str!("../sql/enqueue.sql"), 3, queue),
+            enqueue_with: by_rows("enqueue_with", include_str!("../sql/enqueue_with.sql"), 4, queue),
         }
     }
+}
+
+/// An insert of one row, and of 2, 3 … rows.
+fn by_rows(name: &'static str, one: &str, columns: usize, queue: &str) -> Vec<Sql> {
+    let row = |at: usize| {
+        let column = |column| format!("${}", at * columns + column);
+        let more: Vec<String> = (2..=columns).map(column).collect();
+        format!("(trunkline.clock() + {} * interval '1 second', {})", column(1), more.join(", "))
+    };
+    let many = |rows| (0..rows).map(row).collect::<Vec<_>>().join(", ");
+    (1..=Statements::ROWS).map(|rows| Sql::of_queue(name, &one.replace(&row(0), &many(rows)), queue)).collect()
 }

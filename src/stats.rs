@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 use crate::{
     error::Result,
     floor::Time,
+    metadata::{Carried, Metadata},
     payload::{Payload, Received},
     queue::Queue,
 };
@@ -57,6 +58,8 @@ pub struct Peeked<T> {
     pub error: Option<String>,
     /// The payload.
     pub payload: T,
+    /// What was enqueued beside it.
+    pub metadata: Metadata,
 }
 
 impl<T> Queue<T> {
@@ -94,8 +97,10 @@ impl<T: Payload> Queue<T> {
                 after = (row.get(2), row.get(0));
                 let payload: Received<'_> = row.get(6);
                 let (enqueued_at, due_at, attempt) = (row.get(1), row.get(2), row.get(3));
+                let mut carried = Carried::of(row.get(7));
                 for (id, payload) in shared.column.decode_all(shared.name(), row.get(0), &payload)? {
-                    peeked.push(Peeked { id, enqueued_at, due_at, attempt, error: row.get(4), payload });
+                    let metadata = carried.next();
+                    peeked.push(Peeked { id, enqueued_at, due_at, attempt, error: row.get(4), payload, metadata });
                 }
             }
             if rows.len() < page as usize {

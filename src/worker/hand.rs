@@ -3,31 +3,37 @@
 use std::{sync::Arc, time::Instant};
 
 use tokio::task::coop::consume_budget;
-use tracing::{Instrument, field, info, info_span, warn};
+use tracing::{Instrument, info, warn};
 
 use super::{groups::Answer, held::Start, line::Line, tally::Outcome};
 use crate::{
     attempt::{Attempt, OwnEnd},
     failure::Failure,
     message::Lease,
+    metric::{End, Watch},
     payload::Payload,
     retry_policy::random,
+    span, trace,
 };
 
 impl<T: Payload> Line<T> {
     pub async fn hand(self: Arc<Self>, nr: usize) {
         let mut answers = Vec::new();
-        while let Some(start) = self.next(nr, answers) {
+        let (metrics, mut watch) = (&self.queue.shared.metrics, Watch::start());
+        let runs = metrics.running();
+        while let Some(start) = self.next(nr, answers, watch.now) {
+            metrics.delivered(&start.messages, &watch);
             answers = self.handle(nr, start).await;
+            metrics.handled(end_of(&answers), watch.lap());
             consume_budget().await; // a handler that never waits must not keep the thread for ever
         }
+        drop(runs);
         self.hands.give_back(self.nr, 1);
         self.changed.notify_one();
     }
 
     /// Notes the answers to what the hand held, and gives it more. Cheap, because every job passes here.
-    fn next(&self, nr: usize, answers: Vec<Answer>) -> Option<Start<T>> {
-        let now = Instant::now();
+    fn next(&self, nr: usize, answers: Vec<Answer>, now: Instant) -> Option<Start<T>> {
         let goes_on = self.hands.goes_on(self.nr);
         let (start, lost, settles) = {
             let mut held = self.held();
@@ -40,6 +46,7 @@ impl<T: Payload> Line<T> {
             (start, lost, held.is_settling() && !settled_before)
         };
         self.lose(lost);
+        self.queue.shared.metrics.lost(lost);
         if settles || start.as_ref().is_some_and(|start| start.low) {
             self.changed.notify_one();
         }
@@ -49,17 +56,10 @@ impl<T: Payload> Line<T> {
     /// Calls the handler, and decides what becomes of each message.
     async fn handle(&self, nr: usize, start: Start<T>) -> Vec<Answer> {
         let Some(first) = start.messages.first().map(crate::Message::lease) else { return Vec::new() };
-        let span = info_span!(
-            "handle",
-            queue = self.name(),
-            id = first.id,
-            attempt = first.attempt,
-            messages = start.messages.len(),
-            outcome = field::Empty
-        );
+        let (span, trace) = (span::handle(self.name(), &start.messages), span::of_all(&start.messages));
         let told = start.told;
         let attempt = told.clone().map(|told| Attempt::new(self.queue.clone(), first, told));
-        let work = self.handler.answers(start.messages, attempt, self.options.timeout);
+        let work = trace::within(trace, self.handler.answers(start.messages, attempt, self.options.timeout));
         let answers = work.instrument(span.clone()).await;
         let own_end = told.map_or(OwnEnd::None, |told| told.own_end());
         if own_end == OwnEnd::None && answers.iter().all(Result::is_ok) {
@@ -130,4 +130,17 @@ impl<T: Payload> Line<T> {
             Answer::Bury(reason.to_owned())
         }
     }
+}
+
+/// What metrics call it; of several, the worst.
+fn end_of(answers: &[Answer]) -> End {
+    let mut end = End::Done;
+    for answer in answers {
+        match answer {
+            Answer::Bury(_) => return End::Dead,
+            Answer::Retry(..) => end = End::Retried,
+            Answer::Done | Answer::Settled => {}
+        }
+    }
+    end
 }

@@ -81,9 +81,13 @@ impl<T: Payload> Line<T> {
             };
             match outcome {
                 Ok(Asked::Nothing) => {}
-                Ok(Asked::Something) => outage.over(self.name()),
+                Ok(Asked::Something) => {
+                    outage.over(self.name());
+                    self.queue.shared.metrics.connected(true);
+                }
                 Err(error) if error.is_final() => return Err(error),
                 Err(error) => {
+                    self.queue.shared.metrics.connected(false);
                     let pause = tokio::time::sleep(outage.pause(self.name(), &error));
                     let _ = stop.run_until_cancelled(pause).await; // either will do
                 }
@@ -147,6 +151,7 @@ impl<T: Payload> Line<T> {
         for _ in 0..starting {
             running.spawn(self.clone().hand(held.hand()));
         }
+        self.queue.shared.metrics.prefetched(held.waiting().saturating_sub(starting * self.handler.each));
         free - starting
     }
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use futures_util::future::{join, join_all};
-use tracing::{Instrument, Span, field, info_span, warn};
+use tracing::warn;
 
 use super::{
     groups::{Answer, Failed, Finished, Settling},
@@ -21,13 +21,8 @@ impl<T: Payload> Line<T> {
     /// them. What could not be settled is kept for the next time.
     pub async fn settle_and_lease(&self, settling: Settling, n: usize) -> (Vec<Message<T>>, Result<()>) {
         let (began, count, Settling { done, failed }) = (Instant::now(), settling.len(), settling);
-        let span = if count == 0 {
-            Span::none()
-        } else {
-            info_span!("settle", queue = self.name(), done = done.len(), failed = failed.len())
-        };
         let settled = join(self.ack_and_lease(&done, n), join_all(failed.iter().map(|failed| self.end(failed))));
-        let (leased, ended) = settled.instrument(span).await;
+        let (leased, ended) = settled.await;
         let mut again = Settling::default();
         let mut outcome = Ok(());
         for (failed, ended) in failed.into_iter().zip(ended) {
@@ -43,16 +38,14 @@ impl<T: Payload> Line<T> {
         });
         let given_up = self.held().settled(count, again, began);
         self.lose(given_up);
+        self.queue.shared.metrics.lost(given_up);
         (messages, outcome)
     }
 
     async fn ack_and_lease(&self, done: &[Finished<()>], n: usize) -> Result<Vec<Message<T>>> {
         let leases = done.iter().map(|done| done.lease);
         let (messages, lost) = if n > 0 {
-            let span = info_span!("lease", queue = self.name(), n, got = field::Empty);
-            let both = self.queue.ack_and_lease(leases, n, self.options.lease).instrument(span.clone()).await?;
-            span.record("got", both.0.len());
-            both
+            self.queue.ack_and_lease(leases, n, self.options.lease).await?
         } else {
             (Vec::new(), lost_of(self.queue.ack(leases).await)?)
         };

@@ -10,6 +10,7 @@ mod dead;
 mod floor;
 mod plans;
 mod hand_over;
+mod metadata;
 mod model;
 mod crash;
 mod chaos;

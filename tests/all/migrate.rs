@@ -1,5 +1,7 @@
 //! The schema: how it comes to be, what it is, and what users may do to it.
 
+mod older;
+
 use std::{fmt::Write, path::Path, time::Duration};
 
 use futures_util::future::{join_all, try_join_all};

@@ -10,14 +10,15 @@ use std::{
 
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use tokio_postgres::Client;
-use trunkline::{Db, Lease, Message, Queue, Settings};
+use trunkline::{Db, Lease, Message, Metadata, Queue, Settings};
 
-use self::state::{End, Known, MAX_ATTEMPTS, Model, Step, steps};
+use self::state::{End, Known, MAX_ATTEMPTS, Model, Step, beside, steps};
 use crate::fixture::{connect, database};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
 fn check_messages(got: &[Message<i64>], model: &Model, expected: &[i64], more: i32) {
+    assert!(got.iter().all(|message| message.metadata == beside(message.payload)), "metadata stays with its message");
     let got: Vec<_> = got.iter().map(|message| (message.id, message.payload, message.attempt)).collect();
     let known = |id: &i64| &model.messages[id];
     let expected: Vec<_> = expected.iter().map(|id| (*id, known(id).payload, known(id).attempt + more)).collect();
@@ -27,13 +28,15 @@ fn check_messages(got: &[Message<i64>], model: &Model, expected: &[i64], more: i
 async fn play(step: &Step, model: &mut Model, queue: &Queue<i64>, sql: &mut Client) {
     match *step {
         Step::Enqueue => {
-            let id = queue.enqueue(model.next_payload + 1).await.expect("enqueued");
+            let payload = model.next_payload + 1;
+            let id = queue.enqueue_with(payload, &beside(payload), Duration::ZERO).await.expect("enqueued");
             model.enqueued(&[id], false);
         }
         Step::EnqueueMany { count, delayed } => {
-            let payloads: Vec<i64> = (1..=count as i64).map(|nr| model.next_payload + nr).collect();
+            let payloads = (1..=count as i64).map(|nr| model.next_payload + nr);
+            let messages: Vec<_> = payloads.map(|payload| (payload, beside(payload))).collect();
             let delay = if delayed { HOUR } else { Duration::ZERO };
-            let ids = queue.enqueue_many_after(&payloads, delay).await.expect("enqueued");
+            let ids = queue.enqueue_many_with(&messages, delay).await.expect("enqueued");
             assert!(ids.is_sorted() && ids.len() == count);
             model.enqueued(&ids, delayed);
         }
@@ -135,7 +138,8 @@ async fn end(how: End, leases: &[Lease], model: &mut Model, queue: &Queue<i64>, 
 
 /// Compares all that is stored with the model, and learns the new due times.
 async fn compare(model: &mut Model, queue: &Queue<i64>, sql: &Client, max_batch: i32, before: SystemTime) {
-    let lines = "select m.id, m.due_at, m.attempt, m.error is not null, m.payload, m.due_at <= t, t, q.released
+    let lines =
+        "select m.id, m.due_at, m.attempt, m.error is not null, m.payload, m.due_at <= t, t, q.released, m.metadata
                  from trunkline.queue_q q, (select clock_timestamp() as t) now, trunkline.messages_q m
                  where m.id >= q.id and m.id < q.id + q.size order by m.id";
     let lines = sql.query(lines, &[]).await.expect("read");
@@ -144,6 +148,8 @@ async fn compare(model: &mut Model, queue: &Queue<i64>, sql: &Client, max_batch:
         let id: i64 = line.get(0);
         let (due_at, is_due): (SystemTime, bool) = (line.get(1), line.get(5));
         let (attempt, released, failed) = (line.get(2), line.get(7), line.get(3));
+        let metadata = line.get::<_, Option<Metadata>>(8).unwrap_or_default();
+        assert_eq!(metadata, beside(line.get(4)), "metadata stays with its message");
         let known = Known { payload: line.get(4), attempt, released, failed, is_due, due_at: Some(due_at) };
         assert_eq!(stored.insert(id, known), None, "an id is there once");
         if let Some(expected) = model.messages.get_mut(&id)
@@ -158,10 +164,12 @@ async fn compare(model: &mut Model, queue: &Queue<i64>, sql: &Client, max_batch:
     assert_eq!(stored, model.messages, "what is stored");
 
     let dead = queue.dead_letters(0, 1000).await.expect("listed");
+    assert!(dead.iter().all(|dead| dead.metadata == beside(dead.payload)));
     let dead: BTreeMap<_, _> =
         dead.into_iter().map(|dead| (dead.id, (dead.payload, dead.attempt, dead.error))).collect();
     assert_eq!(dead, model.dead, "dead letters");
     let archived = queue.archived(0, 1000).await.expect("listed");
+    assert!(archived.iter().all(|kept| kept.metadata == beside(kept.payload)));
     let archived: BTreeMap<_, _> = archived.into_iter().map(|kept| (kept.id, (kept.payload, kept.attempt))).collect();
     assert_eq!(archived, model.archived, "archive");
 

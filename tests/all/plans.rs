@@ -8,7 +8,7 @@ use futures_util::{StreamExt, stream};
 use postgres_types::Timestamp;
 use tokio::sync::mpsc;
 use tokio_postgres::{AsyncMessage, Client, NoTls, types::ToSql};
-use trunkline::{Db, Settings};
+use trunkline::{Db, Metadata, Settings};
 
 use crate::fixture::{connect, database};
 
@@ -127,12 +127,12 @@ async fn wrong(url: &str, sql: &Client, state: &str) -> Vec<String> {
     let (delays, errors) = (vec![0_f64; ids.len()], vec!["x"; ids.len()]);
     let (five, one, many, far) = (5_i32, 1_i32, 100_i64, Timestamp::<SystemTime>::NegInfinity);
     let (none, zero, id) = (None::<f64>, 0_f64, 0_i64);
-    let payload = vec![1_i64];
+    let (payload, metadata) = (vec![1_i64], vec![Metadata::new().with("a", "b")]);
     let settle: [&(dyn ToSql + Sync); 3] = [&ids, &sizes, &sizes];
     let fail: Vec<&(dyn ToSql + Sync)> = [&settle[..], &[&delays, &errors]].concat();
     let (due, pk) = (&["due_q"][..], &["key_q", "TIDSCAN"][..]);
     let due_first = &["due_q", "key_q", "TIDSCAN"][..];
-    let statements: [Statement<'_>; 19] = [
+    let statements: [Statement<'_>; 20] = [
         ("take", include_str!("../../sql/take.sql"), vec![&five, &far, &one, &true], due_first),
         ("take uncut", include_str!("../../sql/take.sql"), vec![&five, &far, &one, &false], due_first),
         ("cut", include_str!("../../sql/cut.sql"), vec![&five, &far], due),
@@ -148,7 +148,8 @@ async fn wrong(url: &str, sql: &Client, state: &str) -> Vec<String> {
         ("charge", include_str!("../../sql/charge.sql"), fail, pk),
         ("carve", include_str!("../../sql/carve.sql"), settle.to_vec(), pk),
         ("enqueue", include_str!("../../sql/enqueue.sql"), vec![&zero, &one, &payload], &[]),
-        ("enqueue_in", include_str!("../../sql/enqueue_in.sql"), vec![&payload, &zero], &[]),
+        ("enqueue_with", include_str!("../../sql/enqueue_with.sql"), vec![&zero, &one, &payload, &metadata], &[]),
+        ("enqueue_in", include_str!("../../sql/enqueue_in.sql"), vec![&payload, &zero, &metadata], &[]),
         ("peek", include_str!("../../sql/peek.sql"), vec![&far, &id, &many], due),
         ("dead", include_str!("../../sql/dead.sql"), vec![&id, &many], &["dead_key_q"]),
         ("archived", include_str!("../../sql/archived.sql"), vec![&id, &many], &["archive_key_q"]),

@@ -1,12 +1,20 @@
 use std::time::SystemTime;
 
 use super::*;
+use crate::metadata::Metadata;
 
 const LEASE: Duration = Duration::from_secs(30);
 const SECOND: Duration = Duration::from_secs(1);
 
 fn message(id: i64, ran_out: bool) -> Message<()> {
-    Message { id, attempt: 1 + i32::from(ran_out), enqueued_at: SystemTime::UNIX_EPOCH, payload: (), ran_out }
+    Message {
+        id,
+        attempt: 1 + i32::from(ran_out),
+        enqueued_at: SystemTime::UNIX_EPOCH,
+        payload: (),
+        metadata: Metadata::new(),
+        ran_out,
+    }
 }
 
 /// Messages of a row, leased, and hands that hold as many of them.

@@ -6,9 +6,17 @@ use std::{
 };
 
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
-use trunkline::Lease;
+use trunkline::{Lease, Metadata};
 
 pub const MAX_ATTEMPTS: i32 = 3;
+
+/// What a payload is enqueued with: some have metadata.
+pub fn beside(payload: i64) -> Metadata {
+    match payload % 3 {
+        0 => Metadata::new().with("payload", payload.to_string()),
+        _ => Metadata::new(),
+    }
+}
 
 #[derive(Debug, Clone)]
 pub enum Step {

@@ -1,0 +1,2 @@
+-- As enqueue, for rows of which some message has metadata; apart, because most have none and should not pay for the column.
+insert into trunkline.{queue_} (due_at, size, payload, metadata) values (trunkline.clock() + $1 * interval '1 second', $2, $3, $4) returning id

@@ -1,0 +1,145 @@
+//! What travels beside a payload: names and texts. In Postgres a JSON object, in a row an array of them.
+
+mod wire;
+
+use std::fmt;
+
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{MapAccess, Visitor},
+};
+
+pub(crate) use self::wire::{Beside, Carried, Stamped};
+
+/// The largest metadata of a message, in bytes of JSON.
+pub const MAX_METADATA: usize = 16 << 10;
+
+/// What a message carries beside its payload: a few names, each with a text. It stays with the message wherever that
+/// goes: through retries, to the dead letters and back, and to the archive.
+///
+/// The names `traceparent` and `tracestate` are the W3C's; see [`TraceContext`](crate::TraceContext). Empty metadata,
+/// which most messages have, takes no memory, and no room in the database.
+///
+/// ```
+/// # use trunkline::Metadata;
+/// let metadata = Metadata::new().with("tenant", "acme").with("version", "2");
+/// assert_eq!(metadata.get("tenant"), Some("acme"));
+/// assert_eq!(metadata.iter().collect::<Vec<_>>(), [("tenant", "acme"), ("version", "2")]);
+/// ```
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Metadata(Vec<(Box<str>, Box<str>)>); // few, and sorted by name
+
+impl Metadata {
+    /// None.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// The same with a name more, or with another text for it.
+    #[must_use]
+    pub fn with(mut self, name: impl Into<Box<str>>, text: impl Into<Box<str>>) -> Self {
+        self.insert(name, text);
+        self
+    }
+
+    /// Adds a name, or gives it another text.
+    pub fn insert(&mut self, name: impl Into<Box<str>>, text: impl Into<Box<str>>) {
+        let (name, text) = (name.into(), text.into());
+        match self.place(&name) {
+            Ok(at) => self.0[at].1 = text,
+            Err(at) => self.0.insert(at, (name, text)),
+        }
+    }
+
+    /// The text of a name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.place(name).ok().map(|at| &*self.0[at].1)
+    }
+
+    /// The text of a name, which is taken out.
+    pub fn remove(&mut self, name: &str) -> Option<Box<str>> {
+        self.place(name).ok().map(|at| self.0.remove(at).1)
+    }
+
+    fn place(&self, name: &str) -> Result<usize, usize> {
+        self.0.binary_search_by(|(known, _)| (**known).cmp(name))
+    }
+
+    /// How many names.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Names and texts, by name.
+    #[must_use]
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, text)| (&**name, &**text))
+    }
+
+    /// The W3C's name for which trace a message belongs to, and which span it comes from.
+    #[must_use]
+    pub fn traceparent(&self) -> Option<&str> {
+        self.get("traceparent")
+    }
+
+    /// The W3C's name for what tracing systems add to that.
+    #[must_use]
+    pub fn tracestate(&self) -> Option<&str> {
+        self.get("tracestate")
+    }
+}
+
+impl fmt::Debug for Metadata {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_map().entries(self.iter()).finish()
+    }
+}
+
+impl<N: Into<Box<str>>, T: Into<Box<str>>> FromIterator<(N, T)> for Metadata {
+    fn from_iter<I: IntoIterator<Item = (N, T)>>(entries: I) -> Self {
+        entries.into_iter().fold(Self::new(), |metadata, (name, text)| metadata.with(name, text))
+    }
+}
+
+impl Serialize for Metadata {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter())
+    }
+}
+
+/// From a map. A value that is no text, which other languages may write, is read as its JSON.
+impl<'de> Deserialize<'de> for Metadata {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Entries)
+    }
+}
+
+struct Entries;
+
+impl<'de> Visitor<'de> for Entries {
+    type Value = Metadata;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("names and texts")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Metadata, A::Error> {
+        let mut metadata = Metadata::new();
+        while let Some((name, value)) = entries.next_entry::<String, serde_json::Value>()? {
+            match value {
+                serde_json::Value::String(text) => metadata.insert(name, text),
+                other => metadata.insert(name, other.to_string()),
+            }
+        }
+        Ok(metadata)
+    }
+}

@@ -1,0 +1,194 @@
+//! Every metric of the library: its name, and the only calls that move it. Handles are made once a queue, so moving one costs an
+//! atomic, and nothing where no recorder is installed. The table for users is `OBSERVABILITY.md`; a test compares.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use metrics::{
+    Counter, Gauge, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
+};
+
+use crate::message::Message;
+
+/// How messages' leases ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    Done,
+    Archived,
+    Retried,
+    Dead,
+    Released,
+    Lost,
+}
+
+impl End {
+    const ALL: [Self; 6] = [Self::Done, Self::Archived, Self::Retried, Self::Dead, Self::Released, Self::Lost];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Archived => "archived",
+            Self::Retried => "retried",
+            Self::Dead => "dead",
+            Self::Released => "released",
+            Self::Lost => "lost",
+        }
+    }
+}
+
+/// The metrics of one queue.
+pub(crate) struct Metrics {
+    enqueued_messages: Counter,
+    enqueued_rows: Counter,
+    handed_over: Counter,
+    leased: Counter,
+    taken: Counter,
+    settled: [Counter; End::ALL.len()],
+    enqueue_seconds: Histogram,
+    lease_seconds: Histogram,
+    take_seconds: Histogram,
+    settle_seconds: Histogram,
+    /// By the first three ends.
+    handle_seconds: [Histogram; End::ALL.len()],
+    delivery_lag: Histogram,
+    running: Gauge,
+    prefetched: Gauge,
+    connected: Gauge,
+}
+
+impl Metrics {
+    pub fn of(queue: &str) -> Self {
+        let count = |name: &'static str, help: &'static str| {
+            describe_counter!(name, Unit::Count, help);
+            counter!(name, "queue" => queue.to_owned())
+        };
+        let time = |name: &'static str, help: &'static str| {
+            describe_histogram!(name, Unit::Seconds, help);
+            histogram!(name, "queue" => queue.to_owned())
+        };
+        let level = |name: &'static str, help: &'static str| {
+            describe_gauge!(name, Unit::Count, help);
+            gauge!(name, "queue" => queue.to_owned())
+        };
+        describe_counter!("trunkline_settled_messages_total", Unit::Count, "Messages whose lease ended");
+        describe_histogram!("trunkline_handle_seconds", Unit::Seconds, "Time that a call of a handler took");
+        Self {
+            enqueued_messages: count("trunkline_enqueued_messages_total", "Messages enqueued"),
+            enqueued_rows: count("trunkline_enqueued_rows_total", "Rows that enqueued messages made"),
+            handed_over: count("trunkline_handed_over_messages_total", "Messages handed over inside a notification"),
+            leased: count("trunkline_leased_messages_total", "Messages leased"),
+            taken: count("trunkline_taken_messages_total", "Messages taken"),
+            settled: End::ALL.map(|end| {
+                counter!("trunkline_settled_messages_total", "queue" => queue.to_owned(), "outcome" => end.name())
+            }),
+            enqueue_seconds: time("trunkline_enqueue_seconds", "Time that an insert took, its commit included"),
+            lease_seconds: time("trunkline_lease_seconds", "Time that a lease's statement took"),
+            take_seconds: time("trunkline_take_seconds", "Time that a take's statement took"),
+            settle_seconds: time("trunkline_settle_seconds", "Time that a statement took that ends leases"),
+            handle_seconds: End::ALL.map(|end| match end {
+                End::Done | End::Retried | End::Dead => {
+                    histogram!("trunkline_handle_seconds", "queue" => queue.to_owned(), "outcome" => end.name())
+                }
+                End::Archived | End::Released | End::Lost => Histogram::noop(),
+            }),
+            delivery_lag: time("trunkline_delivery_lag_seconds", "Time from enqueue to the start of the handler"),
+            running: level("trunkline_running_handlers", "Handlers that run"),
+            prefetched: level("trunkline_prefetched_messages", "Messages leased that wait for a handler"),
+            connected: level("trunkline_connected", "1 while a worker reaches the database"),
+        }
+    }
+
+    /// An insert was answered.
+    pub fn enqueued(&self, messages: usize, rows: usize, began: Instant) {
+        self.enqueued_messages.increment(messages as u64);
+        self.enqueued_rows.increment(rows as u64);
+        self.enqueue_seconds.record(began.elapsed());
+    }
+
+    pub fn handed_over(&self) {
+        self.handed_over.increment(1);
+    }
+
+    /// A statement that leases was answered.
+    pub fn leased(&self, messages: usize, began: Instant) {
+        self.leased.increment(messages as u64);
+        self.lease_seconds.record(began.elapsed());
+    }
+
+    /// A statement that takes was answered.
+    pub fn taken(&self, messages: usize, began: Instant) {
+        self.taken.increment(messages as u64);
+        self.take_seconds.record(began.elapsed());
+    }
+
+    /// A statement that ends leases was answered: of so many messages, and so many it found lost.
+    pub fn settled(&self, end: End, messages: usize, lost: usize, began: Instant) {
+        self.settled[end as usize].increment((messages - lost) as u64);
+        self.lost(lost);
+        self.settle_seconds.record(began.elapsed());
+    }
+
+    /// Results that cannot be settled any more.
+    pub fn lost(&self, messages: usize) {
+        self.settled[End::Lost as usize].increment(messages as u64);
+    }
+
+    /// A call of a handler has ended.
+    pub fn handled(&self, end: End, took: Duration) {
+        self.handle_seconds[end as usize].record(took);
+    }
+
+    /// Messages come to their handler. Of a further attempt nobody knows since when it was due.
+    pub fn delivered<T>(&self, messages: &[Message<T>], watch: &Watch) {
+        for message in messages.iter().filter(|message| message.attempt == 1) {
+            // Clocks of two machines: what seems to come from the future was enqueued just now.
+            self.delivery_lag.record(watch.wall().duration_since(message.enqueued_at).unwrap_or_default());
+        }
+    }
+
+    /// A handler runs, until what is returned is dropped.
+    pub fn running(&self) -> Running<'_> {
+        self.running.increment(1);
+        Running(&self.running)
+    }
+
+    pub fn prefetched(&self, messages: usize) {
+        self.prefetched.set(messages as f64);
+    }
+
+    pub fn connected(&self, is_so: bool) {
+        self.connected.set(if is_so { 1.0 } else { 0.0 });
+    }
+}
+
+pub(crate) struct Running<'a>(&'a Gauge);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.decrement(1);
+    }
+}
+
+/// The clock of a hand: one reading for the end of a call and the beginning of the next.
+pub(crate) struct Watch {
+    wall: SystemTime,
+    since: Instant,
+    pub now: Instant,
+}
+
+impl Watch {
+    pub fn start() -> Self {
+        let now = Instant::now();
+        Self { wall: SystemTime::now(), since: now, now }
+    }
+
+    /// The time since the last reading.
+    pub fn lap(&mut self) -> Duration {
+        let now = Instant::now();
+        now.duration_since(std::mem::replace(&mut self.now, now))
+    }
+
+    /// What the clock on the wall showed at the last reading.
+    pub fn wall(&self) -> SystemTime {
+        self.wall + self.now.duration_since(self.since)
+    }
+}

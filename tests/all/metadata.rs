@@ -1,0 +1,260 @@
+//! What was enqueued beside a payload is beside it wherever the message goes. Its way through splits, retries, dead letters
+//! and back is among the random histories (`model.rs`).
+
+use std::{
+    collections::BTreeSet,
+    time::{Duration, SystemTime},
+};
+
+use futures_util::{FutureExt, future::join_all};
+use tokio_postgres::Client;
+use trunkline::{MAX_METADATA, Message, Metadata, Settings, Wait};
+
+use crate::{
+    contract::{Place, place},
+    fixture::eventually,
+    late::run_out,
+};
+
+const NOW: Duration = Duration::ZERO;
+
+/// Every third message has some.
+fn beside(payload: i64) -> Metadata {
+    match payload % 3 {
+        2 => Metadata::new().with("nr", payload.to_string()).with("é \"x\"", "\u{1f600}\n"),
+        _ => Metadata::new(),
+    }
+}
+
+fn some(payloads: std::ops::Range<i64>) -> Vec<(i64, Metadata)> {
+    payloads.map(|payload| (payload, beside(payload))).collect()
+}
+
+/// Whatever their order.
+fn hold(messages: &[Message<i64>], payloads: std::ops::Range<i64>) {
+    let got: BTreeSet<i64> = messages.iter().map(|message| message.payload).collect();
+    assert!(got.len() == messages.len() && got == payloads.clone().collect(), "{payloads:?}, not {got:?}");
+    for message in messages {
+        assert_eq!(message.metadata, beside(message.payload), "{}", message.payload);
+    }
+}
+
+async fn number(sql: &Client, query: &str) -> i64 {
+    sql.query_one(query, &[]).await.unwrap_or_else(|error| panic!("{query}: {error:?}")).get(0)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn callers_with_and_without_share_rows() {
+    let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
+    let calls = some(0..3000).into_iter().map(|(payload, metadata)| {
+        let queue = queue.clone();
+        async move { queue.enqueue_with(payload, &metadata, NOW).await.expect("enqueued") }
+    });
+    assert_eq!(join_all(calls).await.into_iter().collect::<BTreeSet<_>>().len(), 3000);
+    let rows = number(&sql, "select count(*) from trunkline.queue_q").await;
+    assert!(rows < 100, "{rows} rows for 3,000 calls");
+    let got = queue.at_most_once(3000).await.expect("taken");
+    hold(&got, 0..3000);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_without_leave_the_column_null() {
+    let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
+    queue.enqueue(1).await.expect("enqueued");
+    queue.enqueue_with(1, &Metadata::new(), NOW).await.expect("enqueued");
+    queue.enqueue_many(&[1, 2]).await.expect("enqueued");
+    queue.enqueue_many_with(&[(1, Metadata::new())], NOW).await.expect("enqueued");
+    let plain = "select trunkline.enqueue('q', 1);
+                 select trunkline.enqueue_many('q', array[1, 2], metadata => array[null::jsonb, null])";
+    sql.batch_execute(plain).await.expect("enqueued");
+    assert_eq!(number(&sql, "select count(*) from trunkline.queue_q").await, 6);
+    assert_eq!(number(&sql, "select count(metadata) from trunkline.queue_q").await, 0);
+    let got = queue.at_least_once(99).await.expect("leased");
+    assert!(got.len() == 8 && got.iter().all(|message| message.metadata.is_empty()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_is_cut_as_its_messages_are() {
+    let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
+    // By size: metadata counts like a payload, and ends a row after some 256 KiB.
+    let large = "x".repeat(10_000);
+    let messages: Vec<_> = (0..900).map(|nr| (nr, Metadata::new().with("large", &*large))).collect();
+    queue.enqueue_many_with(&messages, NOW).await.expect("enqueued");
+    let rows = number(&sql, "select count(*) from trunkline.queue_q where size between 20 and 27").await;
+    assert!((33..=45).contains(&rows), "{rows} rows of 26 messages each");
+    let got = queue.at_most_once(900).await.expect("taken");
+    assert_eq!(got.iter().map(|message| (message.payload, message.metadata.clone())).collect::<Vec<_>>(), messages);
+
+    // By what is asked for: every piece has its own and no more, however often it is cut.
+    queue.enqueue_many_with(&some(0..1000), NOW).await.expect("enqueued");
+    let stored = "select coalesce(sum(cardinality(metadata)), 0) from trunkline.queue_q";
+    for nr in 0..200 {
+        hold(&queue.at_most_once(1).await.expect("taken"), nr..nr + 1);
+        assert!(number(&sql, stored).await < 1000 - nr);
+    }
+    hold(&queue.at_least_once(100).await.expect("leased"), 200..300);
+    run_out(&sql).await;
+    hold(&queue.at_least_once(800).await.expect("leased"), 200..1000);
+    let alone = "select count(*) from trunkline.queue_q where size = 1 and cardinality(metadata) = 1";
+    let alone = number(&sql, alone).await;
+    assert!((30..50).contains(&alone), "what ran out is one message a row, and a third of them has some, not {alone}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_goes_through_transactions_of_either_kind() {
+    let Place { queue, mut sql, db, .. } = place::<i64>(Settings::new("int8")).await;
+    let theirs = sql.transaction().await.expect("begun");
+    queue.enqueue_many_with_in(&theirs, &some(0..10), NOW).await.expect("enqueued");
+    theirs.commit().await.expect("committed");
+    let theirs = sql.transaction().await.expect("begun");
+    hold(&queue.exactly_once(&theirs, 7).await.expect("taken"), 0..7);
+    theirs.commit().await.expect("committed");
+    let ours = db.begin().await.expect("begun");
+    queue.enqueue_many_with_in(&ours, &some(10..2500), NOW).await.expect("enqueued");
+    ours.commit().await.expect("committed");
+    let ours = db.begin().await.expect("begun");
+    hold(&queue.exactly_once(&ours, 4).await.expect("taken"), 7..11);
+    ours.commit().await.expect("committed");
+    let ours = db.begin().await.expect("begun");
+    let leased = queue.send_lease(&ours, 2489).await.expect("sent");
+    ours.commit().await.expect("committed");
+    let leased = leased.await.expect("leased");
+    hold(&leased, 11..2500);
+    let (next, lost) = queue.ack_and_lease(&leased[..1], 5, None).await.expect("settled");
+    assert!(next.is_empty() && lost.is_empty());
+    queue.archive(&leased[1..]).await.expect("archived");
+    let kept = queue.archived(0, 9999).await.expect("read");
+    assert!(kept.len() == 2488 && kept.iter().all(|kept| kept.metadata == beside(kept.payload)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_put_back_for_a_dropped_caller_has_its_own() {
+    let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
+    queue.enqueue_many_with(&some(0..9), NOW).await.expect("enqueued");
+    let due = "select max(due_at), min(due_at) from trunkline.queue_q";
+    let before: SystemTime = sql.query_one(due, &[]).await.expect("read").get(0);
+    assert!(queue.at_most_once(9).now_or_never().is_none(), "it takes a round trip");
+    eventually("it was taken and put back", || async {
+        sql.query_one(due, &[]).await.expect("read").get::<_, Option<SystemTime>>(1).is_some_and(|due| due > before)
+    })
+    .await;
+    hold(&queue.at_most_once(9).await.expect("taken"), 0..9);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_bad_payload_among_them_fails_its_own_caller_only() {
+    let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
+    sql.batch_execute("alter table trunkline.queue_q add check (array_position(payload, 77) is null)")
+        .await
+        .expect("ok");
+    let calls = some(0..200).into_iter().map(|(payload, metadata)| {
+        let queue = queue.clone();
+        async move { queue.enqueue_with(payload, &metadata, NOW).await.is_ok() }
+    });
+    let stored = join_all(calls).await;
+    assert_eq!(stored.iter().position(|ok| !ok), Some(77));
+    assert_eq!(stored.iter().filter(|ok| **ok).count(), 199);
+    let got = queue.at_most_once(200).await.expect("taken");
+    assert!(got.len() == 199 && got.iter().all(|message| message.metadata == beside(message.payload)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_postgres_cannot_store_or_is_too_large_is_refused_before_it_is_sent() {
+    let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
+    let fits = Metadata::new().with("x", "y".repeat(MAX_METADATA - r#"{"x":""}"#.len()));
+    queue.enqueue_with(1, &fits, NOW).await.expect("the most there may be");
+    let large = Metadata::new().with("x", "y".repeat(MAX_METADATA));
+    for (metadata, said) in [(large, "16384"), (Metadata::new().with("n", "a\0"), "\"n\" has a NUL")] {
+        for error in [
+            queue.enqueue_with(1, &metadata, NOW).await.expect_err("refused"),
+            queue.enqueue_many_with(&[(1, Metadata::new()), (2, metadata.clone())], NOW).await.expect_err("refused"),
+        ] {
+            assert!(error.is_bad_payload() && error.to_string().contains(said), "{error}");
+        }
+    }
+    assert_eq!(queue.stats().await.expect("counted").messages, 1);
+
+    for (call, code) in [
+        ("enqueue('q', 1, metadata => '[]')", "22023"),
+        ("enqueue('q', 1, metadata => 'null')", "22023"),
+        ("enqueue_many('q', array[1, 2], metadata => array['{}'::jsonb])", "22023"),
+        ("enqueue('q', 1, metadata => jsonb_build_object('x', repeat('y', 16400)))", "54000"),
+    ] {
+        let error = sql.query(&format!("select trunkline.{call}"), &[]).await.expect_err(call);
+        let error = error.as_db_error().expect("the server's");
+        assert!(error.code().code() == code && error.hint().is_some(), "{call}: {error:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn other_languages_pass_it_and_get_it() {
+    let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8").max_attempts(1)).await;
+    let plain = r#"select trunkline.enqueue('q', 0);
+                   select trunkline.enqueue('q', 1, '0', '{"a": "1"}');
+                   select trunkline.enqueue_many('q', array[2, 3], metadata => array[null, '{"a": "3"}']::jsonb[]);
+                   select trunkline.enqueue('q', '4', metadata => '{"a": "x", "n": 5, "o": {"p": null}}')"#;
+    sql.batch_execute(plain).await.expect("enqueued");
+    let rows = async |query: &str| {
+        let query = format!("select format('%s %s', payload, metadata) from trunkline.{query}");
+        let rows = sql.query(&query, &[]).await.unwrap_or_else(|error| panic!("{query}: {error:?}"));
+        rows.iter().map(|row| row.get(0)).collect::<Vec<String>>()
+    };
+    let last = r#"4 {"a": "x", "n": 5, "o": {"p": null}}"#;
+    assert_eq!(rows("messages('q')").await, ["0 ", r#"1 {"a": "1"}"#, "2 ", r#"3 {"a": "3"}"#, last]);
+    let seen = queue.peek(9).await.expect("peeked");
+    let of = |entries: &[(&str, &str)]| entries.iter().copied().collect::<Metadata>();
+    assert_eq!(seen[1].metadata, of(&[("a", "1")]));
+    assert_eq!(seen[4].metadata, of(&[("a", "x"), ("n", "5"), ("o", r#"{"p":null}"#)]), "no text: as JSON");
+    assert_eq!(rows("take('q', 2)").await, ["0 ", r#"1 {"a": "1"}"#]);
+    assert_eq!(rows("lease('q', 9)").await, ["2 ", r#"3 {"a": "3"}"#, last]);
+    sql.batch_execute("select trunkline.retry('q', 2049 + 1024, 1), trunkline.bury('q', 3072 + 1024, 1)")
+        .await
+        .expect("settled");
+    assert_eq!(rows("dead_letters('q')").await, [r#"3 {"a": "3"}"#, last]);
+    assert_eq!(queue.dead_letters(0, 9).await.expect("read")[0].metadata, of(&[("a", "3")]));
+    sql.batch_execute("select trunkline.replay('q')").await.expect("replayed");
+    assert_eq!(rows("take('q', 9)").await, [r#"3 {"a": "3"}"#, last]);
+
+    // Whatever a hand put into the table, the payload is read.
+    sql.batch_execute(
+        "insert into trunkline.queue_q (size, payload, metadata) values (3, '{7,8,9}', array['5', '[]']::jsonb[])",
+    )
+    .await
+    .expect("inserted");
+    let got = queue.at_least_once(9).await.expect("leased");
+    assert!(got.len() == 3 && got.iter().all(|message| message.metadata.is_empty()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_travels_inside_a_notification_too() {
+    let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
+    let waits = || async { number(&sql, "select count(*) from trunkline.waiting").await == 1 };
+    let mut consumer = queue.consumer(Wait::Notify);
+    for (payload, stored) in [(2, 0), (1, 0), (5, 1)] {
+        let receiver = tokio::spawn(async move { (consumer.handed_over().await.expect("a message"), consumer) });
+        eventually("the consumer waits", waits).await;
+        let large = Metadata::new().with("large", "x".repeat(6000));
+        let metadata = if stored == 0 { beside(payload) } else { large };
+        let before = number(&sql, "select n_tup_ins from pg_stat_user_tables where relname = 'queue_q'").await;
+        queue.hand_over_with(payload, &metadata).await.expect("handed over");
+        let (message, back) = receiver.await.expect("no panic");
+        assert_eq!((message.payload, message.metadata), (payload, metadata));
+        consumer = back;
+        eventually("what is too large is stored", || async {
+            number(&sql, "select n_tup_ins from pg_stat_user_tables where relname = 'queue_q'").await == before + stored
+        })
+        .await;
+    }
+    let mut wait = Box::pin(consumer.handed_over());
+    loop {
+        tokio::select! {
+            _ = &mut wait => panic!("nothing was sent"),
+            waits = waits() => if waits { break },
+        }
+    }
+    queue.hand_over_with(8, &beside(8)).await.expect("handed over to the one that goes away");
+    drop(wait);
+    drop(consumer);
+    eventually("it is in the queue", || async { queue.stats().await.expect("counted").due == 1 }).await;
+    hold(&queue.at_most_once(9).await.expect("taken"), 8..9);
+}
