@@ -308,8 +308,8 @@ async fn the_queues_verbs_run_in_it() {
     let (more, lost) = queue.ack_and_lease(&next, 100, None).await.expect("exchanged");
     assert_eq!((more.len(), lost.len()), (9, 0));
     let mut consumer = queue.consumer(Wait::Adaptive);
-    let (last, lost) = consumer.ack_and_lease(&more[..8], 0).await.expect("acknowledged");
-    assert!(last.is_empty() && lost.is_empty());
+    let (none, lost) = consumer.ack_and_lease(&more[..8], 0).await.expect("acknowledged");
+    assert!(none.is_empty() && lost.is_empty());
     let (next, ()) = tokio::join!(consumer.ack_and_lease(&more[8..], 1), async {
         eventually("it waits", || async { queue.stats().await.expect("counted").messages == 5 }).await;
         queue.enqueue(200).await.expect("enqueued");
