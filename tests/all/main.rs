@@ -23,6 +23,7 @@ mod cuts;
 mod pooler;
 mod versions;
 mod restarts;
+mod cancelled;
 mod sql_functions;
 mod house;
 mod idle;
