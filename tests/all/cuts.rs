@@ -101,7 +101,7 @@ impl Place {
     }
 
     /// A number for what is inserted next: what was cut off before may still be on its way into the table.
-    async fn next_round(&self) -> i32 {
+    fn next_round(&self) -> i32 {
         self.round.fetch_add(1, Ordering::Relaxed) + 1
     }
 
@@ -121,7 +121,7 @@ async fn statements_that_are_cut_off_happened_or_not_and_nobody_lies() {
         place
             .after_every_byte(
                 side,
-                async || place.next_round().await,
+                async || place.next_round(),
                 async |round| place.db.run_many(&INSERT, (0..5).map(|n| (5 * round + n,))).await,
                 async |what, inserted| place.all_or_nothing(what, inserted == Some(vec![1; 5])).await,
                 async || place.runs().await,
@@ -137,7 +137,7 @@ async fn a_transaction_that_is_cut_off_happened_or_not_and_nobody_lies() {
         place
             .after_every_byte(
                 side,
-                async || place.next_round().await,
+                async || place.next_round(),
                 async |round| {
                     let transaction = place.db.begin().await?;
                     for n in 0..5 {

@@ -105,6 +105,8 @@ struct Pair {
     second: Vec<Mood>,
 }
 
+type Both = (Pair, Json<Vec<i32>>);
+
 static INSERT: Statement<(i32,), u64> = Statement::new("insert into t values ($1)");
 static COUNT: Statement<(), (i64,)> = Statement::new("select count(*) from t");
 static SERIES: Statement<(i32,), Vec<(i32,)>> = Statement::new("select generate_series(1, $1)");
@@ -113,8 +115,7 @@ static SERIES: Statement<(i32,), Vec<(i32,)>> = Statement::new("select generate_
 async fn run_statements(db: &Db) {
     static ROWS: Insert<(i32,)> = Insert::into("t", &["n"]);
     static COPY: Statement<(), u64> = Statement::new("copy t from stdin");
-    static ECHO: Statement<(Pair, Json<Vec<i32>>), (Pair, Json<Vec<i32>>)> =
-        Statement::new("select $1::pair, $2::jsonb");
+    static ECHO: Statement<Both, Both> = Statement::new("select $1::pair, $2::jsonb");
     db.run(&Nothing::new("create table t (n int unique)"), ()).await.expect("created");
     assert_eq!(db.run_many(&INSERT, (0..100).map(|n| (n,))).await.expect("inserted"), [1; 100]);
     for at in [0, 1, 7] {
