@@ -125,10 +125,10 @@ async fn work_once(consumer: &mut Consumer<i64>, n: usize) -> Result<usize> {
 }
 
 /// Seeded, so that a run can be repeated as far as the scheduler lets it.
-struct Dice(u64);
+pub struct Dice(pub u64);
 
 impl Dice {
-    fn below(&mut self, bound: usize) -> usize {
+    pub fn below(&mut self, bound: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.0 >> 33).expect("31 bits") % bound
     }

@@ -24,6 +24,8 @@ mod cuts;
 mod pooler;
 mod versions;
 mod restarts;
+mod cancelled;
+mod asides;
 mod sql_functions;
 mod house;
 mod idle;

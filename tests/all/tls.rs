@@ -4,6 +4,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
+use futures_util::future::join_all;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional},
     net::{TcpListener, UnixStream},
@@ -12,7 +13,7 @@ use tokio_rustls::{
     TlsAcceptor,
     rustls::{ServerConfig, crypto::ring, pki_types::PrivateKeyDer},
 };
-use trunkline::{Db, Settings, Wait};
+use trunkline::{Db, Settings, Statement, Wait};
 
 use crate::fixture::{cluster, database};
 
@@ -93,4 +94,24 @@ async fn a_server_that_cannot_prove_its_name_is_refused() {
         let error = Db::connect(&format!("host={host} {words} {options}")).await.expect_err(&options).to_string();
         assert!(error.contains(said), "{host} {options}: {error}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn statements_travel_encrypted_to_a_server_that_proved_its_name() {
+    static ECHO: Statement<(i32, &str), (i32, String)> = Statement::new("select $1::int4, $2::text");
+    let (proxy, url) = (proxy().await, database().await);
+    let name = url.split_whitespace().find(|word| word.starts_with("dbname=")).expect("the database has a name");
+    let words = format!("host=localhost port={} user=trunkline {name}", proxy.port);
+    let db = Db::connect(&format!("{words} sslmode=verify-full sslrootcert={}", proxy.root.display())).await;
+    let db = db.expect("connected");
+    // Larger than a record of TLS, and many at a time.
+    let word = "secret".repeat(20_000);
+    let answers = join_all((0..50).map(|n| db.run(&ECHO, (n, &word)))).await;
+    for (n, answer) in answers.into_iter().enumerate() {
+        assert_eq!(answer.expect("echoed"), (n as i32, word.clone()));
+    }
+    let transaction = db.begin().await.expect("begun");
+    let echoes = transaction.run_many(&ECHO, (0..50).map(|n| (n, "secret"))).await.expect("echoed");
+    assert!(echoes.into_iter().enumerate().all(|(n, echo)| echo == (n as i32, "secret".into())));
+    transaction.commit().await.expect("committed");
 }

@@ -105,6 +105,8 @@ struct Pair {
     second: Vec<Mood>,
 }
 
+type Both = (Pair, Json<Vec<i32>>);
+
 static INSERT: Statement<(i32,), u64> = Statement::new("insert into t values ($1)");
 static COUNT: Statement<(), (i64,)> = Statement::new("select count(*) from t");
 static SERIES: Statement<(i32,), Vec<(i32,)>> = Statement::new("select generate_series(1, $1)");
