@@ -155,6 +155,11 @@ impl Metrics {
         self.prefetched.set(messages as f64);
     }
 
+    pub fn worker_ended(&self) {
+        self.prefetched(0);
+        self.connected(false);
+    }
+
     pub fn connected(&self, is_so: bool) {
         self.connected.set(if is_so { 1.0 } else { 0.0 });
     }
