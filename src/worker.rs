@@ -46,13 +46,13 @@ use crate::{
 ///
 /// ```no_run
 /// # use trunkline::{Failure, Queue, Summary, Worker};
-/// # async fn example(mails: Queue<String>) -> trunkline::Result<()> {
+/// # async fn example(mails: Queue<String>, shutdown: impl Future<Output = ()>) -> trunkline::Result<()> {
 /// let worker = Worker::new(mails, |mail| async move {
 ///     let (to, _text) = mail.payload.split_once(": ").ok_or_else(|| Failure::dead("no address"))?;
 ///     println!("a mail to {to}");
 ///     Ok::<(), Failure>(())
 /// });
-/// let summary = worker.run(async { tokio::signal::ctrl_c().await.unwrap_or(()) }).await?;
+/// let summary = worker.run(shutdown).await?;
 /// println!("{} sent, {} to be tried again", summary.done, summary.retried);
 /// # Ok(())
 /// # }

@@ -73,9 +73,9 @@ pub(super) struct Held<T> {
     underway: usize,
     /// When a hand took something last.
     started: Instant,
-    /// A message that may have killed its worker, and when it was leased: nothing is leased beside it for a while, because
+    /// A message that may have killed its worker, and when it began to run: nothing is leased beside it for a while, because
     /// that might be another.
-    alone: Option<(Lease, Instant)>,
+    alone: Option<(Lease, Option<Instant>)>,
 }
 
 /// What has to be done at a beat.
@@ -113,7 +113,8 @@ impl<T> Held<T> {
         !self.groups.settling.is_empty()
     }
 
-    /// Messages that were leased when it was `now`, before the answer came.
+    /// Messages that were leased, as was heard at that time. By the server's clock their leases began before, and end before; renewals
+    /// come early enough for that.
     pub fn leased(&mut self, messages: Vec<Message<T>>, now: Instant) {
         let until = now + self.lease;
         let mut last = None;
@@ -127,7 +128,7 @@ impl<T> Held<T> {
             last = Some((row, group));
             self.groups.open(group);
             if message.ran_out {
-                self.alone = Some((message.lease(), now));
+                self.alone = Some((message.lease(), None));
             }
             self.waiting.push_back(Waiting { message, group, until });
         }
@@ -172,6 +173,11 @@ impl<T> Held<T> {
         let hand = &mut self.hands[nr];
         for Waiting { message, group, until } in self.waiting.drain(..count) {
             hand.running.push(Running { lease: message.lease(), group, until, lost: false });
+            if let Some((alone, since)) = &mut self.alone
+                && *alone == message.lease()
+            {
+                *since = Some(now);
+            }
             messages.push(message);
         }
         hand.told = tell.then(Told::new);
@@ -196,9 +202,7 @@ impl<T> Held<T> {
         let mut held = std::mem::take(&mut hand.running);
         let mut over = Over::default();
         for (Running { lease, group: at, until, lost: is_lost }, answer) in held.drain(..).zip(answers) {
-            if self.alone.is_some_and(|(alone, _)| alone == lease) {
-                self.alone = None;
-            }
+            self.alone.take_if(|(alone, _)| *alone == lease);
             let answered = self.groups.answered(at);
             match answer {
                 _ if is_lost => over.lost += 1,
@@ -236,7 +240,8 @@ impl<T> Held<T> {
     /// is being sent, what waits too long is given back, what runs is renewed, and handlers whose lease is over are told.
     pub fn beat(&mut self, now: Instant, may_send: bool) -> Beat {
         self.groups.beat();
-        let lonely = self.alone.take_if(|(_, since)| now.duration_since(*since) > ALONE).is_some();
+        let lonely =
+            self.alone.take_if(|(_, since)| since.is_some_and(|since| now.duration_since(since) > ALONE)).is_some();
         let beat = if may_send { self.due(now) } else { Beat::default() };
         Beat { changed: lonely || self.is_settling(), ..beat }
     }
@@ -255,13 +260,7 @@ impl<T> Held<T> {
         while self.waiting.front().is_some_and(|waiting| waiting.until < half) {
             given_up.extend(self.waiting.pop_front());
         }
-        let release = given_up
-            .into_iter()
-            .map(|Waiting { message, group, .. }| {
-                self.groups.close(group);
-                message.lease()
-            })
-            .collect();
+        let release = given_up.into_iter().map(|waiting| self.give_up(waiting)).collect();
         let mut renew = Vec::new();
         for hand in &mut self.hands {
             let (settled, extended) =
@@ -279,7 +278,7 @@ impl<T> Held<T> {
         Beat { release, renew, changed: false }
     }
 
-    /// Leases were renewed when it was `now`, except for the lost ones, whose handlers are told.
+    /// Leases were renewed, as was heard at that time, except for the lost ones, whose handlers are told.
     pub fn renewed(&mut self, leases: &[Lease], lost: &[i64], now: Instant) {
         let (leases, lost): (HashSet<&Lease>, HashSet<&i64>) = (leases.iter().collect(), lost.iter().collect());
         for hand in &mut self.hands {
@@ -296,14 +295,13 @@ impl<T> Held<T> {
 
     /// All that waits, to be given back.
     pub fn give_up_waiting(&mut self) -> Vec<Lease> {
-        let waiting = std::mem::take(&mut self.waiting);
-        waiting
-            .into_iter()
-            .map(|Waiting { message, group, .. }| {
-                self.groups.close(group);
-                message.lease()
-            })
-            .collect()
+        std::mem::take(&mut self.waiting).into_iter().map(|waiting| self.give_up(waiting)).collect()
+    }
+
+    fn give_up(&mut self, Waiting { message, group, .. }: Waiting<T>) -> Lease {
+        self.groups.close(group);
+        self.alone.take_if(|(alone, _)| *alone == message.lease());
+        message.lease()
     }
 
     /// Tells every handler that the worker gives up on it. Returns whether one listens.

@@ -121,7 +121,7 @@ impl<T: Payload> Line<T> {
         let found = messages.len();
         {
             let mut held = self.held();
-            held.leased(messages, began);
+            held.leased(messages, Instant::now());
             held.ahead.leased(n, found, began.elapsed());
         }
         let free = self.start(free, running);
@@ -137,7 +137,7 @@ impl<T: Payload> Line<T> {
             // Nothing more is due: that is asked again with the next acknowledgement, or after a while.
             tokio::select! {
                 outcome = consumer.idle(rings) => outcome?,
-                () = self.until_settling() => {}
+                () = self.until_news() => {}
                 () = stop.cancelled() => {}
             }
         }
@@ -156,9 +156,13 @@ impl<T: Payload> Line<T> {
         free - starting
     }
 
-    async fn until_settling(&self) {
+    /// Until there is something to settle, or something waits for which there may be a hand now.
+    async fn until_news(&self) {
         while !self.held().is_settling() {
             self.changed.notified().await;
+            if self.held().waiting() > 0 {
+                return;
+            }
         }
     }
 }

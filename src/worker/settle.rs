@@ -87,9 +87,8 @@ impl<T: Payload> Line<T> {
         if leases.is_empty() {
             return;
         }
-        let began = Instant::now();
         match lost_of(self.queue.extend(leases, lease).await) {
-            Ok(lost) => self.held().renewed(leases, &lost, began),
+            Ok(lost) => self.held().renewed(leases, &lost, Instant::now()),
             Err(error) => warn!(queue = self.name(), messages = leases.len(), %error, "leases were not renewed"),
         }
     }

@@ -43,13 +43,3 @@ impl Tally {
         Summary { done, retried, dead, lost, released }
     }
 }
-
-impl std::ops::AddAssign for Summary {
-    fn add_assign(&mut self, other: Self) {
-        self.done += other.done;
-        self.retried += other.retried;
-        self.dead += other.dead;
-        self.lost += other.lost;
-        self.released += other.released;
-    }
-}

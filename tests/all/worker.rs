@@ -64,7 +64,12 @@ impl Seen {
     }
 }
 
-/// Waits until nothing is left in the queue but dead letters.
+/// Waits until nothing is left in the queue but dead letters, as long as it becomes less.
 pub async fn drained(queue: &Queue<i64>) {
-    eventually("the queue is empty", || async { queue.stats().await.expect("counted").messages == 0 }).await;
+    let left = || async { queue.stats().await.expect("counted").messages };
+    let mut least = left().await;
+    while least > 0 {
+        eventually("the queue becomes emptier", || async { left().await < least }).await;
+        least = left().await;
+    }
 }

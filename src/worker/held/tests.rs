@@ -83,7 +83,11 @@ fn beside_a_message_that_may_kill_nothing_is_leased_until_it_has_lived_for_a_whi
     held.finish(nr, [Answer::Done], now);
     assert!(held.room(9, 1) >= 9, "it is done");
     held.leased(vec![message(9100, true)], now);
-    assert!(held.beat(now + SECOND * 2, true).changed);
+    let nr = held.hand();
+    held.next(nr, 1, false, now + SECOND).expect("it waits");
+    held.settle();
+    assert!(!held.beat(now + SECOND * 2, true).changed);
+    assert!(held.beat(now + SECOND * 3, true).changed);
     assert!(held.room(9, 1) >= 9, "it lives");
 }
 

@@ -2,7 +2,7 @@
 
 use std::{convert::Infallible, future::pending, time::Duration};
 
-use trunkline::{DeadLetter, Failure, Message, Queue, RetryPolicy, Settings, Worker};
+use trunkline::{DeadLetter, Failure, Message, Queue, RetryPolicy, Settings, Wait, Worker};
 
 use super::{Runs, Seen, drained};
 use crate::{
@@ -24,7 +24,8 @@ async fn to_retry(queue: &Queue<i64>, count: u64) -> Vec<(i64, i32, String)> {
         stats.to_retry == count && stats.messages == count
     };
     eventually("only these are left, to be retried", only).await;
-    let peeked = queue.peek(100).await.expect("peeked");
+    let mut peeked = queue.peek(100).await.expect("peeked");
+    peeked.sort_by_key(|message| message.payload);
     peeked.into_iter().map(|message| (message.payload, message.attempt, message.error.unwrap_or_default())).collect()
 }
 
@@ -61,7 +62,8 @@ async fn of_a_hundred_exactly_those_that_fail_are_retried_with_the_chain_of_thei
             _ => Ok(()),
         }
     });
-    let runs = Runs::start(worker.retry(RetryPolicy::fixed(HOUR)));
+    // It polls, because nobody tells it when this test moves a time.
+    let runs = Runs::start(worker.retry(RetryPolicy::fixed(HOUR)).wait(Wait::poll()));
     let waiting = to_retry(&queue, 2).await;
     let chain = "the mail was not sent: invalid digit found in string";
     assert_eq!(waiting, [(42, 1, chain.to_owned()), (43, 1, "at night".to_owned())]);

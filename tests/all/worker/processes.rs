@@ -63,12 +63,12 @@ async fn a_process_works_until_it_is_killed() {
     let worker = Worker::new(queue, move |message: Message<i64>| {
         let sql = sql.clone();
         async move {
-            let pid = std::process::id() as i32;
-            let noted = "insert into public.handled values ($1, $2, $3)";
-            sql.execute(noted, &[&pid, &message.payload, &message.attempt]).await.expect("noted");
             if message.payload == POISON {
                 std::process::abort();
             }
+            let pid = std::process::id() as i32;
+            let noted = "insert into public.handled values ($1, $2, $3)";
+            sql.execute(noted, &[&pid, &message.payload, &message.attempt]).await.expect("noted");
             if slow {
                 std::future::pending::<()>().await;
             }
@@ -103,16 +103,15 @@ async fn poison_is_dead_after_its_attempts_and_its_neighbours_are_done() {
             run_out(&sql).await;
             process = Process::start("quick", &url);
         }
-        assert!(began.elapsed() < Duration::from_secs(60), "in vain");
+        assert!(began.elapsed() < Duration::from_secs(120), "in vain");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     assert_eq!(crashes, attempts, "one for each attempt");
     let letters = queue.dead_letters(0, 10).await.expect("read");
     let told: Vec<_> = letters.iter().map(|dead| (dead.payload, dead.attempt.unsigned_abs())).collect();
     assert_eq!(told, [(POISON, attempts)]);
-    assert_eq!(handled(&sql, "count(distinct payload)").await, 2000, "all were handled");
-    let most = "max(attempt) filter (where payload <> 13)::int8";
-    assert!(handled(&sql, most).await <= 2, "charged for one crash besides their own attempt");
+    assert_eq!(handled(&sql, "count(distinct payload)").await, 1999, "all others were handled");
+    assert!(handled(&sql, "max(attempt)::int8").await <= 2, "charged for one crash besides their own attempt");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -132,11 +131,11 @@ async fn what_a_killed_worker_held_is_back_when_the_lease_ends() {
 async fn a_worker_that_was_stopped_past_its_lease_settles_nothing_that_is_not_its_own() {
     let (url, queue, sql) = stage(Settings::new("int8").lease(Duration::from_secs(1)).max_attempts(1000)).await;
     let first = Process::start("quick", &url);
-    queue.enqueue_many(&vec![100; 1000]).await.expect("enqueued");
+    queue.enqueue_many(&vec![100; 300]).await.expect("enqueued");
     eventually("it works", || async { handled(&sql, "count(*)").await > 0 }).await;
-    let mut sent = 1000;
+    let mut sent = 1000; // payloads from here on are distinct
     for _ in 0..3 {
-        queue.enqueue_many(&(sent..sent + 20_000).collect::<Vec<_>>()).await.expect("enqueued");
+        queue.enqueue_many(&(sent..sent + 1_500).collect::<Vec<_>>()).await.expect("enqueued");
         let before = handled(&sql, "count(*)").await;
         eventually("it works", || async { handled(&sql, "count(*)").await > before }).await;
         first.signal("STOP");
@@ -144,14 +143,14 @@ async fn a_worker_that_was_stopped_past_its_lease_settles_nothing_that_is_not_it
         let second = Process::start("quick", &url);
         let so_far = "count(*)";
         let before = handled(&sql, so_far).await;
-        eventually("another works", || async { handled(&sql, so_far).await > before + 100 }).await;
+        eventually("another works", || async { handled(&sql, so_far).await > before + 20 }).await;
         first.signal("CONT");
-        eventually("both work", || async { queue.stats().await.expect("counted").messages < 15_000 }).await;
+        eventually("both work", || async { queue.stats().await.expect("counted").messages < 1_000 }).await;
         drop(second);
-        sent += 20_000;
+        sent += 1_500;
     }
     drained(&queue).await;
-    assert_eq!(handled(&sql, "count(distinct payload)").await, 60_001);
+    assert_eq!(handled(&sql, "count(distinct payload)").await, 4_501);
     assert_eq!(queue.stats().await.expect("counted").dead, 0);
 }
 
