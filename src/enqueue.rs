@@ -53,7 +53,7 @@ impl<T: Payload> Queue<T> {
     /// A payload that cannot be stored fails its own caller only. [`Error::is_outcome_unknown`](crate::Error): the
     /// connection broke before the answer, and the message may or may not be in the queue.
     pub async fn enqueue(&self, payload: impl Borrow<T>) -> Result<i64> {
-        self.enqueue_after(payload, Duration::ZERO).await
+        self.enqueue_with(payload, &NONE, Duration::ZERO).await
     }
 
     /// Enqueues a message that is due after a delay, by the server's clock.
@@ -131,7 +131,7 @@ impl<T: Payload> Queue<T> {
         mut cut: Cut<'a, impl ExactSizeIterator<Item = (&'a T, &'a Metadata)>>,
         delay: f64,
     ) -> Result<Vec<i64>> {
-        let mut ids = Vec::new();
+        let mut ids = Vec::with_capacity(cut.len());
         let mut rows = cut.next_rows()?;
         if rows.is_empty() {
             return Ok(ids);
@@ -230,10 +230,11 @@ impl<T: Payload> Queue<T> {
         let (delay, Together { count, elements, mut metadata, trace }) = (bounded(delay)?, self.together(messages)?);
         let (payloads, metadata) = (self.shared.column.array(count, &elements), metadata.whole(count));
         let span = span::enqueue(self.shared.name(), count, trace.as_ref());
-        let (sql, began) = (&self.shared.sql.enqueue_in, Instant::now());
+        let sql = &self.shared.sql.enqueue_in;
         let sent = transaction.send_text(&sql.text, &[&payloads, &delay, &metadata]).instrument(span).await;
-        self.shared.metrics.enqueued(count, 0, began);
-        sent.map_err(|error| error.or_no_queue(self.shared.name()))
+        let pending = sent.map_err(|error| error.or_no_queue(self.shared.name()))?;
+        self.shared.metrics.sent(count);
+        Ok(pending)
     }
 
     fn together<'a>(&self, messages: impl Iterator<Item = (&'a T, &'a Metadata)>) -> Result<Together> {

@@ -8,6 +8,7 @@ mod trace;
 mod message;
 mod span;
 mod metric;
+pub mod observability;
 mod sql;
 mod target;
 mod wire;

@@ -104,6 +104,11 @@ impl Metrics {
         self.enqueue_seconds.record(began.elapsed());
     }
 
+    /// An insert was sent whose answer is the caller's.
+    pub fn sent(&self, messages: usize) {
+        self.enqueued_messages.increment(messages as u64);
+    }
+
     pub fn handed_over(&self) {
         self.handed_over.increment(1);
     }
@@ -153,6 +158,11 @@ impl Metrics {
 
     pub fn prefetched(&self, messages: usize) {
         self.prefetched.set(messages as f64);
+    }
+
+    pub fn worker_ended(&self) {
+        self.prefetched(0);
+        self.connected(false);
     }
 
     pub fn connected(&self, is_so: bool) {

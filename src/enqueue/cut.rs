@@ -44,8 +44,13 @@ impl<'a, T: Payload, M: ExactSizeIterator<Item = (&'a T, &'a Metadata)>> Cut<'a,
         Self { column: &shared.column, max_batch, rest: messages, carried: None, trace }
     }
 
+    /// Messages that are left to be cut.
+    pub fn len(&self) -> usize {
+        self.rest.len() + usize::from(self.carried.is_some())
+    }
+
     pub fn is_done(&self) -> bool {
-        self.carried.is_none() && self.rest.len() == 0
+        self.len() == 0
     }
 
     pub fn next_rows(&mut self) -> Result<Vec<Cuttings>> {

@@ -62,6 +62,7 @@ impl<T: Payload> Line<T> {
         let outcome = self.work(&mut running, &stop, &limit).await;
         stop.cancel();
         self.close(running, &limit).await;
+        self.queue.shared.metrics.worker_ended();
         outcome
     }
 

@@ -31,3 +31,5 @@ mod house;
 mod idle;
 mod tls;
 mod worker;
+mod traces;
+mod observability;

@@ -1,0 +1,125 @@
+//! What the page on observability says: the same metrics as the code, moved by the right amounts; spans that say what they should.
+
+mod recorder;
+mod spans;
+
+use std::{collections::BTreeSet, time::Duration};
+
+use tokio::sync::watch;
+use trunkline::{Db, Failure, Message, Queue, RetryPolicy, Settings, Worker};
+
+use self::recorder::{Recorder, recorder};
+use crate::{
+    fixture::{database, eventually},
+    worker::{Runs, drained},
+};
+
+/// A queue whose metrics nobody else moves, because no other test has one of that name.
+async fn metered(name: &str) -> (Db, Queue<i64>, &'static Recorder) {
+    let recorder = recorder();
+    let db = Db::connect(&database().await).await.expect("connected");
+    db.create_queue(name, &Settings::new("int8").max_attempts(3)).await.expect("created");
+    let queue = db.queue(name).await.expect("opened");
+    (db, queue, recorder)
+}
+
+#[tokio::test]
+async fn the_table_and_the_code_name_the_same_metrics() {
+    let (_db, _queue, recorder) = metered("metered_names").await;
+    let page = include_str!("../../OBSERVABILITY.md");
+    let rows = page.lines().filter(|line| line.starts_with("| `trunkline_"));
+    let told: BTreeSet<String> = rows
+        .map(|row| {
+            let cells: Vec<&str> = row.split('|').map(|cell| cell.trim().trim_matches('`')).collect();
+            let unit = if cells[4] == "seconds" { "seconds" } else { "count" };
+            format!("{} {} {} {}", cells[1], cells[2], cells[3].replace(',', ""), unit)
+        })
+        .collect();
+    assert_eq!(recorder.registered("metered_names"), told);
+    assert!(told.len() > 10);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_verb_moves_them_by_what_it_did() {
+    let (db, queue, recorder) = metered("metered_verbs").await;
+    let count = |name: &str| recorder.count("metered_verbs", name);
+    let settled = |outcome: &str| recorder.count("metered_verbs", &format!("settled_messages_total {outcome}"));
+    queue.enqueue(1).await.expect("enqueued");
+    assert_eq!((count("enqueued_messages_total"), count("enqueued_rows_total")), (1, 1));
+    queue.enqueue_many(&(0..2500).collect::<Vec<_>>()).await.expect("enqueued");
+    assert_eq!((count("enqueued_messages_total"), count("enqueued_rows_total")), (2501, 4));
+    let transaction = db.begin().await.expect("begun");
+    queue.enqueue_many_in(&transaction, &(0..1500).collect::<Vec<_>>(), Duration::ZERO).await.expect("enqueued");
+    assert_eq!((count("enqueued_messages_total"), count("enqueued_rows_total")), (4001, 6));
+    queue.send_enqueue(&transaction, &[1, 2], Duration::ZERO).await.expect("sent");
+    transaction.commit().await.expect("committed");
+    queue.hand_over(1).await.expect("nobody waits, so it is enqueued");
+    assert_eq!((count("enqueued_messages_total"), count("enqueued_rows_total")), (4004, 7));
+    assert_eq!((count("handed_over_messages_total"), recorder.times("metered_verbs", "enqueue_seconds")), (0, 4));
+
+    assert_eq!(queue.at_most_once(7).await.expect("taken").len(), 7);
+    let transaction = db.begin().await.expect("begun");
+    assert_eq!(queue.exactly_once(&transaction, 3).await.expect("taken").len(), 3);
+    transaction.rollback().await.expect("rolled back");
+    assert_eq!(count("taken_messages_total"), 10);
+    assert!(recorder.times("metered_verbs", "take_seconds") >= 2);
+
+    let leased = queue.at_least_once(100).await.expect("leased");
+    assert_eq!((count("leased_messages_total"), recorder.times("metered_verbs", "lease_seconds")), (100, 1));
+    queue.ack(&leased[..40]).await.expect("held");
+    queue.archive(&leased[40..50]).await.expect("held");
+    queue.retry(&leased[50..55], Duration::ZERO, "no").await.expect("held");
+    queue.bury(&leased[55..59], "never").await.expect("held");
+    queue.release(&leased[59..62]).await.expect("held");
+    queue.extend(&leased[62..80], Duration::from_secs(60)).await.expect("held");
+    let ends = ["done", "archived", "retried", "dead", "released", "lost"];
+    assert_eq!(ends.map(settled), [40, 10, 5, 4, 3, 0]);
+    queue.ack(&leased[30..62]).await.expect_err("all of them are over");
+    assert_eq!(ends.map(settled), [40, 10, 5, 4, 3, 32]);
+    let transaction = db.begin().await.expect("begun");
+    queue.ack_in(&transaction, &leased[62..64]).await.expect("held");
+    let acked = queue.send_ack(&transaction, &leased[64..66]).await.expect("sent");
+    transaction.commit().await.expect("committed");
+    acked.await.expect("held");
+    let (next, _) = queue.ack_and_lease(&leased[61..80], 50, None).await.expect("settled");
+    assert_eq!(ends.map(settled), [40 + 4 + 14, 10, 5, 4, 3, 32 + 5]);
+    assert_eq!(count("leased_messages_total"), 100 + next.len() as u64);
+    assert!(recorder.times("metered_verbs", "settle_seconds") >= 9);
+    for name in ["enqueue_seconds", "lease_seconds", "take_seconds", "settle_seconds"] {
+        assert!(recorder.sum("metered_verbs", name) > 0.0, "{name} are seconds that passed");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_tells_what_its_handlers_do() {
+    const NAME: &str = "metered_worker";
+    let (_db, queue, recorder) = metered(NAME).await;
+    queue.enqueue_many(&(0..100).collect::<Vec<_>>()).await.expect("enqueued");
+    let (go, gone) = watch::channel(false);
+    let worker = Worker::new(queue.clone(), move |message: Message<i64>| {
+        let mut gone = gone.clone();
+        async move {
+            gone.wait_for(|gone| *gone).await.map_err(|_| Failure::dead("the test ended"))?;
+            match (message.payload, message.attempt) {
+                (0..10, 1) => Err(Failure::retry("once")),
+                (10..15, _) => Err(Failure::dead("never")),
+                _ => Ok(()),
+            }
+        }
+    });
+    let runs = Runs::start(worker.concurrency(8).retry(RetryPolicy::fixed(Duration::ZERO)));
+    eventually("eight run", || async { (recorder.level(NAME, "running_handlers") - 8.0).abs() < 0.1 }).await;
+    eventually("it is connected", || async { recorder.level(NAME, "connected") > 0.5 }).await;
+    go.send(true).expect("it waits");
+    drained(&queue).await;
+    runs.stop().await;
+    let settled = ["done", "retried", "dead", "lost"];
+    let settled = settled.map(|end| recorder.count(NAME, &format!("settled_messages_total {end}")));
+    assert_eq!(settled, [95, 10, 5, 0]);
+    let handled = ["done", "retried", "dead"].map(|end| recorder.times(NAME, &format!("handle_seconds {end}")));
+    assert_eq!(handled, [95, 10, 5]);
+    assert_eq!(recorder.times(NAME, "delivery_lag_seconds"), 100, "first attempts");
+    for name in ["running_handlers", "prefetched_messages", "connected"] {
+        assert!(recorder.level(NAME, name).abs() < 0.1, "{name} after its end");
+    }
+}

@@ -1,0 +1,116 @@
+//! The spans, as a subscriber sees them.
+
+use std::{
+    collections::BTreeMap,
+    fmt::Debug,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tracing::{
+    Event, Metadata, Subscriber,
+    field::{Field, Visit},
+    span::{Attributes, Id, Record},
+};
+use trunkline::{Failure, Settings, TraceContext, Worker};
+
+use crate::{
+    contract::{Place, place},
+    worker::{Runs, drained},
+};
+
+/// Keeps all spans of the library's, in the order in which they began.
+#[derive(Clone, Default)]
+struct Kept(Arc<Mutex<BTreeMap<u64, Span>>>, Arc<AtomicU64>);
+
+#[derive(Clone, Default)]
+struct Span {
+    name: &'static str,
+    fields: BTreeMap<&'static str, String>,
+}
+
+impl Visit for Span {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.fields.insert(field.name(), format!("{value:?}"));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.fields.insert(field.name(), value.to_owned());
+    }
+}
+
+impl Subscriber for Kept {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.is_span() && metadata.target().starts_with("trunkline")
+    }
+
+    fn new_span(&self, attributes: &Attributes<'_>) -> Id {
+        let mut span = Span { name: attributes.metadata().name(), ..Span::default() };
+        attributes.record(&mut span);
+        let id = self.1.fetch_add(1, Ordering::Relaxed) + 1;
+        self.0.lock().expect("no panic").insert(id, span);
+        Id::from_u64(id)
+    }
+
+    fn record(&self, id: &Id, values: &Record<'_>) {
+        values.record(self.0.lock().expect("no panic").get_mut(&id.into_u64()).expect("a span of ours"));
+    }
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn event(&self, _: &Event<'_>) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+impl Kept {
+    /// `name field=value …` of those with that name.
+    fn all(&self, name: &str) -> Vec<String> {
+        let spans = self.0.lock().expect("no panic");
+        let lines = spans.values().filter(|span| span.name == name).map(|span| {
+            let fields = span.fields.iter().map(|(name, value)| format!("{name}={value}"));
+            fields.collect::<Vec<_>>().join(" ")
+        });
+        lines.collect()
+    }
+}
+
+/// On one thread, so that whatever the library spawns is seen by its subscriber.
+#[tokio::test]
+async fn each_verb_has_a_span_and_says_what_it_did() {
+    let kept = Kept::default();
+    let _subscribed = tracing::subscriber::set_default(kept.clone());
+    let Place { queue, db: _db, .. } = place::<i64>(Settings::new("int8").max_attempts(2)).await;
+    queue.enqueue(1).await.expect("enqueued");
+    queue.enqueue_many(&[2, 3, 4]).await.expect("enqueued");
+    assert_eq!(kept.all("enqueue"), ["n=1 queue=q", "n=3 queue=q"]);
+    assert_eq!(queue.at_most_once(1).await.expect("taken").len(), 1);
+    let leased = queue.at_least_once(9).await.expect("leased");
+    queue.ack(&leased[..1]).await.expect("held");
+    queue.retry(&leased[1..], Duration::ZERO, "no").await.expect("held");
+    assert_eq!(
+        (kept.all("take"), kept.all("lease")),
+        (vec!["got=1 n=1 queue=q".into()], vec!["got=3 n=9 queue=q".into()])
+    );
+    assert_eq!(kept.all("settle"), ["n=1 outcome=done queue=q", "n=2 outcome=retried queue=q"]);
+
+    let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let trace = TraceContext::parse(trace, None).expect("valid");
+    queue.purge().await.expect("purged");
+    let id = trace.scope(queue.enqueue(5)).await.expect("enqueued");
+    let enqueued = kept.all("enqueue").pop().expect("a span");
+    let span_id = enqueued.split("span_id=").last().and_then(|rest| rest.split(' ').next()).expect("its id").to_owned();
+    let trace_id = "trace_id=4bf92f3577b34da6a3ce929d0e0e4736";
+    assert_eq!(enqueued, format!("n=1 parent_span_id=00f067aa0ba902b7 queue=q span_id={span_id} {trace_id}"));
+    let runs = Runs::start(Worker::new(queue.clone(), |message| async move {
+        if message.attempt == 1 { Err(Failure::retry_after(Duration::ZERO, "once")) } else { Ok(()) }
+    }));
+    drained(&queue).await;
+    runs.stop().await;
+    let handled = |attempt, outcome| {
+        format!("attempt={attempt} id={id} messages=1 outcome={outcome} parent_span_id={span_id} queue=q {trace_id}")
+    };
+    assert_eq!(kept.all("handle"), [handled(1, "retry"), handled(2, "done")]);
+}
