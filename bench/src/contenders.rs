@@ -43,6 +43,8 @@ pub const CONTENDERS: &[Contender] = &[
     own("sql", &["sql"], &["sql"], 16),
     own("queue", &["queue"], &["queue"], 16),
     own("coalesced", &["coalesced"], &["coalesced"], 1024),
+    own("worker", &["worker"], &["worker"], 1024),
+    own("worker-bytea", &["worker", "bytea"], &["worker", "bytea"], 1024),
     Contender { is_quick: true, ..peer("hasql-queue", Language::Rust("hasql-queue"), 64) },
     peer("pgmq", Language::Rust("pgmq"), 64),
     Contender { is_quick: true, ..peer("pgq", Language::Rust("pgq"), 64) },

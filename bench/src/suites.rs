@@ -29,8 +29,12 @@ const LAYERS: [&str; 3] = ["sql", "queue", "pgmq"];
 /// Those that run whole races; the layers alone are compared step by step, and a take with another take.
 fn racers() -> impl Iterator<Item = Contender> {
     const OTHERS: [&str; 4] = ["sql", "queue", "coalesced", "trunkline-at-most-once"];
-    CONTENDERS.iter().copied().filter(|contender| !OTHERS.contains(&contender.name))
+    let others = |name| OTHERS.contains(&name) || WORKERS.contains(&name);
+    CONTENDERS.iter().copied().filter(move |contender| !others(contender.name))
 }
+
+/// Who calls a function for each message, where that is asked: how many, and how soon.
+const WORKERS: [&str; 2] = ["worker", "worker-bytea"];
 
 fn plan(suite: &'static str, case: impl Into<String>, contender: Contender, kind: &str, choice: &Choice) -> Plan {
     let told = Told {
@@ -96,7 +100,8 @@ fn throughput(choice: &Choice) -> Vec<Plan> {
         ("cycle", "cycle"),
         ("cycle-batch-100", "cycle"),
     ] {
-        for contender in racers() {
+        let workers = WORKERS.map(named).into_iter().filter(|_| kind != "send");
+        for contender in racers().chain(workers) {
             let mut plan = plan("throughput", case, contender, kind, choice);
             (plan.told.producers, plan.told.batch) = match case {
                 "send-sequential" => (1, 1),
@@ -109,7 +114,7 @@ fn throughput(choice: &Choice) -> Vec<Plan> {
             plans.push(plan);
         }
     }
-    for contender in ["sql", "queue", "coalesced", "pgmq"] {
+    for contender in ["sql", "queue", "coalesced", "worker", "pgmq"] {
         for (case, batch) in [("full-cycle", 1), ("full-cycle-batch-100", 100)] {
             let mut plan = step("throughput", case, contender, choice);
             "full-cycle".clone_into(&mut plan.told.case);
@@ -123,7 +128,7 @@ fn throughput(choice: &Choice) -> Vec<Plan> {
 fn latency(choice: &Choice) -> Vec<Plan> {
     let mut plans = Vec::new();
     for rate in [100.0, 1000.0] {
-        for contender in racers() {
+        for contender in racers().chain(WORKERS.map(named)) {
             let mut plan = plan("latency", format!("{rate:.0}-a-second"), contender, "cycle", choice);
             (plan.told.rate, plan.told.producers) = (Some(rate), 16);
             plan.told.seconds = if choice.quick { 5.0 } else { 30.0 };
@@ -153,7 +158,7 @@ fn layer_comparison(choice: &Choice) -> Vec<Plan> {
         ("read-batch-10", &["sql", "queue", "pgmq"]),
         ("delete-single", &["sql", "queue", "pgmq"]),
         ("pop-batch-10", &["sql", "queue", "pgmq"]),
-        ("full-cycle", &["sql", "queue", "coalesced", "pgmq"]),
+        ("full-cycle", &["sql", "queue", "coalesced", "worker", "pgmq"]),
     ];
     let mut plans = Vec::new();
     for (case, contenders) in OWN {

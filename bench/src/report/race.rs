@@ -24,7 +24,7 @@ pub fn races<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Vec<Race<'a>> {
 
 /// Trunkline's own layers and ways; everybody else is a peer.
 pub fn is_ours(contender: &str) -> bool {
-    ["sql", "queue", "coalesced", "worker"].contains(&contender) || contender.starts_with("trunkline")
+    ["sql", "queue", "coalesced", "worker", "worker-bytea"].contains(&contender) || contender.starts_with("trunkline")
 }
 
 /// A contender's name; ours is bold.

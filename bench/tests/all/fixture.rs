@@ -12,7 +12,8 @@ use tokio_postgres::{Client, NoTls};
 use trunkline_embedded::Cluster;
 
 /// Layers of ours, as the last part of a row's name has them.
-pub const OWN: [&str; 6] = ["trunkline", "trunkline-bytea", "trunkline-at-most-once", "sql", "queue", "coalesced"];
+pub const OWN: [&str; 8] =
+    ["trunkline", "trunkline-bytea", "trunkline-at-most-once", "sql", "queue", "coalesced", "worker", "worker-bytea"];
 
 /// Far longer than a run of these tests takes, on a busy machine that has to build the layers first, too.
 const DEADLINE: Duration = Duration::from_secs(900);
