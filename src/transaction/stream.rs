@@ -2,7 +2,7 @@ use std::{collections::VecDeque, sync::Arc};
 
 use super::{Transaction, pending::Pending};
 use crate::{
-    error::Result,
+    error::{Error, Result},
     params::Params,
     rows::FromRow,
     statement::Statement,
@@ -19,6 +19,8 @@ pub struct RowStream<T> {
     columns: Arc<Columns>,
     /// The chunk on its way, unless there is none.
     next: Option<Pending<Vec<T>>>,
+    /// Why the rest cannot be asked for.
+    broken: Option<Error>,
     rows: VecDeque<T>,
 }
 
@@ -42,7 +44,16 @@ impl Transaction {
         let (text, columns) = (prepared.text, prepared.columns);
         let next = Some(Pending::new(self.line.clone(), sent, place, text.clone(), columns.clone()));
         self.line.flush();
-        Ok(RowStream { line: self.line.clone(), portal, chunk, text, columns, next, rows: VecDeque::new() })
+        Ok(RowStream {
+            line: self.line.clone(),
+            portal,
+            chunk,
+            text,
+            columns,
+            next,
+            broken: None,
+            rows: VecDeque::new(),
+        })
     }
 }
 
@@ -50,18 +61,22 @@ impl<T: FromRow> RowStream<T> {
     /// The next rows, or none at the end. May be dropped while it waits; no row is lost.
     ///
     /// # Errors
-    /// The statement's, and of those sent before it.
+    /// The statement's, and of those sent before it. After the end of the transaction: that the rest is gone, once what has
+    /// arrived was read.
     pub async fn next_chunk(&mut self) -> Result<Option<Vec<T>>> {
         if !self.rows.is_empty() {
             return Ok(Some(self.rows.drain(..).collect()));
         }
-        let Some(next) = &mut self.next else { return Ok(None) };
+        let Some(next) = &mut self.next else { return self.broken.clone().map_or(Ok(None), Err) };
         let outcome = std::future::poll_fn(|context| next.poll_outcome(context)).await?;
         // Nothing waits from here on.
         let (sent, place) = next.place();
         self.next = None;
         if outcome.as_ref().as_ref().is_ok_and(|answer| answer.has_more(place)) {
-            self.next = Some(self.ask()?); // it is on its way while these are read
+            match self.ask() {
+                Ok(next) => self.next = Some(next), // it is on its way while these are read
+                Err(error) => self.broken = Some(error),
+            }
         }
         let rows: Vec<T> = self.line.outcome(&sent, &outcome, place, &self.text, &self.columns)?;
         Ok((!rows.is_empty()).then_some(rows))
