@@ -111,9 +111,6 @@ static INSERT: Statement<(i32,), u64> = Statement::new("insert into t values ($1
 static COUNT: Statement<(), (i64,)> = Statement::new("select count(*) from t");
 static SERIES: Statement<(i32,), Vec<(i32,)>> = Statement::new("select generate_series(1, $1)");
 
-/// A type of the user's, and one of Postgres' that is a document.
-type Both = (Pair, Json<Vec<i32>>);
-
 /// Groups and where they failed, rows by columns, copies, types of the user's.
 async fn run_statements(db: &Db) {
     static ROWS: Insert<(i32,)> = Insert::into("t", &["n"]);
