@@ -28,7 +28,7 @@ struct Arguments {
     /// Turns of each way at each workload
     #[arg(long, value_name = "N", default_value_t = 31)]
     rounds: usize,
-    /// After so many seconds at a workload a way has no more turns, once it had three
+    /// After so many seconds at a workload a way has no more turns, once it had five
     #[arg(long, value_name = "SECONDS", default_value_t = 4.0)]
     seconds: f64,
     /// Only workloads whose name has this in it; may be repeated

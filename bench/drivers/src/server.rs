@@ -72,6 +72,16 @@ impl Server {
         Ok(self.client.batch_execute("truncate person, entry; update account set balance = 1000").await?)
     }
 
+    /// As many rows as a table has that is in use, known to the planner: on an empty one it would plan a scan of all rows, and keep that plan
+    /// for those who had their first turns then.
+    pub async fn populate(&mut self) -> Result<(), Failure> {
+        const POPULATE: &str = "insert into person (id, name, email, age, score, active)
+            select -k, 'there', 'there@example.org', 1, 0.5, false from generate_series(1, 50000) as k;
+            analyze person";
+        self.clear().await?;
+        Ok(self.client.batch_execute(POPULATE).await?)
+    }
+
     /// The next turn's work, with the rows that it needs; outside the time.
     pub async fn next<'a>(&mut self, workload: &Workload, people: &'a [crate::Person]) -> Result<Work<'a>, Failure> {
         const THERE: &str = "insert into person (id, name, email, age, score, active)

@@ -15,7 +15,7 @@ use crate::{
 pub struct Patience {
     /// Turns of each.
     pub rounds: usize,
-    /// After which a way has no more turns at a workload, once it had three.
+    /// After which a way has no more turns at a workload, once it had five.
     pub enough: Duration,
 }
 
@@ -52,7 +52,7 @@ pub async fn turns(
         let turns = if first.time > LONG { vec![first] } else { Vec::new() };
         rows.push((&**driver, Measured { delay, workload: *workload, way: way.name, turns }));
     }
-    server.clear().await?;
+    server.populate().await?;
     for (driver, _) in rows.iter().filter(|(_, row)| row.turns.is_empty()) {
         let began = Instant::now();
         for _ in 0..WARM.min(patience.rounds) {
@@ -68,7 +68,7 @@ pub async fn turns(
         for at in 0..count {
             let (driver, row) = &mut rows[(at + round) % count];
             let spent: Duration = row.turns.iter().map(|turn| turn.time).sum();
-            if spent > LONG && row.turns.len() == 1 || spent > patience.enough && row.turns.len() >= 3 {
+            if spent > LONG && row.turns.len() == 1 || spent > patience.enough && row.turns.len() >= 5 {
                 continue;
             }
             let work = server.next(workload, people).await?;

@@ -33,7 +33,8 @@ pub fn done<'a>(found: impl IntoIterator<Item = &'a Found>, first: i64) -> Done 
 
 /// A row that gets its id.
 #[derive(Insertable)]
-#[diesel(table_name = person)]
+// Statements whose columns may be left to their defaults are not kept prepared.
+#[diesel(table_name = person, treat_none_as_default_value = false)]
 pub struct New<'a> {
     name: &'a str,
     email: &'a str,
@@ -51,7 +52,8 @@ impl<'a> New<'a> {
 
 /// A row with its id.
 #[derive(Insertable, AsChangeset)]
-#[diesel(table_name = person)]
+// Statements whose columns may be left to their defaults are not kept prepared.
+#[diesel(table_name = person, treat_none_as_default_value = false)]
 pub struct Whole<'a> {
     id: i64,
     name: &'a str,
