@@ -16,6 +16,9 @@ const IDLE: (&[&str], &str) = (&["idle"], "1");
 /// They are looked at every second or two, and twice is the least that shows a change.
 const LONG: (&[&str], &str) = (&["old-snapshot", "soak"], "4");
 
+/// On a machine that is busy with something else a fifth of a second may show nothing: such rows run again, for longer.
+const LONGER: &str = "5";
+
 fn patterns((suites, _): (&[&str], &str)) -> Vec<String> {
     suites.iter().flat_map(|suite| OWN.map(|own| format!("^{suite}/*/{own}$"))).collect()
 }
@@ -27,9 +30,15 @@ async fn measured(group: (&[&str], &str)) {
     let listed = choose(Bench::new("list")).lines().await;
     let rows = choose(run().args(["--messages", "2000"])).rows(group.1).await;
     assert_eq!(rows.iter().map(name).collect::<Vec<_>>(), listed);
-    for row in &rows {
-        assert_eq!(row["outcome"], "measured", "{row}");
-        check_row(row, group.1.parse().expect("seconds"));
+    let (told, silent): (Vec<&Value>, Vec<&Value>) = rows.iter().partition(|row| tells(row, &row["rounds"][0]));
+    let again = silent.iter().fold(run(), |bench, row| bench.pattern(&format!("^{}$", name(row))));
+    let again = if silent.is_empty() { Vec::new() } else { again.args(["--messages", "2000"]).rows(LONGER).await };
+    assert_eq!(again.len(), silent.len());
+    for (rows, seconds) in [(told, group.1), (again.iter().collect(), LONGER)] {
+        for row in rows {
+            assert_eq!(row["outcome"], "measured", "{row}");
+            check_row(row, seconds.parse().expect("seconds"));
+        }
     }
 }
 
@@ -59,19 +68,23 @@ fn check_row(row: &Value, seconds: f64) {
     check_round(row, &rounds[0]);
 }
 
-fn check_round(row: &Value, round: &Value) {
-    let (told, case) = (&row["told"], row["told"]["case"].as_str().expect("a case"));
-    // Nothing is sent in the suite that looks at consumers that wait.
-    let silent = told["rate"] == 0.0;
-    let (sent, received) = (number(round, "sent"), number(round, "received"));
-    let is_told = match case {
+/// Whether it sent and received, as far as it should.
+fn tells(row: &Value, round: &Value) -> bool {
+    let (sent, received) = (round["sent"].as_f64().unwrap_or(0.0), round["received"].as_f64().unwrap_or(0.0));
+    match row["told"]["case"].as_str().expect("a case") {
         "send" => sent > 0.0 && received == 0.0,
         "drain" => sent == 0.0 && received > 0.0,
-        "cycle" if silent => sent == 0.0 && received == 0.0,
+        // Nothing is sent in the suite that looks at consumers that wait.
+        "cycle" if row["told"]["rate"] == 0.0 => sent == 0.0 && received == 0.0,
         "cycle" => sent > 0.0 && received > 0.0,
         _ => sent > 0.0 && round["sent"] == round["received"],
-    };
-    assert!(is_told, "{sent} sent, {received} received: {row}");
+    }
+}
+
+fn check_round(row: &Value, round: &Value) {
+    let (told, case) = (&row["told"], row["told"]["case"].as_str().expect("a case"));
+    let silent = told["rate"] == 0.0;
+    assert!(tells(row, round), "{row}");
     assert!(number(round, "seconds") > 0.0, "{row}");
     for figure in ["dead_before", "dead_after", "stolen"] {
         number(round, figure);
@@ -94,9 +107,9 @@ fn check_round(row: &Value, round: &Value) {
         }
     }
     // A closed loop tells the time of a call, an open one that of a message; what else comes out is only a rate.
-    let tells = !silent && case != "drain" && (case != "cycle" || told["rate"].is_number());
-    assert_eq!(round["latency"].is_object(), tells, "{row}");
-    if tells {
+    let timed = !silent && case != "drain" && (case != "cycle" || told["rate"].is_number());
+    assert_eq!(round["latency"].is_object(), timed, "{row}");
+    if timed {
         let latency = &round["latency"];
         let steps = ["p50", "p90", "p99", "p999", "max"].map(|figure| number(latency, figure));
         assert!(number(latency, "count") > 0.0 && steps[0] > 0.0 && steps.is_sorted(), "{latency}: {row}");
