@@ -74,11 +74,12 @@ impl<T: Payload> Queue<T> {
         let end = element.len();
         let span = {
             let trace = trace::for_message(metadata);
-            let metadata = trace::stamped(metadata, trace.as_ref());
-            if !metadata.is_empty() {
-                metadata.encode(&mut element)?;
+            if !metadata.is_empty() || trace.is_some() {
+                trace::stamped(metadata, trace.as_ref()).encode(&mut element)?;
             }
-            span::enqueue(self.shared.name(), 1, trace.as_ref())
+            // Boxed if there is one: the future of a call that nobody watches stays small.
+            let span = span::enqueue(self.shared.name(), 1, trace.as_ref());
+            (!span.is_disabled()).then(|| Box::new(span))
         };
         let joined = self.shared.coalescer.join(delay, &element[..end], &element[end..]).await;
         if element.capacity() <= SCRATCH_KEPT {
@@ -91,7 +92,10 @@ impl<T: Payload> Queue<T> {
                 place
             }
         };
-        place.id().instrument(span).await
+        match span {
+            None => place.id().await,
+            Some(span) => Box::pin(place.id().instrument(*span)).await,
+        }
     }
 
     /// Enqueues all messages in one transaction, in order, and returns their ids in that order.
@@ -242,10 +246,9 @@ impl<T: Payload> Queue<T> {
         let mut stamp = BytesMut::new();
         for (payload, metadata) in messages {
             self.shared.column.encode(payload, &mut all.elements)?;
-            let metadata = trace::stamped(metadata, all.trace.as_ref());
-            if !metadata.is_empty() {
+            if !metadata.is_empty() || all.trace.is_some() {
                 stamp.clear();
-                metadata.encode(&mut stamp)?;
+                trace::stamped(metadata, all.trace.as_ref()).encode(&mut stamp)?;
                 all.metadata.push(all.count, &stamp);
             }
             all.count += 1;

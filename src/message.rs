@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use crate::metadata::Metadata;
+use crate::{metadata::Metadata, trace::TraceContext};
 
 /// A message as a consumer gets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +38,16 @@ pub struct Lease {
     pub id: i64,
     /// The attempt that the lease was given for.
     pub attempt: i32,
+}
+
+impl TraceContext {
+    /// The one that all of these messages come from, if it is one.
+    pub(crate) fn of_all<T>(messages: &[Message<T>]) -> Option<Self> {
+        let (first, rest) = messages.split_first()?;
+        let traceparent = first.metadata.traceparent()?;
+        let same = rest.iter().all(|message| message.metadata.traceparent() == Some(traceparent));
+        if same { Self::of(&first.metadata) } else { None }
+    }
 }
 
 impl<T> From<&Message<T>> for Lease {

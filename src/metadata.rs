@@ -27,13 +27,17 @@ pub const MAX_METADATA: usize = 16 << 10;
 /// assert_eq!(metadata.iter().collect::<Vec<_>>(), [("tenant", "acme"), ("version", "2")]);
 /// ```
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Metadata(Vec<(Box<str>, Box<str>)>); // few, and sorted by name
+pub struct Metadata(Option<Box<Entries>>); // a pointer, because it is part of every message and mostly nothing
+
+/// At least one, few, sorted by name.
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Entries(Vec<(Box<str>, Box<str>)>);
 
 impl Metadata {
     /// None.
     #[must_use]
     pub const fn new() -> Self {
-        Self(Vec::new())
+        Self(None)
     }
 
     /// The same with a name more, or with another text for it.
@@ -46,43 +50,55 @@ impl Metadata {
     /// Adds a name, or gives it another text.
     pub fn insert(&mut self, name: impl Into<Box<str>>, text: impl Into<Box<str>>) {
         let (name, text) = (name.into(), text.into());
-        match self.place(&name) {
-            Ok(at) => self.0[at].1 = text,
-            Err(at) => self.0.insert(at, (name, text)),
+        let place = self.place(&name);
+        let Entries(entries) = &mut **self.0.get_or_insert_default();
+        match place {
+            Ok(at) => entries[at].1 = text,
+            Err(at) => entries.insert(at, (name, text)),
         }
     }
 
     /// The text of a name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.place(name).ok().map(|at| &*self.0[at].1)
+        let Entries(entries) = &**self.0.as_ref()?;
+        self.place(name).ok().map(|at| &*entries[at].1)
     }
 
     /// The text of a name, which is taken out.
     pub fn remove(&mut self, name: &str) -> Option<Box<str>> {
-        self.place(name).ok().map(|at| self.0.remove(at).1)
+        let (at, Entries(entries)) = (self.place(name).ok()?, &mut **self.0.as_mut()?);
+        let (_, text) = entries.remove(at);
+        if entries.is_empty() {
+            self.0 = None;
+        }
+        Some(text)
+    }
+
+    fn entries(&self) -> &[(Box<str>, Box<str>)] {
+        self.0.as_ref().map_or(&[], |entries| &entries.0)
     }
 
     fn place(&self, name: &str) -> Result<usize, usize> {
-        self.0.binary_search_by(|(known, _)| (**known).cmp(name))
+        self.entries().binary_search_by(|(known, _)| (**known).cmp(name))
     }
 
     /// How many names.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.entries().len()
     }
 
     /// Whether there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.0.is_none()
     }
 
     /// Names and texts, by name.
     #[must_use]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
-        self.0.iter().map(|(name, text)| (&**name, &**text))
+        self.entries().iter().map(|(name, text)| (&**name, &**text))
     }
 
     /// The W3C's name for which trace a message belongs to, and which span it comes from.
@@ -119,13 +135,13 @@ impl Serialize for Metadata {
 /// From a map. A value that is no text, which other languages may write, is read as its JSON.
 impl<'de> Deserialize<'de> for Metadata {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Entries)
+        deserializer.deserialize_map(Names)
     }
 }
 
-struct Entries;
+struct Names;
 
-impl<'de> Visitor<'de> for Entries {
+impl<'de> Visitor<'de> for Names {
     type Value = Metadata;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -141,5 +157,28 @@ impl<'de> Visitor<'de> for Entries {
             }
         }
         Ok(metadata)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Metadata;
+
+    #[test]
+    fn names_are_sorted_and_there_once_and_nothing_is_the_same_however_it_came_to_be() {
+        let mut metadata: Metadata = [("b", "1"), ("a", "2"), ("b", "3")].into_iter().collect();
+        assert_eq!(metadata.iter().collect::<Vec<_>>(), [("a", "2"), ("b", "3")]);
+        assert_eq!((metadata.remove("b").as_deref(), metadata.remove("b")), (Some("3"), None));
+        assert_eq!((metadata.get("a"), metadata.get("b"), metadata.len()), (Some("2"), None, 1));
+        metadata.remove("a");
+        assert!(metadata.is_empty() && metadata == Metadata::new());
+        assert_eq!(size_of::<Metadata>(), size_of::<usize>(), "part of every message");
+    }
+
+    #[test]
+    fn json_and_back() {
+        let metadata: Metadata = serde_json::from_str(r#"{"b": "x\"", "a": [1, null]}"#).expect("a map");
+        assert_eq!(serde_json::to_string(&metadata).expect("JSON"), r#"{"a":"[1,null]","b":"x\""}"#);
+        assert!(serde_json::from_str::<Metadata>("[]").is_err());
     }
 }

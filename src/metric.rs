@@ -1,10 +1,11 @@
 //! Every metric of the library: its name, and the only calls that move it. Handles are made once a queue, so moving one costs an
 //! atomic, and nothing where no recorder is installed. The table for users is `OBSERVABILITY.md`; a test compares.
 
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
 use metrics::{
-    Counter, Gauge, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
+    Counter, Gauge, Histogram, IntoF64, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge,
+    histogram,
 };
 
 use crate::message::Message;
@@ -138,15 +139,14 @@ impl Metrics {
     }
 
     /// A call of a handler has ended.
-    pub fn handled(&self, end: End, took: Duration) {
+    pub fn handled(&self, end: End, took: Lap) {
         self.handle_seconds[end as usize].record(took);
     }
 
     /// Messages come to their handler. Of a further attempt nobody knows since when it was due.
     pub fn delivered<T>(&self, messages: &[Message<T>], watch: &Watch) {
         for message in messages.iter().filter(|message| message.attempt == 1) {
-            // Clocks of two machines: what seems to come from the future was enqueued just now.
-            self.delivery_lag.record(watch.wall().duration_since(message.enqueued_at).unwrap_or_default());
+            self.delivery_lag.record(Lag { since: message.enqueued_at, watch });
         }
     }
 
@@ -180,25 +180,44 @@ impl Drop for Running<'_> {
 
 /// The clock of a hand: one reading for the end of a call and the beginning of the next.
 pub(crate) struct Watch {
-    wall: SystemTime,
-    since: Instant,
     pub now: Instant,
+    began: Instant,
+    /// What the clock on the wall showed then.
+    wall: SystemTime,
 }
 
 impl Watch {
     pub fn start() -> Self {
         let now = Instant::now();
-        Self { wall: SystemTime::now(), since: now, now }
+        Self { now, began: now, wall: SystemTime::now() }
     }
 
     /// The time since the last reading.
-    pub fn lap(&mut self) -> Duration {
+    pub fn lap(&mut self) -> Lap {
         let now = Instant::now();
-        now.duration_since(std::mem::replace(&mut self.now, now))
+        Lap(std::mem::replace(&mut self.now, now), now)
     }
+}
 
-    /// What the clock on the wall showed at the last reading.
-    pub fn wall(&self) -> SystemTime {
-        self.wall + self.now.duration_since(self.since)
+/// From a time to another. A recorder asks for the seconds; without one nobody reckons.
+pub(crate) struct Lap(Instant, Instant);
+
+impl IntoF64 for Lap {
+    fn into_f64(self) -> f64 {
+        self.1.duration_since(self.0).as_secs_f64()
+    }
+}
+
+/// From a time to the last reading of a watch, also only if it is asked for.
+struct Lag<'a> {
+    since: SystemTime,
+    watch: &'a Watch,
+}
+
+impl IntoF64 for Lag<'_> {
+    fn into_f64(self) -> f64 {
+        let now = self.watch.wall + self.watch.now.duration_since(self.watch.began);
+        // Clocks of two machines: what seems to come from the future is from now.
+        now.duration_since(self.since).unwrap_or_default().as_secs_f64()
     }
 }

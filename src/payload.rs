@@ -243,6 +243,7 @@ pub(crate) struct Each<'a> {
 impl<'a> Iterator for Each<'a> {
     type Item = Result<Option<&'a [u8]>, Failure>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         if self.left <= 0 {
             return None;
@@ -253,6 +254,7 @@ impl<'a> Iterator for Each<'a> {
 }
 
 impl<'a> Each<'a> {
+    #[inline]
     fn element(&mut self) -> Result<Option<&'a [u8]>, Failure> {
         let (length, rest) = self.rest.split_first_chunk::<4>().ok_or("the array ends early")?;
         self.rest = rest;

@@ -43,7 +43,7 @@ pub(crate) fn handle<T>(queue: &str, messages: &[Message<T>]) -> Span {
         outcome = Empty
     );
     if !span.is_disabled()
-        && let Some(trace) = of_all(messages)
+        && let Some(trace) = TraceContext::of_all(messages)
     {
         span.record("trace_id", format_args!("{:032x}", trace.trace_id()));
         span.record("parent_span_id", format_args!("{:016x}", trace.span_id()));
@@ -54,14 +54,4 @@ pub(crate) fn handle<T>(queue: &str, messages: &[Message<T>]) -> Span {
 /// A statement that ends leases, of `n` messages.
 pub(crate) fn settle(queue: &str, outcome: &'static str, n: usize) -> Span {
     debug_span!("settle", queue, outcome, n)
-}
-
-/// The trace that all of these messages come from, if it is one.
-pub(crate) fn of_all<T>(messages: &[Message<T>]) -> Option<TraceContext> {
-    let (first, rest) = messages.split_first()?;
-    let traceparent = first.metadata.traceparent()?;
-    rest.iter()
-        .all(|message| message.metadata.traceparent() == Some(traceparent))
-        .then(|| TraceContext::of(&first.metadata))
-        .flatten()
 }

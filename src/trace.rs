@@ -3,7 +3,7 @@
 
 use std::{borrow::Cow, fmt};
 
-use futures_util::future::Either;
+use futures_util::future::BoxFuture;
 use uuid::Uuid;
 
 use crate::metadata::Metadata;
@@ -140,11 +140,17 @@ pub(crate) fn for_message(metadata: &Metadata) -> Option<TraceContext> {
     }
 }
 
-/// Runs a future in a context if there is one.
-pub(crate) fn within<F: Future>(trace: Option<TraceContext>, work: F) -> impl Future<Output = F::Output> {
+/// Calls a function and runs the future that it returns, both within a context if there is one.
+pub(crate) fn within<R: 'static>(
+    trace: Option<TraceContext>,
+    call: impl FnOnce() -> BoxFuture<'static, R>,
+) -> BoxFuture<'static, R> {
     match trace {
-        Some(trace) => Either::Left(trace.scope(work)),
-        None => Either::Right(work),
+        None => call(),
+        Some(trace) => {
+            let work = CURRENT.sync_scope(trace.clone(), call);
+            Box::pin(trace.scope(work))
+        }
     }
 }
 

@@ -79,9 +79,8 @@ impl<'a, T: Payload, M: ExactSizeIterator<Item = (&'a T, &'a Metadata)>> Cut<'a,
             let before = row.elements.len();
             self.column.encode(payload, &mut row.elements)?;
             stamp.clear();
-            let metadata = stamped(metadata, self.trace.as_ref());
-            if !metadata.is_empty() {
-                metadata.encode(&mut stamp)?;
+            if !metadata.is_empty() || self.trace.is_some() {
+                stamped(metadata, self.trace.as_ref()).encode(&mut stamp)?;
             }
             if row.count > 0 && row.bytes() + stamp.len() > BATCH_BYTES {
                 self.carried = Some((row.elements.split_off(before), stamp));

@@ -150,9 +150,12 @@ impl<'a> Carried<'a> {
     }
 
     pub fn next(&mut self) -> Metadata {
-        match self.0.as_mut().and_then(Iterator::next) {
-            Some(Ok(Some(raw))) => Metadata::read(raw),
-            _ => Metadata::new(),
+        match &mut self.0 {
+            None => Metadata::new(), // nearly always
+            Some(each) => match each.next() {
+                Some(Ok(Some(raw))) => Metadata::read(raw),
+                _ => Metadata::new(),
+            },
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     metric::{End, Watch},
     payload::Payload,
     retry_policy::random,
-    span, trace,
+    span,
 };
 
 impl<T: Payload> Line<T> {
@@ -46,7 +46,9 @@ impl<T: Payload> Line<T> {
             (start, lost, held.is_settling() && !settled_before)
         };
         self.lose(lost);
-        self.queue.shared.metrics.lost(lost);
+        if lost > 0 {
+            self.queue.shared.metrics.lost(lost);
+        }
         if settles || start.as_ref().is_some_and(|start| start.low) {
             self.changed.notify_one();
         }
@@ -56,10 +58,10 @@ impl<T: Payload> Line<T> {
     /// Calls the handler, and decides what becomes of each message.
     async fn handle(&self, nr: usize, start: Start<T>) -> Vec<Answer> {
         let Some(first) = start.messages.first().map(crate::Message::lease) else { return Vec::new() };
-        let (span, trace) = (span::handle(self.name(), &start.messages), span::of_all(&start.messages));
+        let span = span::handle(self.name(), &start.messages);
         let told = start.told;
         let attempt = told.clone().map(|told| Attempt::new(self.queue.clone(), first, told));
-        let work = trace::within(trace, self.handler.answers(start.messages, attempt, self.options.timeout));
+        let work = self.handler.answers(start.messages, attempt, self.options.timeout);
         let answers = work.instrument(span.clone()).await;
         let own_end = told.map_or(OwnEnd::None, |told| told.own_end());
         if own_end == OwnEnd::None && answers.iter().all(Result::is_ok) {

@@ -4,7 +4,12 @@ use std::{any::Any, panic::AssertUnwindSafe, time::Duration};
 
 use futures_util::{FutureExt, future::BoxFuture};
 
-use crate::{attempt::Attempt, failure::Failure, message::Message};
+use crate::{
+    attempt::Attempt,
+    failure::Failure,
+    message::Message,
+    trace::{self, TraceContext},
+};
 
 /// What a handler says, a line a message.
 type Answers = Vec<Result<(), Failure>>;
@@ -25,10 +30,7 @@ impl<T: Send + 'static> Handler<T> {
         F: Future<Output = Result<(), E>> + Send + 'static,
         E: Into<Failure> + 'static,
     {
-        let call = move |messages: Vec<Message<T>>, _| {
-            let answers = messages.into_iter().map(&handle).collect();
-            one(answers)
-        };
+        let call = move |messages: Vec<Message<T>>, _| one(messages.into_iter().next().map(&handle));
         Self { each: 1, is_told: false, call: Box::new(call) }
     }
 
@@ -39,9 +41,7 @@ impl<T: Send + 'static> Handler<T> {
         E: Into<Failure> + 'static,
     {
         let call = move |messages: Vec<Message<T>>, attempt: Option<Attempt<T>>| {
-            let answers =
-                messages.into_iter().zip(attempt).map(|(message, attempt)| handle(message, attempt)).collect();
-            one(answers)
+            one(messages.into_iter().next().zip(attempt).map(|(message, attempt)| handle(message, attempt)))
         };
         Self { each: 1, is_told: true, call: Box::new(call) }
     }
@@ -67,7 +67,9 @@ impl<T: Send + 'static> Handler<T> {
         longest: Option<Duration>,
     ) -> Answers {
         let count = messages.len();
-        let work = AssertUnwindSafe(async { (self.call)(messages, attempt).await }).catch_unwind();
+        let trace = TraceContext::of_all(&messages);
+        let work = AssertUnwindSafe(async { trace::within(trace, || (self.call)(messages, attempt)).await });
+        let work = work.catch_unwind();
         let outcome = match longest {
             Some(longest) => tokio::time::timeout(longest, work).await,
             None => Ok(work.await),
@@ -82,18 +84,17 @@ impl<T: Send + 'static> Handler<T> {
     }
 }
 
-/// The answers of a handler that is called message by message; there is one.
-fn one<F, E>(answers: Vec<F>) -> BoxFuture<'static, Answers>
+/// The answer of a handler that is called message by message.
+fn one<F, E>(answer: Option<F>) -> BoxFuture<'static, Answers>
 where
     F: Future<Output = Result<(), E>> + Send + 'static,
     E: Into<Failure> + 'static,
 {
     Box::pin(async move {
-        let mut told = Vec::with_capacity(answers.len());
-        for answer in answers {
-            told.push(answer.await.map_err(Into::into));
+        match answer {
+            Some(answer) => vec![answer.await.map_err(Into::into)],
+            None => Vec::new(),
         }
-        told
     })
 }
 

@@ -62,7 +62,7 @@ pub(super) struct Held<T> {
     free_hands: Vec<usize>,
     /// Answers that somebody is settling at the moment.
     underway: usize,
-    /// When a hand took something last.
+    /// When a hand took something last, or something came that it could take.
     started: Instant,
     /// A message that may have killed its worker, and when it began to run: nothing is leased beside it for a while, because
     /// that might be another.
@@ -107,6 +107,9 @@ impl<T> Held<T> {
     /// Messages that were leased, as was heard at that time. By the server's clock their leases began before, and end before; renewals
     /// come early enough for that.
     pub fn leased(&mut self, messages: Vec<Message<T>>, now: Instant) {
+        if self.waiting.is_empty() {
+            self.started = now; // until now there was nothing to start
+        }
         let until = now + self.lease;
         let mut last = None;
         for message in messages {
@@ -120,8 +123,10 @@ impl<T> Held<T> {
             self.groups.open(group);
             if message.ran_out {
                 self.alone = Some((message.lease(), None));
+                self.waiting.push_front(Waiting { message, group, until });
+            } else {
+                self.waiting.push_back(Waiting { message, group, until });
             }
-            self.waiting.push_back(Waiting { message, group, until });
         }
     }
 
@@ -244,8 +249,10 @@ impl<T> Held<T> {
             self.ahead.stalled(hands, stalled);
         }
         let (target, half) = (self.ahead.target(hands), now + self.lease / 2);
+        // One that is to run alone stays: given back, it would be one of many.
+        let least = target.max(usize::from(matches!(self.alone, Some((_, None)))));
         let mut given_up = Vec::new();
-        while stalled > 2 * self.ahead.horizon() && self.waiting.len() > target {
+        while stalled > 2 * self.ahead.horizon() && self.waiting.len() > least {
             given_up.extend(self.waiting.pop_back());
         }
         while self.waiting.front().is_some_and(|waiting| waiting.until < half) {

@@ -77,12 +77,16 @@ impl Job {
 
     /// What a command is told beside the payload.
     fn environment(&self, message: &Message<Text>) -> Vec<(&'static str, String)> {
-        vec![
+        let mut all = vec![
             ("TRUNKLINE_QUEUE", self.queue.clone()),
             ("TRUNKLINE_ID", message.id.to_string()),
             ("TRUNKLINE_ATTEMPT", message.attempt.to_string()),
             ("TRUNKLINE_ENQUEUED_AT", time::rfc3339(message.enqueued_at)),
-        ]
+        ];
+        // The names that programs look for, as in OpenTelemetry's proposal for environment variables.
+        let trace = [("TRACEPARENT", message.metadata.traceparent()), ("TRACESTATE", message.metadata.tracestate())];
+        all.extend(trace.into_iter().filter_map(|(name, value)| Some((name, value?.to_owned()))));
+        all
     }
 
     async fn judge(&self, ending: Ending, last_lines: &str, attempt: &Attempt<Text>) -> Result<(), Failure> {

@@ -29,7 +29,8 @@ use crate::{
 #[command(after_help = "\
 The command is run by `sh -c` for each message, at least once. It finds
   the payload     on standard input, with a line break at its end; payloads of bytea as they are
-  TRUNKLINE_QUEUE, TRUNKLINE_ID, TRUNKLINE_ATTEMPT (1 for the first), TRUNKLINE_ENQUEUED_AT (RFC 3339)
+  TRUNKLINE_QUEUE, TRUNKLINE_ID, TRUNKLINE_ATTEMPT (1 for the first), TRUNKLINE_ENQUEUED_AT (RFC 3339),
+  TRACEPARENT and TRACESTATE where the message is part of a trace
                   in its environment; a queue's name and TRUNKLINE_ID together are the same at every attempt
 and says by its exit code what becomes of the message:
   0               done

@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::fixture::{Folder, Trunkline, eventually};
+use crate::fixture::{Folder, Trunkline, eventually, sql};
 
 /// Works off all that is due, with success. Returns what was printed.
 fn drain(trunkline: &Trunkline, exec: &str, more: &[&str]) -> (Vec<String>, String) {
@@ -82,6 +82,15 @@ fn a_command_gets_the_payload_and_what_there_is_to_know() {
         "TRUNKLINE_QUEUE=q".to_owned(),
     ];
     assert_eq!(lines, wanted.map(|line| format!("q {id} | {line}")));
+}
+
+#[test]
+fn a_command_continues_the_trace_of_its_message() {
+    let trunkline = Trunkline::with_queue(&["--type", "text"]);
+    let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    sql(&trunkline.url, &format!("select trunkline.enqueue('q', 'x', '0', '{{\"traceparent\": \"{trace}\"}}')"));
+    let (lines, _) = drain(&trunkline, "echo $TRACEPARENT; echo ${TRACESTATE:-none}", &[]);
+    assert!(lines[0].ends_with(&format!("| {trace}")) && lines[1].ends_with("| none"), "{lines:?}");
 }
 
 #[test]

@@ -72,6 +72,14 @@ fn what_would_not_start_soon_is_given_back() {
 }
 
 #[test]
+fn what_came_just_now_has_not_waited_while_nothing_was_there() {
+    let now = Instant::now();
+    let mut held = Held::new(LEASE, now);
+    held.leased(vec![message(1024, false)], now + SECOND * 60);
+    assert_eq!(held.beat(now + SECOND * 60, true), Beat::default());
+}
+
+#[test]
 fn beside_a_message_that_may_kill_nothing_is_leased_until_it_has_lived_for_a_while() {
     let now = Instant::now();
     let mut held = held(1, 1, now);
