@@ -71,7 +71,7 @@ fn a_reason_is_the_last_lines_of_standard_error_and_bounded() {
 fn a_command_gets_the_payload_and_what_there_is_to_know() {
     let trunkline = Trunkline::with_queue(&["--type", "jsonb"]);
     let id = trunkline.ok(&["enqueue", "q", "{\"to\": \"ada\"}"]).trim().to_owned();
-    let (lines, _) = drain(&trunkline, "cat; env | grep ^TRUNKLINE_ | sort", &[]);
+    let (lines, _) = drain(&trunkline, "cat; env | grep -E '^TRUNKLINE_(QUEUE|ID|ATTEMPT|ENQUEUED_AT)=' | sort", &[]);
     let enqueued_at = lines.iter().find_map(|line| line.split_once("ENQUEUED_AT=")).expect("it is told").1;
     assert!(enqueued_at.len() == 24 && enqueued_at.ends_with('Z'), "{enqueued_at}");
     let wanted = [

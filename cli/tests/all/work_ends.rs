@@ -124,7 +124,7 @@ fn commands_that_outlast_the_end_are_ended_and_their_messages_given_back_uncharg
 #[test]
 fn a_reader_that_goes_away_ends_it_in_order() {
     let place = Place::new(200, &["--max-attempts", "1"]);
-    let mut child = place.trunkline.start(&["work", "q", "--exec", "cat; sleep 0.01"]);
+    let mut child = place.trunkline.start(&["work", "q", "--concurrency", "1", "--exec", "cat; sleep 0.01"]);
     let mut line = String::new();
     BufReader::new(child.stdout.take().expect("it is piped")).read_line(&mut line).expect("it prints");
     assert!(line.starts_with("q ") && line.ends_with(" | 0\n"), "{line}");
