@@ -1,7 +1,6 @@
 //! At least once: leased, handed over, and ended by `ack`, `archive`, `retry`, `extend` or time.
 
 use std::{
-    collections::HashSet,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -16,11 +15,10 @@ use crate::{
     error::{Error, Result},
     in_transaction::{Fetched, InTransaction},
     message::{Lease, Message, Ranges, Settled},
-    metadata::Carried,
     metric::End,
-    payload::{Payload, Received},
+    payload::Payload,
     queue::{Queue, Shared},
-    settle::{Ending, Request, Settlement, lost_or_ok},
+    settle::{Ending, Lost, Request, Settlement, as_text, lost_or_ok},
     span,
     transaction::Transaction,
 };
@@ -193,15 +191,7 @@ impl<T: Payload> Queue<T> {
         let (leased, began) = (sent.map_err(|error| error.or_no_queue(shared.name()))?, Instant::now());
         Ok(Box::pin(async move {
             let mut messages = Vec::new();
-            for row in leased.await? {
-                let (attempt, enqueued_at) = (row.get(1), row.get(3));
-                let batch: Received<'_> = row.get(4);
-                let mut carried = Carried::of(row.get(5));
-                for (id, payload) in shared.column.decode_all(shared.name(), row.get(0), &batch)? {
-                    let metadata = carried.next();
-                    messages.push(Message { id, attempt, enqueued_at, payload, metadata, ran_out: false });
-                }
-            }
+            shared.read_fetched(&leased.await?, &mut messages)?;
             shared.metrics.leased(messages.len(), began);
             Ok(messages)
         }))
@@ -255,17 +245,7 @@ impl<T: Payload> Queue<T> {
 
 /// The ids of those that are not among the settled.
 fn lost(leases: &[Lease], settled: impl IntoIterator<Item = Settled>) -> Vec<i64> {
-    let settled: Vec<Settled> = settled.into_iter().collect();
-    if settled.iter().map(|settled| settled.size as usize).sum::<usize>() == leases.len() {
-        return Vec::new(); // what nearly always is so
-    }
-    let settled: HashSet<Lease> = settled.into_iter().flat_map(Settled::leases).collect();
-    leases.iter().filter(|lease| !settled.contains(lease)).map(|lease| lease.id).collect()
-}
-
-/// Postgres stores no NUL in text.
-fn as_text(reason: impl Into<String>) -> String {
-    reason.into().replace('\0', "\u{fffd}")
+    Lost::of(leases.len(), settled.into_iter().collect()).among(leases)
 }
 
 fn sorted<L: Into<Lease>>(leases: impl IntoIterator<Item = L>) -> Vec<Lease> {

@@ -17,7 +17,7 @@ use crate::{
     message::{Lease, Message},
     payload::Payload,
     queue::Queue,
-    settle::Ending,
+    settle::{Ending, as_text},
     transaction::Transaction,
     wait::{Pace, SAFETY_POLL, Step, Wait},
 };
@@ -136,8 +136,8 @@ impl<T: Payload> Consumer<T> {
         if n > 0 && messages.is_empty() {
             return Ok((self.at_least_once(n).await?, lost));
         }
-        if n > 0 && self.pace.found(Instant::now()) {
-            self.ear = None;
+        if n > 0 {
+            self.found();
         }
         Ok((messages, lost))
     }
@@ -236,7 +236,7 @@ impl<T: Payload> Consumer<T> {
     }
 
     async fn charge(&self, leases: &[Lease], reason: String) -> Result<()> {
-        let ending = Ending::Charge(self.retry_after.as_secs_f64(), reason.replace('\0', "\u{fffd}"));
+        let ending = Ending::Charge(self.retry_after.as_secs_f64(), as_text(reason));
         match self.queue.settle(ending, leases).await {
             Err(error) if error.is_lease_lost() => Ok(()), // someone else has it already, and settles it
             outcome => outcome,

@@ -11,6 +11,7 @@ use crate::{
     db::Lane,
     error::{Error, Result},
     floor::Time,
+    in_transaction::Fetched,
     message::{Lease, Message, Ranges, Settled},
     metadata::Carried,
     metric::End,
@@ -188,6 +189,20 @@ impl Shared {
             page.rows.clear(); // it is the caller's now
         }
         Ok(dequeued)
+    }
+
+    /// Decodes what a statement in the caller's transaction brought; the first message that is no `T` is an error.
+    pub fn read_fetched<T: Payload>(&self, rows: &[Fetched], messages: &mut Vec<Message<T>>) -> Result<()> {
+        for row in rows {
+            let (attempt, enqueued_at) = (row.get(1), row.get(3));
+            let batch: Received<'_> = row.get(4);
+            let mut carried = Carried::of(row.get(5));
+            for (id, payload) in self.column.decode_all(self.name(), row.get(0), &batch)? {
+                let metadata = carried.next();
+                messages.push(Message { id, attempt, enqueued_at, payload, metadata, ran_out: false });
+            }
+        }
+        Ok(())
     }
 
     async fn give_back(&self, rows: &[Row], how: Dequeue) -> Result<()> {

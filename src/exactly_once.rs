@@ -9,8 +9,7 @@ use crate::{
     error::Result,
     in_transaction::InTransaction,
     message::Message,
-    metadata::Carried,
-    payload::{Payload, Received},
+    payload::Payload,
     queue::{Queue, Shared},
     span,
 };
@@ -58,15 +57,7 @@ impl Shared {
             taken.pop();
         }
         let before = messages.len();
-        for row in &taken {
-            let (attempt, enqueued_at) = (row.get(1), row.get(3));
-            let batch: Received<'_> = row.get(4);
-            let mut carried = Carried::of(row.get(5));
-            for (id, payload) in self.column.decode_all(self.name(), row.get(0), &batch)? {
-                let metadata = carried.next();
-                messages.push(Message { id, attempt, enqueued_at, payload, metadata, ran_out: false });
-            }
-        }
+        self.read_fetched(&taken, messages)?;
         let got = messages.len() - before;
         span.record("got", got);
         self.metrics.taken(got, began);

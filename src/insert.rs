@@ -73,6 +73,16 @@ impl<P, R> Insert<P, R> {
     }
 }
 
+impl<P: Params, R> Insert<P, R> {
+    /// The statement, for the types that its probe has, and the rows as its parameters.
+    fn filled(&self, probe: &Prepared, rows: impl IntoIterator<Item = P>) -> Result<(String, Arrays)> {
+        let text = self.text(&probe.columns).map_err(|failure| told_to_user(0, &probe.text, failure))?;
+        let mut arrays = Arrays::of(&probe.columns);
+        arrays.extend(rows).map_err(|failure| told_to_user(0, &text, failure))?;
+        Ok((text, arrays))
+    }
+}
+
 impl Db {
     /// Inserts rows, in order, by one statement in one round trip.
     ///
@@ -88,9 +98,7 @@ impl Db {
         let (session, probe) = (self.session(Lane::Run).await?, insert.probe());
         let types = session.connection().prepare(&probe).await;
         let types = types.map_err(|failure| told_to_user(0, &probe, failure))?;
-        let text = insert.text(&types.columns).map_err(|failure| told_to_user(0, &probe, failure))?;
-        let mut arrays = Arrays::of(&types.columns);
-        arrays.extend(rows).map_err(|failure| told_to_user(0, &text, failure))?;
+        let (text, arrays) = insert.filled(&types, rows)?;
         let gather = |prepared: &[Prepared]| {
             let mut group = Group::new();
             arrays.with(|params| group.push(&prepared[0], params)).map(|()| group)
@@ -112,9 +120,7 @@ impl Transaction {
         rows: impl IntoIterator<Item = P>,
     ) -> Result<Pending<R>> {
         let types = self.prepared(&insert.probe()).await?;
-        let text = insert.text(&types.columns).map_err(|failure| told_to_user(0, &types.text, failure))?;
-        let mut arrays = Arrays::of(&types.columns);
-        arrays.extend(rows).map_err(|failure| told_to_user(0, &text, failure))?;
+        let (text, arrays) = insert.filled(&types, rows)?;
         self.send(&Statement::of(text), arrays).await
     }
 }

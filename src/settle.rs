@@ -147,24 +147,35 @@ impl Settlement {
                 }
             }
             Ok(settled) => {
-                let asked: i64 = self.ranges.sizes.iter().map(|size| i64::from(*size)).sum();
-                let complete = settled.iter().map(|settled| i64::from(settled.size)).sum::<i64>() == asked;
-                let done: HashSet<Lease> = match complete {
-                    true => HashSet::new(),
-                    false => settled.into_iter().flat_map(Settled::leases).collect(),
-                };
+                let lost = Lost::of(self.ranges.messages(), settled);
                 for request in self.requests {
-                    let lost: Vec<i64> = match complete {
-                        true => Vec::new(),
-                        false => {
-                            request.leases.iter().filter(|lease| !done.contains(lease)).map(|lease| lease.id).collect()
-                        }
-                    };
-                    let _ = request.done.send(lost_or_ok(queue, lost)); // the caller went away
+                    let _ = request.done.send(lost_or_ok(queue, lost.among(&request.leases))); // the caller went away
                 }
             }
         }
     }
+}
+
+/// Which leases a statement did not settle: those that are not in the set, if there is one. Without it all were settled.
+pub(crate) struct Lost(Option<HashSet<Lease>>);
+
+impl Lost {
+    /// A statement was asked for so many, and settled these.
+    pub fn of(asked: usize, settled: Vec<Settled>) -> Self {
+        let complete = Settled::messages(settled.iter().copied()) == asked; // what nearly always is so
+        Self((!complete).then(|| settled.into_iter().flat_map(Settled::leases).collect()))
+    }
+
+    /// The ids of the lost ones.
+    pub fn among(&self, leases: &[Lease]) -> Vec<i64> {
+        let Some(settled) = &self.0 else { return Vec::new() };
+        leases.iter().filter(|lease| !settled.contains(lease)).map(|lease| lease.id).collect()
+    }
+}
+
+/// A reason as Postgres can store it: it has no NUL in text.
+pub(crate) fn as_text(reason: impl Into<String>) -> String {
+    reason.into().replace('\0', "\u{fffd}")
 }
 
 pub(crate) fn lost_or_ok(queue: &str, ids: Vec<i64>) -> Result<()> {

@@ -1,6 +1,7 @@
 //! Which rows may be compared: those of a case that met the same server.
 
 use crate::{
+    contenders::CONTENDERS,
     report::{markdown::code, measure::Measure, settings},
     results::{Outcome, Results, Row, Told},
 };
@@ -24,7 +25,8 @@ pub fn races<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Vec<Race<'a>> {
 
 /// Trunkline's own layers and ways; everybody else is a peer.
 pub fn is_ours(contender: &str) -> bool {
-    ["sql", "queue", "coalesced", "worker", "worker-bytea"].contains(&contender) || contender.starts_with("trunkline")
+    // Kept results may have ways of ours that are not in the table any more.
+    CONTENDERS.iter().any(|known| known.name == contender && known.is_own()) || contender.starts_with("trunkline")
 }
 
 /// A contender's name; ours is bold.
