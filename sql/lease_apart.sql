@@ -1,2 +1,2 @@
 -- As lease, for callers that run what they get together: a message whose lease ran out comes alone, for it may kill its neighbours.
-select id, attempt, size, enqueued_at, payload, metadata, ran_out from trunkline.{do_lease_apart_}($1, $2 * interval '1 second', $3, $4)
+select id, attempt, size, enqueued_at, payload, metadata, ran_out, released from trunkline.{do_lease_}($1, $2 * interval '1 second', $3, $4, true)

@@ -1,5 +1,36 @@
--- The lock comes first: two processes may find no schema at the same time.
+-- The lock comes first: two processes may find no schema at the same time. What others own in the schema could be
+-- changed by them afterwards, and would then run with the rights of whoever calls it.
+set local search_path = pg_catalog, pg_temp;
+set local standard_conforming_strings = on;
+set local check_function_bodies = off;
+set local client_min_messages = warning;
 select pg_advisory_xact_lock(hashtextextended('trunkline.migrate', 0));
-create schema if not exists trunkline;
+do $$
+declare
+    stranger text;
+begin
+    if current_setting('server_encoding') = 'SQL_ASCII' then
+        raise exception 'the database has the encoding SQL_ASCII, in which texts need not be valid'
+            using errcode = 'feature_not_supported', hint = 'Use a database with the encoding UTF8.';
+    end if;
+    if not exists (select from pg_namespace n where n.nspname || '.' = 'trunkline.') then
+        execute format('create schema %I', rtrim('trunkline.', '.'));
+    end if;
+    select pg_get_userbyid(n.nspowner) into stranger from pg_namespace n
+    where n.nspname || '.' = 'trunkline.' and n.nspowner <> current_user::regrole;
+    if stranger is null then
+        select pg_get_userbyid(o.owner) into stranger
+        from (select relowner, relnamespace from pg_class union all select proowner, pronamespace from pg_proc
+              union all select typowner, typnamespace from pg_type) o(owner, namespace)
+        join pg_namespace n on n.oid = o.namespace
+        where n.nspname || '.' = 'trunkline.' and o.owner <> current_user::regrole limit 1;
+    end if;
+    if stranger is not null then
+        raise exception 'the schema, or something in it, belongs to %, not to %', stranger, current_user
+            using errcode = 'insufficient_privilege',
+                  hint = format('Migrate as %s, or give the schema and all that is in it to %s, if it is trusted.', stranger, current_user);
+    end if;
+end $$;
 create table if not exists trunkline.migration (
-    version int primary key, name text not null, applied_at timestamptz not null default now());
+    version int constraint pk_migration primary key, name text not null, applied_at timestamptz not null default now(),
+    functions text not null default '');

@@ -1,2 +1,2 @@
 -- With the step, in its transaction.
-insert into trunkline.migration (version, name) values ($1, $2)
+insert into trunkline.migration (version, name, functions) values ($1, $2, $3) on conflict (version) do update set functions = excluded.functions

@@ -1,2 +1,2 @@
--- What was taken for a caller who went away, under the same ids.
-insert into trunkline.{queue_} (id, enqueued_at, attempt, size, payload, metadata) values ($1, $2, $3, $4, $5, $6)
+-- A message that was taken for a caller who went away, as it was, under the same id.
+insert into trunkline.{queue_} (id, enqueued_at, attempt, released, error, size, payload, metadata) values ($1, $2, $3, $4, $5, $6, $7, $8)

@@ -11,7 +11,6 @@ use tracing::{debug, warn};
 use crate::{
     db::Subscription,
     error::Result,
-    floor::Due,
     hand_over::Place,
     in_transaction::InTransaction,
     message::{Lease, Message},
@@ -106,7 +105,7 @@ impl<T: Payload> Consumer<T> {
                 continue;
             }
             place.enter().await?;
-            let due_in = queue.shared.look(Due::Near).await?;
+            let due_in = queue.shared.look().await?;
             let longest = pace.looked(due_in, hears(ear.as_ref()));
             tokio::select! {
                 message = place.letter() => if let Some(message) = message? { return Ok(message) },
@@ -248,7 +247,7 @@ impl<T: Payload> Consumer<T> {
     pub async fn ready(&mut self) -> Result<()> {
         let queue = self.queue.clone();
         self.until_some(1, || async {
-            let due_in = queue.shared.look(Due::Near).await?;
+            let due_in = queue.shared.look().await?;
             Ok(due_in.filter(|due_in| *due_in <= 0.0).into_iter().collect::<Vec<_>>())
         })
         .await
@@ -298,11 +297,11 @@ impl<T: Payload> Consumer<T> {
             Step::Listen => self.ear = Some(self.queue.shared.db.subscribe(&self.queue.shared.channel)),
             Step::Look => {
                 let now = Instant::now();
-                let due = if now >= self.safety { Due::Far } else { Due::Near };
-                if due == Due::Far {
+                if now >= self.safety {
                     self.safety = now + SAFETY_POLL;
+                    self.queue.shared.sweep().await?;
                 }
-                let due_in = self.queue.shared.look(due).await?;
+                let due_in = self.queue.shared.look().await?;
                 let longest = self.pace.looked(due_in, hears(self.ear.as_ref()));
                 sleep(&mut self.ear, longest, rings).await;
             }

@@ -212,7 +212,9 @@ impl Shared {
                     let (id, attempt, size): (i64, i32, i32) = (row.get(0), row.get(1), row.get(2));
                     let (enqueued_at, payload): (Time, Received<'_>) = (row.get(3), row.get(4));
                     let metadata: Option<Received<'_>> = row.get(5);
-                    let row: [&(dyn ToSql + Sync); 6] = [&id, &enqueued_at, &attempt, &size, &payload, &metadata];
+                    let (released, error): (i32, Option<&str>) = (row.get(6), row.get(7));
+                    let row: [&(dyn ToSql + Sync); 8] =
+                        [&id, &enqueued_at, &attempt, &released, &error, &size, &payload, &metadata];
                     self.query(&self.sql.put_back, &row).await?;
                 }
             }

@@ -15,6 +15,10 @@ pub(crate) struct Time(pub i64);
 
 impl Time {
     pub const EARLIEST: Self = Self(i64::MIN);
+
+    fn before(self, by: Duration) -> Self {
+        Self(self.0.saturating_sub(i64::try_from(by.as_micros()).unwrap_or(i64::MAX)))
+    }
 }
 
 impl ToSql for Time {
@@ -55,9 +59,13 @@ pub(crate) struct Look {
 
 /// While messages flow, a look is made this often …
 const EVERY: Duration = Duration::from_millis(100);
-/// … and one from the far left this often, both less often where a look takes long: at most 1 % of the time.
-const FAR_EVERY: Duration = Duration::from_secs(5);
+/// … and a sweep for what lies below the floor this often. Both take the server at most 1 % of the time.
+const SWEEP_EVERY: Duration = Duration::from_secs(5);
 const SHARE: u32 = 100;
+/// A floor is kept for processes that begin later, this often.
+const KEEP_EVERY: Duration = Duration::from_secs(10);
+/// After a clock stepped back, the floor lies this far below what it may have shown since the last look.
+const MARGIN: Duration = Duration::from_secs(1);
 
 /// The floor of one queue in one process.
 #[derive(Debug)]
@@ -65,22 +73,16 @@ pub(crate) struct Floor {
     reached: Time,
     /// A candidate, and the transaction before which all have to end first.
     pending: Option<(Time, i64)>,
+    looked: Instant,
     next: Instant,
-    next_far: Instant,
-}
-
-/// What kind of look is due.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Due {
-    /// From the floor on.
-    Near,
-    /// From the far left: finds what a clock that stepped back, or a hand in the table, put below the floor.
-    Far,
+    next_sweep: Instant,
+    next_keep: Instant,
 }
 
 impl Floor {
-    pub fn new(now: Instant) -> Self {
-        Self { reached: Time::EARLIEST, pending: None, next: now, next_far: now + FAR_EVERY }
+    /// Begins where another process left it, at `reached`.
+    pub fn new(now: Instant, reached: Time) -> Self {
+        Self { reached, pending: None, looked: now, next: now, next_sweep: now + SWEEP_EVERY, next_keep: now }
     }
 
     pub fn floor(&self) -> Time {
@@ -88,36 +90,42 @@ impl Floor {
     }
 
     /// Whether a look is due; if so, the caller makes it and nobody else does meanwhile.
-    pub fn claim(&mut self, now: Instant) -> Option<Due> {
-        if now >= self.next_far {
-            self.next_far = now + FAR_EVERY;
-            Some(Due::Far)
-        } else if now >= self.next {
+    pub fn claim_look(&mut self, now: Instant) -> bool {
+        let due = now >= self.next;
+        if due {
             self.next = now + EVERY;
-            Some(Due::Near)
-        } else {
-            None
         }
+        due
     }
 
-    /// Where a look of this kind starts.
-    pub fn start(&self, due: Due) -> Time {
-        match due {
-            Due::Near => self.reached,
-            Due::Far => Time::EARLIEST,
+    /// Whether a sweep is due; if so, the caller makes it. One that died is followed by another, because the claim runs out.
+    pub fn claim_sweep(&mut self, now: Instant) -> bool {
+        let due = now >= self.next_sweep;
+        if due {
+            self.next_sweep = now + SWEEP_EVERY;
         }
+        due
+    }
+
+    /// Whether the floor should be kept for others now; if so, the caller keeps it.
+    pub fn claim_keep(&mut self, now: Instant) -> bool {
+        let due = now >= self.next_keep && self.reached > Time::EARLIEST;
+        if due {
+            self.next_keep = now + KEEP_EVERY;
+        }
+        due
     }
 
     /// Learns from a look that took the server `cost`.
-    pub fn saw(&mut self, due: Due, look: Look, now: Instant, cost: Duration) {
-        match due {
-            Due::Near => self.next = now + EVERY.max(cost * SHARE),
-            Due::Far => self.next_far = now + FAR_EVERY.max(cost * SHARE),
-        }
+    pub fn saw(&mut self, look: Look, now: Instant, cost: Duration) {
+        self.next = now + EVERY.max(cost * SHARE);
+        let since = now.saturating_duration_since(std::mem::replace(&mut self.looked, now));
         if look.oldest.is_some_and(|oldest| oldest < self.reached) {
-            // Below the floor: a look from the far left found it, or another consumer's look overtook this one.
-            self.reached = look.oldest.unwrap_or(self.reached);
-            self.pending = None;
+            // Another consumer's look overtook this one.
+            self.lower(look.oldest.unwrap_or(self.reached));
+        } else if look.candidate < self.reached {
+            // The server's clock stepped back: what it showed since the last look may lie below the floor.
+            self.lower(look.candidate.before(since + MARGIN));
         }
         match self.pending {
             Some((candidate, next)) if look.running >= next => {
@@ -130,22 +138,41 @@ impl Floor {
             None => self.pending = Some((look.candidate, look.next)),
         }
     }
+
+    /// Learns from a part of a sweep that took the server `cost`: the oldest row below the floor, if there is any.
+    /// Returns how long the next part has to wait.
+    pub fn swept(&mut self, stray: Option<Time>, now: Instant, cost: Duration) -> Duration {
+        let pause = cost * SHARE;
+        self.next_sweep = now + pause + SWEEP_EVERY;
+        if let Some(stray) = stray.filter(|stray| *stray < self.reached) {
+            self.lower(stray);
+        }
+        pause
+    }
+
+    fn lower(&mut self, to: Time) {
+        self.reached = self.reached.min(to);
+        self.pending = None;
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn new() -> Floor {
+        Floor::new(Instant::now(), Time::EARLIEST)
+    }
+
     fn saw(floor: &mut Floor, oldest: Option<i64>, clock: i64, running: i64, next: i64) -> i64 {
         let candidate = Time(oldest.map_or(clock, |oldest| oldest.min(clock)));
-        let look = Look { oldest: oldest.map(Time), candidate, running, next };
-        floor.saw(Due::Near, look, Instant::now(), Duration::ZERO);
+        floor.saw(Look { oldest: oldest.map(Time), candidate, running, next }, floor.looked, Duration::ZERO);
         floor.floor().0
     }
 
     #[test]
     fn it_moves_once_every_writer_of_the_time_has_ended() {
-        let mut floor = Floor::new(Instant::now());
+        let mut floor = new();
         assert_eq!(saw(&mut floor, None, 100, 5, 9), i64::MIN, "5 to 8 may still commit a row due before 100");
         assert_eq!(saw(&mut floor, None, 200, 8, 12), i64::MIN, "8 is still there");
         assert_eq!(saw(&mut floor, None, 300, 9, 12), 100);
@@ -154,37 +181,54 @@ mod tests {
 
     #[test]
     fn what_a_late_writer_left_keeps_it_down() {
-        let mut floor = Floor::new(Instant::now());
+        let mut floor = new();
         saw(&mut floor, Some(150), 200, 5, 9);
         assert_eq!(saw(&mut floor, Some(120), 300, 9, 9), 120, "the row of the late writer, not the candidate");
     }
 
     #[test]
     fn a_future_row_does_not_lift_it_over_the_clock() {
-        let mut floor = Floor::new(Instant::now());
+        let mut floor = new();
         saw(&mut floor, Some(900), 100, 9, 9);
         assert_eq!(saw(&mut floor, Some(900), 200, 9, 9), 100);
     }
 
     #[test]
     fn a_row_below_brings_it_back() {
-        let mut floor = Floor::new(Instant::now());
+        let mut floor = new();
         saw(&mut floor, None, 100, 9, 9);
         saw(&mut floor, None, 200, 9, 9);
         assert_eq!(floor.floor(), Time(100));
-        let look = Look { oldest: Some(Time(40)), candidate: Time(40), running: 9, next: 9 };
-        floor.saw(Due::Far, look, Instant::now(), Duration::ZERO);
+        floor.swept(Some(Time(40)), Instant::now(), Duration::ZERO);
         assert_eq!(floor.floor(), Time(40));
     }
 
     #[test]
-    fn looks_take_one_percent_of_the_time_at_most() {
+    fn a_clock_that_stepped_back_takes_it_along() {
+        let mut floor = new();
+        saw(&mut floor, None, 10_000_000, 9, 9);
+        saw(&mut floor, None, 20_000_000, 9, 9);
+        assert_eq!(floor.floor(), Time(10_000_000));
+        assert_eq!(saw(&mut floor, None, 5_000_000, 9, 9), 4_000_000, "a second below what the clock showed");
+    }
+
+    #[test]
+    fn looks_and_sweeps_take_one_percent_of_the_time_at_most() {
         let now = Instant::now();
-        let mut floor = Floor::new(now);
-        assert_eq!(floor.claim(now), Some(Due::Near));
+        let mut floor = new();
+        assert!(floor.claim_look(now) && !floor.claim_look(now));
         let look = Look { oldest: None, candidate: Time(1), running: 1, next: 1 };
-        floor.saw(Due::Near, look, now, Duration::from_millis(30));
-        assert_eq!(floor.claim(now + Duration::from_millis(2_999)), None);
-        assert_eq!(floor.claim(now + Duration::from_secs(3)), Some(Due::Near));
+        floor.saw(look, now, Duration::from_millis(30));
+        assert!(!floor.claim_look(now + Duration::from_millis(2_999)));
+        assert!(floor.claim_look(now + Duration::from_secs(3)));
+        assert_eq!(floor.swept(None, now, Duration::from_millis(30)), Duration::from_secs(3));
+    }
+
+    #[test]
+    fn a_sweep_that_died_is_followed_by_another() {
+        let now = Instant::now();
+        let mut floor = new();
+        assert!(floor.claim_sweep(now + SWEEP_EVERY) && !floor.claim_sweep(now + SWEEP_EVERY));
+        assert!(floor.claim_sweep(now + 2 * SWEEP_EVERY));
     }
 }

@@ -18,7 +18,6 @@ use crate::{
     metadata::Metadata,
     payload::Payload,
     queue::{Queue, Shared},
-    sql::Sql,
     trace,
 };
 
@@ -43,7 +42,7 @@ impl<T: Payload> Queue<T> {
     pub async fn hand_over_with(&self, payload: impl Borrow<T>, metadata: &Metadata) -> Result<i64> {
         let mut element = BytesMut::new();
         self.shared.column.encode(payload.borrow(), &mut element)?;
-        let sql = Sql::new("hand_over", include_str!("../sql/hand_over.sql"));
+        let sql = self.shared.db.statement("hand_over", include_str!("../sql/hand_over.sql"));
         let trace = trace::for_message(metadata);
         let metadata = &*trace::stamped(metadata, trace.as_ref());
         let beside = Some(metadata).filter(|metadata| !metadata.is_empty());
@@ -79,7 +78,7 @@ impl Place {
     pub async fn enter(&mut self) -> Result<()> {
         let Some(alive) = self.ear.heard.borrow_and_update().alive else { return Ok(()) };
         self.entered = true; // before: the statement may arrive though its answer does not
-        let sql = Sql::new("wait_for", include_str!("../sql/wait_for.sql"));
+        let sql = self.shared.db.statement("wait_for", include_str!("../sql/wait_for.sql"));
         self.shared.query(&sql, &[&self.name, &self.shared.name(), &alive]).await.map(drop)
     }
 
@@ -107,7 +106,7 @@ impl Place {
     }
 
     async fn leave_list(&mut self) -> Result<Option<String>> {
-        let sql = Sql::new("wait_no_more", include_str!("../sql/wait_no_more.sql"));
+        let sql = self.shared.db.statement("wait_no_more", include_str!("../sql/wait_no_more.sql"));
         let was_listed = !self.shared.query_again(&sql, &[&self.name]).await?.is_empty();
         let letter = match was_listed {
             true => self.letters.try_recv().ok(),

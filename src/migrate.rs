@@ -1,56 +1,56 @@
-//! The schema and its versions.
+//! The schema and its versions: steps change tables, forward only; functions and templates are as this library has them.
 
+use sha2::{Digest, Sha256};
 use tracing::info;
 
 use crate::{
-    db::{Db, Lane},
+    db::{Db, Lane, Session},
     error::{Error, Kind, Result},
-    sql::Sql,
 };
 
-/// A numbered step of the schema. Steps are only ever added.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Migration {
-    pub version: i32,
-    pub name: &'static str,
-    pub sql: &'static str,
-}
+// STEPS, FUNCTIONS and TEMPLATES: the name and the text of every file in `schema/`.
+include!(concat!(env!("OUT_DIR"), "/schema.rs"));
 
-pub(crate) const MIGRATIONS: &[Migration] = &[
-    Migration { version: 1, name: "queue", sql: include_str!("../migrations/0001_queue.sql") },
-    Migration { version: 2, name: "functions", sql: include_str!("../migrations/0002_functions.sql") },
-    Migration { version: 3, name: "settle_ranges", sql: include_str!("../migrations/0003_settle_ranges.sql") },
-    Migration { version: 4, name: "bury", sql: include_str!("../migrations/0004_bury.sql") },
-    Migration { version: 5, name: "lease_apart", sql: include_str!("../migrations/0005_lease_apart.sql") },
-    Migration { version: 6, name: "metadata", sql: include_str!("../migrations/0006_metadata.sql") },
-];
-
-/// The version that this library works with.
-pub const SCHEMA_VERSION: i32 = 6;
+/// The version that this library works with: the number of its last step.
+pub const SCHEMA_VERSION: i32 = STEPS.len() as i32;
 
 impl Db {
-    /// Brings the schema `trunkline` to this library's version, in one transaction. Safe to run again and from many
-    /// processes at once: they queue up behind an advisory lock. Returns how many steps were applied.
+    /// Brings the schema to this library's version, in one transaction: the steps that are missing, then all functions
+    /// as they are now, then those of every queue. Safe to run again and from many processes at once: they queue up
+    /// behind an advisory lock. Returns how many steps were applied.
     ///
     /// # Errors
-    /// The schema is newer than this library, or the role may not create it.
+    /// The schema is newer than this library, it or something in it belongs to another role, or the role may not create
+    /// it.
     pub async fn migrate(&self) -> Result<usize> {
         let session = self.own_session().await?;
-        if found_version(&session).await? == SCHEMA_VERSION {
+        if self.is_current(&session).await? {
             self.give_back(session); // nothing that a role without rights would stumble over
             return Ok(0);
         }
-        session.batch("migrate", concat!("begin; ", include_str!("../sql/migrate_begin.sql"))).await?;
-        let found = found_version(&session).await?;
+        let begin = self.statement("migrate", concat!("begin; ", include_str!("../sql/migrate_begin.sql")));
+        session.batch(begin.name, &begin.text).await?;
+        let found = self.found_version(&session).await?;
         if found > SCHEMA_VERSION {
             return Err(mismatch(found)); // dropping the session rolls back
         }
-        let pending: Vec<_> = MIGRATIONS.iter().filter(|migration| migration.version > found).collect();
-        for migration in &pending {
-            session.batch(migration.name, migration.sql).await?;
-            let record = Sql::new("migrate_record", include_str!("../sql/migrate_record.sql"));
-            session.query(&record, &[&migration.version, &migration.name]).await?;
-            info!(version = migration.version, name = migration.name, "migrated");
+        let pending = &STEPS[found.unsigned_abs() as usize..];
+        for (name, text) in pending {
+            session.batch("migrate", &self.statement("migrate", text).text).await?;
+            info!(name, "migrated");
+        }
+        let functions = FUNCTIONS.iter().fold("delete from trunkline.template;\n".to_owned(), |all, (_, text)| all + text);
+        session.batch("migrate", &self.statement("migrate", &functions).text).await?;
+        let names: Vec<&str> = TEMPLATES.iter().map(|(name, _)| *name).collect();
+        let kinds: Vec<&str> = TEMPLATES.iter().map(|(_, text)| kind(text)).collect();
+        let texts: Vec<_> = TEMPLATES.iter().map(|(name, text)| self.statement(name, text).text).collect();
+        let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
+        let templates = self.statement("template", include_str!("../sql/template.sql"));
+        session.query(&templates, &[&names, &kinds, &texts]).await?;
+        session.query(&self.statement("install_queues", include_str!("../sql/install_queues.sql")), &[]).await?;
+        let record = self.statement("migrate_record", include_str!("../sql/migrate_record.sql"));
+        for (version, (name, _)) in (1..).zip(STEPS).skip(STEPS.len() - pending.len().max(1)) {
+            session.query(&record, &[&version, name, &self.fingerprint()]).await?;
         }
         session.batch("migrate", "commit").await?;
         self.give_back(session);
@@ -59,7 +59,7 @@ impl Db {
 
     /// The version of the schema in the database; 0 where there is none.
     pub async fn schema_version(&self) -> Result<i32> {
-        found_version(&*self.session(Lane::Dequeue).await?).await
+        self.found_version(&*self.session(Lane::Dequeue).await?).await
     }
 
     /// Errs, and says what to do, unless the schema is exactly this library's.
@@ -69,15 +69,46 @@ impl Db {
             found => Err(mismatch(found)),
         }
     }
+
+    async fn found_version(&self, session: &Session) -> Result<i32> {
+        let exists = self.statement("schema_exists", include_str!("../sql/schema_exists.sql"));
+        if !session.query(&exists, &[]).await?[0].get::<bool>(0) {
+            return Ok(0);
+        }
+        let version = self.statement("schema_version", include_str!("../sql/schema_version.sql"));
+        Ok(session.query(&version, &[]).await?[0].get(0))
+    }
+
+    /// Whether steps and functions are this library's.
+    async fn is_current(&self, session: &Session) -> Result<bool> {
+        if self.found_version(session).await? != SCHEMA_VERSION {
+            return Ok(false);
+        }
+        let functions = self.statement("functions_of", include_str!("../sql/functions_of.sql"));
+        let installed = session.query(&functions, &[]).await?;
+        Ok(installed.first().map(|row| row.get::<String>(0)) == Some(self.fingerprint()))
+    }
+
+    /// What tells these functions and templates from any others.
+    fn fingerprint(&self) -> String {
+        let mut hash = Sha256::new();
+        for (name, text) in FUNCTIONS.iter().chain(TEMPLATES) {
+            hash.update(name);
+            hash.update(text);
+        }
+        hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    }
 }
 
-async fn found_version(session: &crate::db::Session) -> Result<i32> {
-    let exists = Sql::new("schema_exists", include_str!("../sql/schema_exists.sql"));
-    if !session.query(&exists, &[]).await?[0].get::<bool>(0) {
-        return Ok(0);
+/// What a template makes: tables are made once, the rest is renewed.
+fn kind(text: &str) -> &'static str {
+    if text.contains("create or replace function") {
+        "function"
+    } else if text.contains("create or replace view") {
+        "view"
+    } else {
+        "tables"
     }
-    let version = Sql::new("schema_version", include_str!("../sql/schema_version.sql"));
-    Ok(session.query(&version, &[]).await?[0].get(0))
 }
 
 fn mismatch(found: i32) -> Error {
@@ -88,11 +119,23 @@ fn mismatch(found: i32) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::{MIGRATIONS, SCHEMA_VERSION};
+    use super::{FUNCTIONS, STEPS, TEMPLATES, kind};
 
     #[test]
-    fn versions_count_up_to_the_librarys() {
-        assert!((1..).zip(MIGRATIONS).all(|(version, migration)| migration.version == version));
-        assert_eq!(MIGRATIONS.last().map(|migration| migration.version), Some(SCHEMA_VERSION));
+    fn steps_are_numbered_from_one_on() {
+        for (nr, (name, _)) in (1..).zip(STEPS) {
+            assert!(name.starts_with(&format!("{nr:04}_")), "{name} is not step {nr}");
+        }
+    }
+
+    #[test]
+    fn a_file_holds_one_definition_of_its_name() {
+        for (name, text) in FUNCTIONS {
+            assert_eq!(text.matches("create or replace function").count(), 1, "{name}");
+        }
+        for (name, text) in TEMPLATES.iter().filter(|(_, text)| kind(text) == "function") {
+            assert!(text.contains(&format!("create or replace function trunkline.{{do_{name}_}}(")), "{name}");
+            assert!(!name.contains('_'), "{name}: do_a_b_q would be the function of two queues");
+        }
     }
 }

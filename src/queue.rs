@@ -4,7 +4,7 @@ use std::{
     fmt,
     marker::PhantomData,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicUsize, Ordering},
     },
     time::{Duration, Instant, SystemTime},
@@ -16,7 +16,7 @@ use crate::{
     coalesce::Coalescer,
     db::{Db, Lane},
     error::{Error, Kind, Result},
-    floor::{Due, Floor, Look},
+    floor::{Floor, Look, Time},
     metric::Metrics,
     payload::{Column, Payload},
     settle::Settler,
@@ -104,7 +104,7 @@ impl Db {
     /// The name or a setting is out of bounds, the type is unknown, or the queue exists with other settings.
     pub async fn create_queue(&self, name: &str, settings: &Settings) -> Result<()> {
         self.check_schema().await?;
-        let sql = Sql::new("create_queue", include_str!("../sql/create_queue.sql"));
+        let sql = self.statement("create_queue", include_str!("../sql/create_queue.sql"));
         let (attempts, batch) = (clamped(settings.max_attempts), clamped(settings.max_batch));
         let lease = settings.lease.as_secs_f64();
         self.query(Lane::Dequeue, &sql, &[&name, &settings.payload, &attempts, &lease, &batch]).await?;
@@ -114,7 +114,7 @@ impl Db {
     /// Drops a queue with all that is in it, dead letters and archive included. Its consumers get
     /// [`Error::is_no_queue`].
     pub async fn drop_queue(&self, name: &str) -> Result<()> {
-        let sql = Sql::new("drop_queue", include_str!("../sql/drop_queue.sql"));
+        let sql = self.statement("drop_queue", include_str!("../sql/drop_queue.sql"));
         self.query(Lane::Dequeue, &sql, &[&name]).await.map_err(|error| error.or_no_queue(name))?;
         Ok(())
     }
@@ -136,7 +136,7 @@ impl Db {
     }
 
     async fn describe(&self, name: Option<&str>) -> Result<Vec<Row>> {
-        let sql = Sql::new("describe", include_str!("../sql/describe.sql"));
+        let sql = self.statement("describe", include_str!("../sql/describe.sql"));
         self.query_again(Lane::Dequeue, &sql, &[&name]).await
     }
 
@@ -152,18 +152,21 @@ impl Db {
     }
 
     async fn queue_of_any(&self, name: &str) -> Result<Shared> {
-        let description = self.describe_queue(name).await?;
-        let typed = Sql::of_queue("payload_type", include_str!("../sql/payload_type.sql"), name);
+        self.check_schema().await?;
+        let rows = self.describe(Some(name)).await?;
+        let row = rows.first().ok_or_else(|| Error::new(Kind::NoQueue(name.to_owned())))?;
+        let (description, floor) = (Description::of(row), self.floor_of(name, row.get(6)));
+        let typed = Sql::of_queue("payload_type", include_str!("../sql/payload_type.sql"), self.schema(), name);
         let session = self.session(Lane::Dequeue).await?;
         let column = session.column_type(&typed).await.map_err(|error| error.or_no_queue(name))?.and_then(Column::new);
         let column = column.ok_or_else(|| {
             Error::invalid(format!("the table of queue {name:?} was changed: its payload is no array"))
         })?;
         Ok(Shared {
-            channel: format!("trunkline.{name}"),
-            sql: Statements::of(name),
+            channel: format!("{}.{name}", self.schema().name()),
+            sql: Statements::of(self.schema(), name),
             column,
-            floor: Mutex::new(Floor::new(Instant::now())),
+            floor,
             batch_size: AtomicUsize::new(description.max_batch as usize),
             coalescer: Coalescer::new(description.max_batch as usize),
             settler: Settler::default(),
@@ -221,7 +224,8 @@ pub(crate) struct Shared {
     pub coalescer: Coalescer,
     pub settler: Settler,
     pub metrics: Metrics,
-    floor: Mutex<Floor>,
+    /// One for all handles of the queue in this process.
+    floor: Arc<Mutex<Floor>>,
     /// Messages a row as last seen, for a guess at how many rows make up n messages.
     batch_size: AtomicUsize,
 }
@@ -235,26 +239,60 @@ impl Shared {
         self.floor.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The floor for the next dequeue. Every so often a look that may lift it is started beside.
-    pub fn floor(self: &Arc<Self>) -> crate::floor::Time {
-        let mut state = self.floor_state();
-        if let Some(due) = state.claim(Instant::now()) {
+    /// The floor for the next dequeue. Every so often a look that may lift it, or a sweep below it, is started beside.
+    pub fn floor(self: &Arc<Self>) -> Time {
+        let (floor, look, sweep) = {
+            let (mut state, now) = (self.floor_state(), Instant::now());
+            (state.floor(), state.claim_look(now), state.claim_sweep(now))
+        };
+        if look {
             let shared = self.clone();
-            tokio::spawn(async move { shared.look(due).await });
+            tokio::spawn(async move { shared.look().await });
         }
-        state.floor()
+        if sweep {
+            tokio::spawn(sweep_on(Arc::downgrade(self), 0));
+        }
+        floor
     }
 
-    /// Looks at the queue and learns from it. Returns the seconds until the oldest visible row is due, locked ones
-    /// included; `None` where nothing waits at all.
-    pub async fn look(&self, due: Due) -> Result<Option<f64>> {
-        let start = self.floor_state().start(due);
+    /// Looks at the queue from the floor on and learns from it. Returns the seconds until the oldest visible row is due,
+    /// locked ones included; `None` where nothing waits at all.
+    pub async fn look(&self) -> Result<Option<f64>> {
+        let start = self.floor_state().floor();
         let rows = self.query_again(&self.sql.look, &[&start]).await?;
         let row = &rows[0]; // the statement always returns one
         let look = Look { oldest: row.get(0), candidate: row.get(1), running: row.get(3), next: row.get(4) };
         let cost = Duration::try_from_secs_f64(row.get(5)).unwrap_or_default();
-        self.floor_state().saw(due, look, Instant::now(), cost);
+        let keep = {
+            let (mut state, now) = (self.floor_state(), Instant::now());
+            state.saw(look, now, cost);
+            state.claim_keep(now).then(|| state.floor())
+        };
+        if let Some(reached) = keep {
+            let sql = self.db.statement("keep_floor", include_str!("../sql/keep_floor.sql"));
+            self.query_again(&sql, &[&self.name(), &reached]).await?;
+        }
         Ok(row.get(2))
+    }
+
+    /// Finds what lies below the floor; where much is dead, the rest is swept in the background.
+    pub async fn sweep(self: &Arc<Self>) -> Result<()> {
+        if self.floor_state().claim_sweep(Instant::now()) {
+            let (page, _) = self.sweep_part(0).await?;
+            if page > 0 {
+                tokio::spawn(sweep_on(Arc::downgrade(self), page));
+            }
+        }
+        Ok(())
+    }
+
+    /// One part of a sweep. Returns the page where the next begins, 0 at the end, and how long it has to wait.
+    async fn sweep_part(&self, page: i64) -> Result<(i64, Duration)> {
+        let floor = self.floor_state().floor();
+        let rows = self.query_again(&self.sql.sweep, &[&floor, &page]).await?;
+        let row = &rows[0]; // the statement always returns one
+        let cost = Duration::try_from_secs_f64(row.get(2)).unwrap_or_default();
+        Ok((row.get(1), self.floor_state().swept(row.get(0), Instant::now(), cost)))
     }
 
     /// How many rows will make up `n` messages, going by what was seen last.
@@ -275,5 +313,20 @@ impl Shared {
         if rows > 0 {
             self.batch_size.store(messages.div_ceil(rows), Ordering::Relaxed);
         }
+    }
+}
+
+/// Sweeps a queue from a page on, a part at a time, until its end or until nobody has a handle of it any more.
+async fn sweep_on(shared: Weak<Shared>, mut page: i64) {
+    while let Some(shared) = shared.upgrade() {
+        let pause = match shared.sweep_part(page).await {
+            Ok((0, _)) | Err(_) => return, // another sweep is due soon
+            Ok((next, pause)) => {
+                page = next;
+                pause
+            }
+        };
+        drop(shared);
+        tokio::time::sleep(pause).await;
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A file runs in psql once its holes are filled. Only names go into holes, quoted; values are always parameters.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 /// A statement with its holes filled. Its name is the file's, in traces and in errors.
 #[derive(Debug, Clone)]
@@ -17,7 +17,8 @@ impl Sql {
     }
 
     /// Fills `{verb_}` with the queue's table or function of that prefix: `{do_take_}` becomes `"do_take_emails"`.
-    pub fn of_queue(name: &'static str, text: &str, queue: &str) -> Self {
+    pub fn of_queue(name: &'static str, text: &str, schema: &Schema, queue: &str) -> Self {
+        let text = &*schema.fill(text);
         let mut filled = String::with_capacity(text.len() + 64);
         let mut rest = text;
         while let Some((before, after)) = rest.split_once('{') {
@@ -28,6 +29,30 @@ impl Sql {
         }
         filled.push_str(rest);
         Self { name, text: filled.into() }
+    }
+}
+
+/// The schema that holds everything. Texts say `trunkline.` for it, so that they run in psql as they stand.
+#[derive(Debug, Clone)]
+pub(crate) struct Schema(Arc<str>);
+
+impl Schema {
+    pub const DEFAULT: &str = "trunkline";
+
+    pub fn new(name: &str) -> Self {
+        Self(name.into())
+    }
+
+    pub fn name(&self) -> &str {
+        &self.0
+    }
+
+    /// A text about this schema.
+    pub fn fill<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        match &*self.0 {
+            Self::DEFAULT => Cow::Borrowed(text),
+            name => Cow::Owned(text.replace("trunkline.", &format!("{name}."))),
+        }
     }
 }
 
@@ -44,6 +69,7 @@ pub(crate) struct Statements {
     pub lease: Sql,
     pub lease_apart: Sql,
     pub look: Sql,
+    pub sweep: Sql,
     pub carve: Sql,
     pub put_back: Sql,
     pub release: Sql,
@@ -72,44 +98,45 @@ impl Statements {
     /// Rows that one insert has at most.
     pub const ROWS: usize = 8;
 
-    pub fn of(queue: &str) -> Self {
+    pub fn of(schema: &Schema, queue: &str) -> Self {
         Self {
-            take: Sql::of_queue("take", include_str!("../sql/take.sql"), queue),
-            cut: Sql::of_queue("cut", include_str!("../sql/cut.sql"), queue),
-            lease: Sql::of_queue("lease", include_str!("../sql/lease.sql"), queue),
-            lease_apart: Sql::of_queue("lease_apart", include_str!("../sql/lease_apart.sql"), queue),
-            look: Sql::of_queue("look", include_str!("../sql/look.sql"), queue),
-            carve: Sql::of_queue("carve", include_str!("../sql/carve.sql"), queue),
-            put_back: Sql::of_queue("put_back", include_str!("../sql/put_back.sql"), queue),
-            release: Sql::of_queue("release", include_str!("../sql/release.sql"), queue),
-            ack: Sql::of_queue("ack", include_str!("../sql/ack.sql"), queue),
-            archive: Sql::of_queue("archive", include_str!("../sql/archive.sql"), queue),
-            retry: Sql::of_queue("retry", include_str!("../sql/retry.sql"), queue),
-            bury: Sql::of_queue("bury", include_str!("../sql/bury.sql"), queue),
-            extend: Sql::of_queue("extend", include_str!("../sql/extend.sql"), queue),
-            charge: Sql::of_queue("charge", include_str!("../sql/charge.sql"), queue),
-            enqueue_in: Sql::of_queue("enqueue_in", include_str!("../sql/enqueue_in.sql"), queue),
-            dead: Sql::of_queue("dead", include_str!("../sql/dead.sql"), queue),
-            replay: Sql::of_queue("replay", include_str!("../sql/replay.sql"), queue),
-            discard: Sql::of_queue("discard", include_str!("../sql/discard.sql"), queue),
-            stats: Sql::of_queue("stats", include_str!("../sql/stats.sql"), queue),
-            peek: Sql::of_queue("peek", include_str!("../sql/peek.sql"), queue),
-            archived: Sql::of_queue("archived", include_str!("../sql/archived.sql"), queue),
-            purge: Sql::of_queue("purge", include_str!("../sql/purge.sql"), queue),
-            prune: Sql::of_queue("prune", include_str!("../sql/prune.sql"), queue),
-            enqueue: by_rows("enqueue", include_str!("../sql/enqueue.sql"), 3, queue),
-            enqueue_with: by_rows("enqueue_with", include_str!("../sql/enqueue_with.sql"), 4, queue),
+            take: Sql::of_queue("take", include_str!("../sql/take.sql"), schema, queue),
+            cut: Sql::of_queue("cut", include_str!("../sql/cut.sql"), schema, queue),
+            lease: Sql::of_queue("lease", include_str!("../sql/lease.sql"), schema, queue),
+            lease_apart: Sql::of_queue("lease_apart", include_str!("../sql/lease_apart.sql"), schema, queue),
+            look: Sql::of_queue("look", include_str!("../sql/look.sql"), schema, queue),
+            sweep: Sql::of_queue("sweep", include_str!("../sql/sweep.sql"), schema, queue),
+            carve: Sql::of_queue("carve", include_str!("../sql/carve.sql"), schema, queue),
+            put_back: Sql::of_queue("put_back", include_str!("../sql/put_back.sql"), schema, queue),
+            release: Sql::of_queue("release", include_str!("../sql/release.sql"), schema, queue),
+            ack: Sql::of_queue("ack", include_str!("../sql/ack.sql"), schema, queue),
+            archive: Sql::of_queue("archive", include_str!("../sql/archive.sql"), schema, queue),
+            retry: Sql::of_queue("retry", include_str!("../sql/retry.sql"), schema, queue),
+            bury: Sql::of_queue("bury", include_str!("../sql/bury.sql"), schema, queue),
+            extend: Sql::of_queue("extend", include_str!("../sql/extend.sql"), schema, queue),
+            charge: Sql::of_queue("charge", include_str!("../sql/charge.sql"), schema, queue),
+            enqueue_in: Sql::of_queue("enqueue_in", include_str!("../sql/enqueue_in.sql"), schema, queue),
+            dead: Sql::of_queue("dead", include_str!("../sql/dead.sql"), schema, queue),
+            replay: Sql::of_queue("replay", include_str!("../sql/replay.sql"), schema, queue),
+            discard: Sql::of_queue("discard", include_str!("../sql/discard.sql"), schema, queue),
+            stats: Sql::of_queue("stats", include_str!("../sql/stats.sql"), schema, queue),
+            peek: Sql::of_queue("peek", include_str!("../sql/peek.sql"), schema, queue),
+            archived: Sql::of_queue("archived", include_str!("../sql/archived.sql"), schema, queue),
+            purge: Sql::of_queue("purge", include_str!("../sql/purge.sql"), schema, queue),
+            prune: Sql::of_queue("prune", include_str!("../sql/prune.sql"), schema, queue),
+            enqueue: by_rows("enqueue", include_str!("../sql/enqueue.sql"), 3, schema, queue),
+            enqueue_with: by_rows("enqueue_with", include_str!("../sql/enqueue_with.sql"), 4, schema, queue),
         }
     }
 }
 
 /// An insert of one row, and of 2, 3 … rows.
-fn by_rows(name: &'static str, one: &str, columns: usize, queue: &str) -> Vec<Sql> {
+fn by_rows(name: &'static str, one: &str, columns: usize, schema: &Schema, queue: &str) -> Vec<Sql> {
     let row = |at: usize| {
         let column = |column| format!("${}", at * columns + column);
         let more: Vec<String> = (2..=columns).map(column).collect();
         format!("(trunkline.clock() + {} * interval '1 second', {})", column(1), more.join(", "))
     };
     let many = |rows| (0..rows).map(row).collect::<Vec<_>>().join(", ");
-    (1..=Statements::ROWS).map(|rows| Sql::of_queue(name, &one.replace(&row(0), &many(rows)), queue)).collect()
+    (1..=Statements::ROWS).map(|rows| Sql::of_queue(name, &one.replace(&row(0), &many(rows)), schema, queue)).collect()
 }

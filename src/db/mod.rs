@@ -5,14 +5,14 @@ mod guest;
 mod listen;
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeSet, HashMap},
     fmt,
     pin::pin,
     sync::{
-        Arc, Mutex as SyncMutex, PoisonError,
+        Arc, Mutex as SyncMutex, PoisonError, Weak,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use futures_util::future::{Either, select};
@@ -25,7 +25,13 @@ pub(crate) use self::{
     listen::Subscription,
     session::{Session, told_to_user},
 };
-use crate::{error::Result, sql::Sql, target::Target, wire::Row};
+use crate::{
+    error::Result,
+    floor::{Floor, Time},
+    sql::{Schema, Sql},
+    target::Target,
+    wire::Row,
+};
 
 /// Connections for enqueueing, as many for dequeueing and settling, and as many for statements of the user.
 const LANES: usize = 2;
@@ -51,6 +57,9 @@ struct Inner {
     listener: Listener,
     notify: SyncMutex<Notifications>,
     notify_sql: Sql,
+    schema: Schema,
+    /// The floor of every queue that has a handle, shared by its handles.
+    floors: SyncMutex<HashMap<String, Weak<SyncMutex<Floor>>>>,
 }
 
 /// A place for a connection.
@@ -102,8 +111,32 @@ impl Db {
             idle: SyncMutex::new(vec![Arc::new(first)]),
             notify: SyncMutex::default(),
             notify_sql: Sql::new("notify", include_str!("../../sql/notify.sql")),
+            schema: Schema::new(Schema::DEFAULT),
+            floors: SyncMutex::default(),
         }));
         Ok(db)
+    }
+
+    /// The schema that holds the queues.
+    pub(crate) fn schema(&self) -> &Schema {
+        &self.0.schema
+    }
+
+    /// The floor of a queue in this process, begun where another process left it.
+    pub(crate) fn floor_of(&self, queue: &str, reached: Time) -> Arc<SyncMutex<Floor>> {
+        let mut floors = self.0.floors.lock().unwrap_or_else(PoisonError::into_inner);
+        floors.retain(|_, floor| floor.strong_count() > 0);
+        if let Some(floor) = floors.get(queue).and_then(Weak::upgrade) {
+            return floor;
+        }
+        let floor = Arc::new(SyncMutex::new(Floor::new(Instant::now(), reached)));
+        floors.insert(queue.to_owned(), Arc::downgrade(&floor));
+        floor
+    }
+
+    /// A statement about what all queues share.
+    pub(crate) fn statement(&self, name: &'static str, text: &str) -> Sql {
+        Sql::new(name, &self.0.schema.fill(text))
     }
 
     /// A live connection of a lane, the one with less to do, made anew if it was lost.

@@ -113,7 +113,7 @@ async fn a_schema_of_another_version_is_a_clear_error() {
 /// The schema as text, the same on every version of Postgres.
 async fn schema(sql: &Client) -> String {
     let mut text = String::from(
-        "-- What the migrations lead to, with one queue `emails`. Not to be run: it is read off the catalog by a test,\n\
+        "-- What the files in this folder lead to, with one queue `emails`. Not to be run: it is read off the catalog by a test,\n\
          -- which writes it anew with TRUNKLINE_BLESS=1.\n",
     );
     let columns = "select string_agg(format(E'\\n    %I %s%s%s', a.attname, format_type(a.atttypid, a.atttypmod),
@@ -154,11 +154,11 @@ async fn the_schema_is_what_the_golden_file_says() {
     let (db, sql) = (Db::connect(&url).await.expect("connected"), connect(&url).await);
     db.create_queue("emails", &Settings::new("jsonb")).await.expect("created");
     let found = schema(&sql).await;
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations/schema.sql");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema/schema.sql");
     if std::env::var_os("TRUNKLINE_BLESS").is_some() {
         std::fs::write(&path, &found).expect("written");
     }
-    let golden = std::fs::read_to_string(&path).expect("migrations/schema.sql is there");
+    let golden = std::fs::read_to_string(&path).expect("schema/schema.sql is there");
     let other = found.lines().zip(golden.lines()).find(|(found, golden)| found != golden);
     assert!(found == golden, "the schema is another now (bless it with TRUNKLINE_BLESS=1): {other:?}");
 }

@@ -117,7 +117,7 @@ async fn wrong(url: &str, sql: &Client, state: &str) -> Vec<String> {
         rows.iter().map(|row| (row.get(0), row.get(1))).collect::<Vec<(String, String)>>()
     };
     let tables: Vec<String> = oids("queue_q dead_q archive_q").await.into_iter().map(|(_, oid)| oid).collect();
-    let indexes = oids("due_q key_q dead_key_q archive_key_q age_q").await;
+    let indexes = oids("due_q key_q deadkey_q archivekey_q age_q").await;
 
     let leased = "select coalesce(array_agg(id), '{}') from (
                   select id from trunkline.queue_q where attempt = 1 order by id limit 10) leased";
@@ -151,8 +151,8 @@ async fn wrong(url: &str, sql: &Client, state: &str) -> Vec<String> {
         ("enqueue_with", include_str!("../../sql/enqueue_with.sql"), vec![&zero, &one, &payload, &metadata], &[]),
         ("enqueue_in", include_str!("../../sql/enqueue_in.sql"), vec![&payload, &zero, &metadata], &[]),
         ("peek", include_str!("../../sql/peek.sql"), vec![&far, &id, &many], due),
-        ("dead", include_str!("../../sql/dead.sql"), vec![&id, &many], &["dead_key_q"]),
-        ("archived", include_str!("../../sql/archived.sql"), vec![&id, &many], &["archive_key_q"]),
+        ("dead", include_str!("../../sql/dead.sql"), vec![&id, &many], &["deadkey_q"]),
+        ("archived", include_str!("../../sql/archived.sql"), vec![&id, &many], &["archivekey_q"]),
     ];
     for (name, text, params, may_use) in statements {
         if state.starts_with("empty") && ["dead", "archived"].contains(&name) {

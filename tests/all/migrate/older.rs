@@ -1,111 +1,137 @@
-//! A database of an older version, with queues in use, brought up to this one.
+//! A database whose functions are not this library's, with queues in use, brought up to date; and what must not be.
 
-use std::{collections::BTreeMap, path::Path};
+use tokio_postgres::NoTls;
+use trunkline::{Db, SCHEMA_VERSION, Settings};
 
-use trunkline::{Db, Metadata, SCHEMA_VERSION, Settings};
+use super::{empty_database, schema, two_attempts, works};
+use crate::fixture::{cluster, connect, database};
 
-use super::{empty_database, schema, works};
-use crate::fixture::{connect, database};
+#[tokio::test(flavor = "multi_thread")]
+async fn functions_are_renewed_with_every_queue_and_its_messages() {
+    let url = database().await;
+    let (db, mut sql) = (Db::connect(&url).await.expect("connected"), connect(&url).await);
+    db.create_queue("q", &two_attempts()).await.expect("created");
+    db.create_queue("emails", &Settings::new("jsonb")).await.expect("created");
+    let queue = db.queue::<String>("q").await.expect("opened");
+    let id = queue.enqueue("kept".to_owned()).await.expect("enqueued");
+    let wanted = schema(&sql).await;
+    // As another library's functions would be: one differs, one is gone, one template was never there.
+    sql.batch_execute(
+        "create or replace function trunkline.check_n(n int) returns int language plpgsql as 'begin return 0; end';
+         create or replace function trunkline.do_peek_q(after_due timestamptz, after_id bigint, n bigint)
+             returns setof trunkline.queue_q language plpgsql as 'begin end';
+         drop function trunkline.do_ack_q;
+         delete from trunkline.template where name = 'retry';
+         update trunkline.migration set functions = 'others'",
+    )
+    .await
+    .expect("changed");
+    assert_ne!(schema(&sql).await, wanted);
+    assert_eq!(db.migrate().await.expect("migrated"), 0, "no step was missing");
+    assert_eq!(schema(&sql).await, wanted);
+    assert_eq!(db.migrate().await.expect("nothing to do"), 0);
+    assert_eq!(queue.at_most_once(1).await.expect("taken")[0].id, id);
+    works(&queue, &mut sql).await;
+}
 
-/// A database as the library of that version left it.
-async fn of_version(version: i32, name: &str) -> String {
-    let url = empty_database(name).await;
+#[tokio::test(flavor = "multi_thread")]
+async fn a_schema_that_others_can_change_is_refused() {
+    let url = empty_database("squatted").await;
     let sql = connect(&url).await;
-    let begin = include_str!("../../../sql/migrate_begin.sql");
-    let mut steps: Vec<_> = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations"))
-        .expect("there are steps")
-        .map(|step| step.expect("readable").path())
-        .filter(|step| step.file_name().is_some_and(|name| name != "schema.sql"))
-        .collect();
-    steps.sort();
-    sql.batch_execute(begin).await.expect("begun");
-    for (nr, step) in (1..=version).zip(steps) {
-        let text = std::fs::read_to_string(&step).expect("readable");
-        sql.batch_execute(&text).await.unwrap_or_else(|error| panic!("{}: {error:?}", step.display()));
-        sql.execute("insert into trunkline.migration (version, name) values ($1, 'older')", &[&nr])
-            .await
-            .expect("noted");
-    }
-    url
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn queues_of_every_older_version_are_taken_along_with_all_that_is_in_them() {
-    // The first step alone has no verbs.
-    for version in 2..SCHEMA_VERSION {
-        let url = of_version(version, &format!("older_{version}")).await;
-        let mut sql = connect(&url).await;
-        // A batch, cut by leases, and one of each: leased, retried, dead, archived.
-        sql.batch_execute(
-            "select trunkline.create_queue('q', 'text', max_attempts => 2, max_batch => 32);
-             select trunkline.create_queue('arrays', 'int4[]');
-             alter table trunkline.queue_q add tenant text default 'acme';
-             select trunkline.enqueue_many('q', array(select 'm' || nr from generate_series(0, 39) nr));
-             select trunkline.enqueue_many('arrays', array['{1,2}', '{}']);
-             select * from trunkline.lease('q', 3);
-             select trunkline.retry('q', 1024, 1, '1 hour', 'no'), trunkline.archive('q', 1025, 1);
-             update trunkline.queue_q set due_at = trunkline.clock() where error = 'no';
-             select * from trunkline.lease('q', 38);
-             select trunkline.retry('q', 1024, 2, error => 'no');
-             select trunkline.release('q', id, 1) from generate_series(1030, 1034) id",
-        )
-        .await
-        .expect("used");
-        let lines = "select id, payload || ' ' || attempt from trunkline.messages('q')";
-        let lines = async |sql: &tokio_postgres::Client| -> BTreeMap<i64, String> {
-            sql.query(lines, &[]).await.expect("read").iter().map(|row| (row.get(0), row.get(1))).collect()
-        };
-        let before = lines(&sql).await;
-        assert_eq!(before.len(), 38);
-
-        let db = Db::connect(&url).await.expect("connected");
-        assert_eq!(db.migrate().await.expect("migrated"), (SCHEMA_VERSION - version).unsigned_abs() as usize);
-        assert_eq!(lines(&sql).await, before, "from version {version}");
-        let queue = db.queue::<String>("q").await.expect("opened");
-        let leased = queue.at_least_once(99).await.expect("leased");
-        assert!(leased.len() == 5 && leased.iter().all(|message| message.metadata.is_empty()));
-        queue.ack(&leased).await.expect("held");
-        let dead = queue.dead_letters(0, 9).await.expect("read");
-        assert!(dead.len() == 1 && dead[0].metadata.is_empty());
-        assert_eq!(queue.archived(0, 9).await.expect("read")[0].metadata, Metadata::new());
-        queue.replay_all().await.expect("replayed");
-        queue.purge().await.expect("purged");
-        queue.prune(std::time::Duration::ZERO).await.expect("pruned");
-        works(&queue, &mut sql).await;
-        let arrays = db.queue::<Vec<i32>>("arrays").await.expect("opened");
-        let metadata = Metadata::new().with("a", "b");
-        arrays.enqueue_with(vec![3], &metadata, std::time::Duration::ZERO).await.expect("enqueued");
-        let got = arrays.at_most_once(9).await.expect("taken");
-        assert_eq!(got.iter().map(|message| message.payload.len()).collect::<Vec<_>>(), [2, 0, 1]);
-        assert_eq!(got[2].metadata, metadata);
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_migrated_schema_is_the_one_that_a_new_database_gets() {
-    let new = connect(&database().await).await;
-    new.batch_execute("select trunkline.create_queue('emails', 'jsonb')").await.expect("created");
-    for version in 1..SCHEMA_VERSION {
-        let url = of_version(version, &format!("older_schema_{version}")).await;
-        let sql = connect(&url).await;
-        sql.batch_execute("select trunkline.create_queue('emails', 'jsonb')").await.expect("created");
-        Db::connect(&url).await.expect("connected").migrate().await.expect("migrated");
-        assert_eq!(schema(&sql).await, schema(&new).await, "from version {version}");
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_column_of_the_users_with_a_name_that_is_needed_now_is_a_clear_error() {
-    let url = of_version(4, "older_named").await;
-    let sql = connect(&url).await;
-    sql.batch_execute("select trunkline.create_queue('q'); alter table trunkline.queue_q add metadata text")
-        .await
-        .expect("altered");
+    sql.batch_execute("create role squatter login; create schema trunkline authorization squatter").await.expect("made");
     let db = Db::connect(&url).await.expect("connected");
-    let error = db.migrate().await.expect_err("refused").to_string();
-    assert!(error.contains("trunkline.queue_q") && error.contains("Rename your column"), "{error}");
-    assert_eq!(db.schema_version().await.expect("asked"), 4, "and nothing was done");
-    sql.batch_execute("alter table trunkline.queue_q rename metadata to meta").await.expect("renamed");
+    let error = db.migrate().await.expect_err("refused");
+    assert!(error.to_string().contains("belongs to squatter"), "{error}");
+    assert_eq!(db.schema_version().await.expect("asked"), 0, "and nothing was done");
+
+    // Nor is what the squatter left in a schema that was taken over.
+    sql.batch_execute(
+        "set role squatter; create function trunkline.check_queue(queue text) returns void language sql as ''; reset role;
+         alter schema trunkline owner to current_user",
+    )
+    .await
+    .expect("left");
+    assert!(db.migrate().await.expect_err("refused").to_string().contains("belongs to squatter"));
+    sql.batch_execute("drop function trunkline.check_queue").await.expect("dropped");
+    assert_eq!(db.migrate().await.expect("migrated").cast_signed(), SCHEMA_VERSION as isize);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn databases_of_other_encodings_work_or_are_refused() {
+    let admin = connect(&cluster().url("postgres")).await;
+    for (name, encoding) in [("latin", "LATIN1"), ("japanese", "EUC_JP"), ("windows", "WIN1252"), ("bytes", "SQL_ASCII")] {
+        let create = format!("create database enc_{name} encoding '{encoding}' lc_collate 'C' lc_ctype 'C' template template0");
+        admin.batch_execute(&create).await.expect("created");
+        let db = Db::connect(&cluster().url(&format!("enc_{name}"))).await.expect("connected");
+        if encoding == "SQL_ASCII" {
+            let error = db.migrate().await.expect_err("refused").to_string();
+            assert!(error.contains("SQL_ASCII") && error.contains("UTF8"), "{error}");
+            continue;
+        }
+        db.migrate().await.expect("migrated");
+        db.create_queue("q", &two_attempts()).await.expect("created");
+        let mut sql = connect(&cluster().url(&format!("enc_{name}"))).await;
+        works(&db.queue("q").await.expect("opened"), &mut sql).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_function_says_where_names_are_looked_up() {
+    let url = database().await;
+    let (db, sql) = (Db::connect(&url).await.expect("connected"), connect(&url).await);
+    db.create_queue("q", &Settings::new("int8[]")).await.expect("created");
+    let unsafe_ones = "select p.oid::regprocedure::text from pg_proc p
+        where p.pronamespace = 'trunkline'::regnamespace and p.prosqlbody is null
+          and 'search_path=pg_catalog, pg_temp' <> all (coalesce(p.proconfig, '{}'))";
+    let found: Vec<String> = sql.query(unsafe_ones, &[]).await.expect("read").iter().map(|row| row.get(0)).collect();
+    assert!(found.is_empty(), "{found:?}");
+    let definer = "select count(*) from pg_proc where pronamespace = 'trunkline'::regnamespace and prosecdef";
+    assert_eq!(sql.query_one(definer, &[]).await.expect("read").get::<_, i64>(0), 0);
+}
+
+/// A role that may create in `public` puts better matches there than the system's own functions and operators.
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_else_s_function_runs_with_the_rights_of_a_caller() {
+    let url = database().await;
+    let (db, sql) = (Db::connect(&url).await.expect("connected"), connect(&url).await);
+    db.create_queue("q", &Settings::new("text")).await.expect("created");
+    sql.batch_execute(
+        "create role mallory; grant create on schema public to mallory; set role mallory;
+         create function public.trap(text) returns text language plpgsql as $$ begin raise exception 'trapped by %', $1; end $$;
+         create function public.format(text, text) returns text language sql as $$ select public.trap('format') $$;
+         create function public.cat(bigint[], bigint[]) returns bigint[] language sql as $$ select public.trap('bigint')::bigint[] $$;
+         create function public.cat(int[], int[]) returns int[] language sql as $$ select public.trap('int')::int[] $$;
+         create operator public.|| (leftarg = bigint[], rightarg = bigint[], function = public.cat);
+         create operator public.|| (leftarg = int[], rightarg = int[], function = public.cat);
+         create function public.quote_literal(text) returns text language sql as $$ select public.trap('quote') $$;
+         reset role; set search_path = public, pg_catalog",
+    )
+    .await
+    .expect("laid");
+    for call in [
+        "select trunkline.enqueue('q', 'a'::text)",
+        "select * from trunkline.enqueue_many('q', array['b', 'c', 'd'])",
+        "select trunkline.ack(q.queue, q.id, q.attempt) from (select 'q' as queue, * from trunkline.lease('q', 2)) q",
+        "select trunkline.retry('q', id, attempt, error => 'no') from trunkline.lease('q', 1)",
+        "select * from trunkline.take('q', 9)",
+        "select * from trunkline.stats('q')",
+        "select * from trunkline.messages('q')",
+        "select trunkline.create_queue('other', 'text')",
+        "select trunkline.alter_queue('other', max_attempts => 3)",
+        "select trunkline.drop_queue('other')",
+        "select trunkline.purge('q'), trunkline.replay_all('q'), trunkline.discard_all('q'), trunkline.prune('q', '0')",
+    ] {
+        sql.query(call, &[]).await.unwrap_or_else(|error| panic!("{call}: {error:?}"));
+    }
+    // The library's statements and its migration, with that search path as the database's default.
+    let name: String = sql.query_one("select current_database()::text", &[]).await.expect("asked").get(0);
+    sql.batch_execute(&format!("alter database {name} set search_path = public, pg_catalog; update trunkline.migration set functions = ''"))
+        .await
+        .expect("set");
+    let db = Db::connect(&url).await.expect("connected");
     db.migrate().await.expect("migrated");
-    db.create_queue("p", &Settings::new("text")).await.expect("created");
+    let (mut sql, connection) = tokio_postgres::connect(&url, NoTls).await.expect("connected");
+    tokio::spawn(connection);
+    sql.batch_execute("select trunkline.alter_queue('q', max_attempts => 2, max_batch => 32)").await.expect("altered");
+    works(&db.queue("q").await.expect("opened"), &mut sql).await;
 }

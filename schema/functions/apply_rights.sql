@@ -1,0 +1,27 @@
+-- Gives every role its rights to one queue, as trunkline.granted has them. Roles that were dropped are passed over.
+create or replace function trunkline.apply_rights(queue text) returns void
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+    g record;
+    main text := format('trunkline.%I', 'queue_' || queue);
+    dead text := format('trunkline.%I', 'dead_' || queue);
+    archive text := format('trunkline.%I', 'archive_' || queue);
+begin
+    for g in
+        select distinct a.role, a.kind from trunkline.granted a join pg_roles r on r.rolname = a.role
+        where a.queue in (apply_rights.queue, '')
+    loop
+        if g.kind = 'producer' then
+            execute format('grant insert (due_at, size, payload, metadata), select (id, size) on %s to %I', main, g.role);
+            execute format('grant usage on sequence trunkline.%I to %I', 'id_' || queue, g.role);
+        else
+            execute format('grant select, insert, update, delete on %s to %I', main, g.role);
+            execute format('grant select, insert on %s, %s to %I', dead, archive, g.role);
+        end if;
+        if g.kind = 'operator' then
+            execute format('grant update, delete on %s, %s to %I', dead, archive, g.role);
+            execute format('grant select on trunkline.%I to %I', 'messages_' || queue, g.role);
+            execute format('grant usage on sequence trunkline.%I to %I', 'id_' || queue, g.role);
+        end if;
+    end loop;
+end $$;

@@ -1,0 +1,15 @@
+-- Gives every role its rights to what all queues share.
+create or replace function trunkline.apply_shared_rights() returns void
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+    g record;
+begin
+    for g in select distinct a.role, a.kind from trunkline.granted a join pg_roles r on r.rolname = a.role loop
+        execute format('grant usage on schema %I to %I', rtrim('trunkline.', '.'), g.role);
+        execute format('grant select on trunkline.migration, trunkline.queue, trunkline.floor to %I', g.role);
+        if g.kind <> 'producer' then
+            execute format('grant update on trunkline.floor to %I', g.role);
+            execute format('grant select, insert, update, delete on trunkline.waiting to %I', g.role);
+        end if;
+    end loop;
+end $$;

@@ -1,0 +1,6 @@
+-- As trunkline.bury, for many messages at once: an attempt for each id. Those that are still leased are settled only if all are.
+create or replace function trunkline.bury_many(queue text, ids bigint[], attempts int[], reason text default '') returns void
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+    perform trunkline.settle('bury', queue, ids, attempts, null, reason);
+end $$;

@@ -1,0 +1,20 @@
+-- The metadata of a message, if it is metadata; null is none. Its size is counted without the blanks that Postgres
+-- prints between the parts, as the library counts it.
+create or replace function trunkline.check_metadata(metadata jsonb) returns jsonb
+    language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
+declare
+    bytes bigint;
+begin
+    if metadata is null then
+        return null;
+    elsif jsonb_typeof(metadata) <> 'object' then
+        raise exception 'metadata is an object, not %', left(metadata::text, 100) using errcode = 'invalid_parameter_value',
+            hint = 'Pass names and texts, as in {"tenant": "acme"}, or null for none.';
+    end if;
+    bytes := octet_length(metadata::text) - greatest(2 * (select count(*) from jsonb_object_keys(metadata)) - 1, 0);
+    if bytes > 16384 then
+        raise exception 'metadata of % bytes is too large', bytes using errcode = 'program_limit_exceeded',
+            hint = 'The metadata of a message has at most 16,384 bytes. Put what is larger into the payload.';
+    end if;
+    return metadata;
+end $$;

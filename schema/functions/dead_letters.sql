@@ -1,0 +1,14 @@
+-- A page of dead letters, by id. after: the last id of the page before; 0 begins.
+create or replace function trunkline.dead_letters(queue text, after bigint default 0, n int default 100)
+    returns table (id bigint, enqueued_at timestamptz, dead_at timestamptz, attempt int, error text, payload text, metadata jsonb)
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+    perform trunkline.check_queue(queue);
+    if after is null then
+        raise exception 'a page begins after an id, not after null'
+            using errcode = 'null_value_not_allowed', hint = 'Pass 0 for the first page, then the last id of the page before.';
+    end if;
+    return query execute format(
+        'select d.id, d.enqueued_at, d.dead_at, d.attempt, d.error, d.payload::text, d.metadata from trunkline.%I d
+         where d.id > $1 order by d.id limit $2', 'dead_' || queue) using after, trunkline.check_n(n);
+end $$;

@@ -1,0 +1,11 @@
+-- Deletes every dead letter of a queue for good; returns how many.
+create or replace function trunkline.discard_all(queue text) returns bigint
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+    count bigint;
+begin
+    perform trunkline.check_queue(queue);
+    execute format('delete from trunkline.%I', 'dead_' || queue);
+    get diagnostics count = row_count;
+    return count;
+end $$;

@@ -1,0 +1,34 @@
+-- Drops a queue with all that is in it, dead letters and archive included.
+create or replace function trunkline.drop_queue(queue text) returns void
+    language plpgsql set search_path = pg_catalog, pg_temp set lock_timeout = '10s' set client_min_messages = warning as $$
+declare
+    routine regprocedure;
+    next_id bigint;
+begin
+    perform trunkline.check_queue(queue);
+    perform pg_advisory_xact_lock(hashtextextended('trunkline.queue ' || queue, 0));
+    begin
+        execute format('lock table trunkline.%I in access exclusive mode', 'queue_' || queue);
+    exception when lock_not_available then
+        -- Whoever waits for this lock makes everybody wait who comes after.
+        raise exception 'queue % is in use', quote_literal(queue) using errcode = 'lock_not_available',
+            hint = 'A transaction that touched it has been open for ten seconds. End it (see pg_stat_activity), then try again.';
+    end;
+    for routine in
+        select p.oid from pg_proc p join trunkline.template t on p.proname = 'do_' || t.name || '_' || queue
+        where t.kind = 'function'
+          and p.pronamespace = (select c.relnamespace from pg_class c where c.oid = 'trunkline.queue'::regclass)
+    loop
+        execute format('drop function %s', routine);
+    end loop;
+    execute format('select i.last_value + case when i.is_called then 1024 else 0 end from trunkline.%I i', 'id_' || queue) into next_id;
+    insert into trunkline.dropped as d (queue, next_id) values (drop_queue.queue, next_id)
+    on conflict on constraint pk_dropped do update set next_id = greatest(d.next_id, excluded.next_id);
+    execute format('drop view trunkline.%I', 'messages_' || queue);
+    execute format('drop table trunkline.%I, trunkline.%I, trunkline.%I', 'queue_' || queue, 'dead_' || queue, 'archive_' || queue);
+    execute format('drop domain if exists trunkline.%I', 'payload_' || queue);
+    delete from trunkline.floor f where f.queue = drop_queue.queue;
+    delete from trunkline.granted g where g.queue = drop_queue.queue;
+    delete from trunkline.queue q where q.name = drop_queue.queue;
+    perform pg_notify('trunkline.' || queue, ''); -- so that sleepers learn of it
+end $$;

@@ -1,0 +1,8 @@
+-- As above, for an array of texts that is itself written as text, which is how drivers pass a list whose type they leave
+-- to the server.
+create or replace function trunkline.enqueue_many(queue text, payloads text, delay interval default '0', metadata jsonb[] default null)
+    returns setof bigint
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+    return query select * from trunkline.enqueue_many(queue, payloads::text[], delay, metadata);
+end $$;

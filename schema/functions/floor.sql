@@ -1,0 +1,46 @@
+-- The floor under the scans of this session (see trunkline.clock), kept in a setting and moved by a look every 100 ms.
+-- Its state: floor, candidate, the transaction that has to end first, when it looked last, the page where the sweep for
+-- rows below the floor goes on. Times are kept as epochs, because a session may change how they are written.
+create or replace function trunkline.floor(queue text) returns timestamptz
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+    setting text := format('trunkline.floor_%s', to_regclass(format('trunkline.%I', 'queue_' || queue))::oid);
+    known bigint[] := nullif(current_setting(setting, true), '')::bigint[];
+    clock bigint := trunkline.epoch_of(clock_timestamp());
+    reached timestamptz;
+    seen record;
+    swept record;
+begin
+    if known is null then
+        select f.reached into reached from trunkline.floor f where f.queue = floor.queue;
+        reached := coalesce(reached, '-infinity');
+        if reached > clock_timestamp() then
+            reached := '-infinity'; -- the clock is not the one that it was then
+        end if;
+    else
+        reached := trunkline.time_of(known[1]);
+        if clock >= known[4] and clock < known[4] + 100000 then
+            return reached;
+        elsif clock < known[4] then
+            reached := least(reached, now() - interval '1 s'); -- the clock stepped back
+            known := null;
+        end if;
+    end if;
+    execute format('select * from trunkline.%I($1)', 'do_look_' || queue) into seen using reached;
+    if known is null then
+        known := array[0, trunkline.epoch_of(seen.candidate), seen.next, 0, 0];
+    else
+        if seen.running >= known[3] then
+            reached := greatest(reached, least(trunkline.time_of(known[2]), seen.oldest));
+            known := array[0, trunkline.epoch_of(seen.candidate), seen.next, 0, known[5]];
+            perform trunkline.keep_floor(queue, reached);
+        end if;
+        execute format('select * from trunkline.%I($1, $2)', 'do_sweep_' || queue) into swept using reached, known[5];
+        reached := least(reached, swept.stray);
+        known[5] := swept.next_page;
+    end if;
+    known[1] := trunkline.epoch_of(reached);
+    known[4] := clock;
+    perform set_config(setting, known::text, false);
+    return reached;
+end $$;

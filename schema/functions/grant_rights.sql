@@ -1,0 +1,20 @@
+-- Gives a role the least rights for what it does, in one queue or (null) in all, those that are created later among them.
+--
+-- kind: 'producer' enqueues, and reads no payload. 'consumer' takes and leases, and ends leases. 'operator' does what a
+-- consumer does, and reads, replays, discards, purges and prunes. Creating, altering and dropping queues is the owner's.
+create or replace function trunkline.grant_rights(role regrole, kind text, queue text default null) returns void
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+    name text := (select r.rolname from pg_roles r where r.oid = role);
+begin
+    if role is null or kind is null or kind not in ('producer', 'consumer', 'operator') then
+        raise exception 'there are no rights of a %', coalesce(kind, 'null')
+            using errcode = 'invalid_parameter_value', hint = 'Pass a role, and producer, consumer or operator.';
+    end if;
+    if queue is not null then
+        perform trunkline.check_queue(queue);
+    end if;
+    insert into trunkline.granted (role, kind, queue) values (name, grant_rights.kind, coalesce(queue, '')) on conflict do nothing;
+    perform trunkline.apply_rights(q.name) from trunkline.queue q where q.name = queue or queue is null;
+    perform trunkline.apply_shared_rights();
+end $$;

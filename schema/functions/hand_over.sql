@@ -1,0 +1,27 @@
+-- Hands a message (as it is sent over the wire) to one consumer that waits, without storing it. Returns its id, or null
+-- where nobody waits or a notification cannot hold it: then it has to be enqueued.
+create or replace function trunkline.hand_over(queue text, element bytea, metadata jsonb default null) returns bigint
+    language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
+declare
+    text_of text := translate(encode(element, 'base64'), chr(10), '')
+        || coalesce(' ' || translate(encode(convert_to(metadata::text, 'UTF8'), 'base64'), chr(10), ''), '');
+    waiting record;
+    id bigint;
+begin
+    perform trunkline.check_queue(queue), trunkline.check_metadata(metadata);
+    if length(text_of) > 7900 then
+        return null;
+    end if;
+    loop
+        delete from trunkline.waiting w
+        where w.consumer = (select o.consumer from trunkline.waiting o where o.queue = hand_over.queue limit 1 for update skip locked)
+        returning w.consumer, w.alive into waiting;
+        if not found then
+            return null;
+        end if;
+        continue when pg_try_advisory_xact_lock(waiting.alive); -- it died
+        id := nextval(format('trunkline.%I', 'id_' || queue));
+        perform pg_notify(waiting.consumer, format('%s %s %s', id, (extract(epoch from clock_timestamp()) * 1000000)::bigint, text_of));
+        return id;
+    end loop;
+end $$;

@@ -1,0 +1,11 @@
+-- Renews the functions and the view of one queue, and the rights to it.
+create or replace function trunkline.install_queue(queue text) returns void
+    language plpgsql set search_path = pg_catalog, pg_temp set standard_conforming_strings = on set check_function_bodies = off as $$
+declare
+    template text;
+begin
+    for template in select t.text from trunkline.template t where t.kind <> 'tables' order by t.kind, t.name loop
+        execute trunkline.fill(template, queue);
+    end loop;
+    perform trunkline.apply_rights(queue);
+end $$;

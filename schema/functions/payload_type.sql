@@ -1,0 +1,7 @@
+-- The type of a queue's payloads: read off the table, since it is stored nowhere else.
+create or replace function trunkline.payload_type(queue text) returns regtype
+    language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+begin
+    return (select a.atttypid from pg_attribute a
+            where a.attrelid = to_regclass(format('trunkline.%I', 'dead_' || queue)) and a.attname = 'payload');
+end $$;

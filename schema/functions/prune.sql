@@ -1,0 +1,15 @@
+-- Deletes what was archived longer ago than an age; returns how many.
+create or replace function trunkline.prune(queue text, age interval) returns bigint
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+    count bigint;
+begin
+    perform trunkline.check_queue(queue);
+    if age is null or age < '0' then
+        raise exception 'an age of % is out of bounds', coalesce(age::text, 'null')
+            using errcode = 'invalid_parameter_value', hint = 'An age is at least zero; zero deletes the whole archive.';
+    end if;
+    execute format('delete from trunkline.%I a where a.archived_at < clock_timestamp() - $1', 'archive_' || queue) using age;
+    get diagnostics count = row_count;
+    return count;
+end $$;

@@ -1,0 +1,11 @@
+-- Empties a queue: waiting and leased messages are gone, dead letters and archive stay. Returns how many.
+create or replace function trunkline.purge(queue text) returns bigint
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+    count bigint;
+begin
+    perform trunkline.check_queue(queue);
+    execute format('with gone as (delete from trunkline.%I q returning q.size) select coalesce(sum(g.size), 0) from gone g',
+                   'queue_' || queue) into count;
+    return count;
+end $$;

@@ -1,0 +1,7 @@
+-- As trunkline.release, for many messages at once: an attempt for each id. Those that are still leased are settled only if all are.
+create or replace function trunkline.release_many(queue text, ids bigint[], attempts int[]) returns void
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+    perform trunkline.settle('release', queue, ids, attempts);
+    perform pg_notify('trunkline.' || queue, '');
+end $$;

@@ -1,0 +1,8 @@
+-- Gives a message back after a failure: due again after the delay, or a dead letter after its last attempt. Errs with TL001 where it is not leased any more.
+create or replace function trunkline.retry(queue text, id bigint, attempt int, delay interval default '0', error text default '') returns void
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+    perform trunkline.check_delay(delay);
+    perform trunkline.settle('retry', queue, array[id], array[attempt], delay, error);
+    perform pg_notify('trunkline.' || queue, '');
+end $$;

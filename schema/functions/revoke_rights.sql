@@ -1,0 +1,29 @@
+-- Takes from a role all rights that trunkline.grant_rights gave it, in one queue or (null) everywhere.
+create or replace function trunkline.revoke_rights(role regrole, queue text default null) returns void
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+    name text := (select r.rolname from pg_roles r where r.oid = role);
+    of_queue text;
+begin
+    if role is null then
+        raise exception 'whose rights? the role is null' using errcode = 'null_value_not_allowed', hint = 'Pass a role.';
+    elsif queue is not null then
+        perform trunkline.check_queue(queue);
+        if exists (select from trunkline.granted g where g.role = name and g.queue = '') then
+            raise exception '% has rights in every queue', quote_ident(name) using errcode = 'object_not_in_prerequisite_state',
+                hint = 'Revoke them everywhere, then grant them queue by queue.';
+        end if;
+    end if;
+    delete from trunkline.granted g where g.role = name and (g.queue = revoke_rights.queue or revoke_rights.queue is null);
+    for of_queue in select q.name from trunkline.queue q where q.name = queue or queue is null loop
+        execute format('revoke all on trunkline.%I, trunkline.%I, trunkline.%I, trunkline.%I from %I', 'queue_' || of_queue,
+                       'dead_' || of_queue, 'archive_' || of_queue, 'messages_' || of_queue, name);
+        execute format('revoke all (due_at, size, payload, metadata, id) on trunkline.%I from %I', 'queue_' || of_queue, name);
+        execute format('revoke all on sequence trunkline.%I from %I', 'id_' || of_queue, name);
+        perform trunkline.apply_rights(of_queue);
+    end loop;
+    if not exists (select from trunkline.granted g where g.role = name) then
+        execute format('revoke all on schema %I from %I', rtrim('trunkline.', '.'), name);
+        execute format('revoke all on all tables in schema %I from %I', rtrim('trunkline.', '.'), name);
+    end if;
+end $$;

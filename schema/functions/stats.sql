@@ -1,0 +1,14 @@
+-- How many messages are due, delayed, leased, to be retried and dead, in how many rows, and how long the oldest has been due.
+create or replace function trunkline.stats(queue text)
+    returns table (due bigint, delayed bigint, leased bigint, to_retry bigint, dead bigint, rows bigint, oldest_due interval)
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+    perform trunkline.check_queue(queue);
+    return query execute format($q$
+        select coalesce(sum(q.size) filter (where q.due_at <= t), 0)::bigint,
+               coalesce(sum(q.size) filter (where q.due_at > t and q.attempt = 0), 0)::bigint,
+               coalesce(sum(q.size) filter (where q.due_at > t and q.attempt > 0 and q.error is null), 0)::bigint,
+               coalesce(sum(q.size) filter (where q.due_at > t and q.error is not null), 0)::bigint,
+               (select count(*) from trunkline.%I), count(q.id), max(t) - min(q.due_at) filter (where q.due_at <= t)
+        from (select clock_timestamp() as t) clock left join trunkline.%I q on true $q$, 'dead_' || queue, 'queue_' || queue);
+end $$;

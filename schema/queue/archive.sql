@@ -1,0 +1,31 @@
+-- As ack, and keeps the messages in the archive.
+create or replace function trunkline.{do_archive_}(ids bigint[], sizes int[], attempts int[])
+    returns table (id bigint, size int, attempt int) language plpgsql {planner} as $f$
+#variable_conflict use_variable
+declare
+    met record;
+    rest record;
+begin
+    for pass in 1..2 loop
+        with held as (
+            delete from trunkline.{queue_} q using unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
+            where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
+              and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
+            returning d.nr, q.id, q.enqueued_at, q.attempt - q.released as charged, q.size, q.payload, q.metadata, d.attempt as under
+        ), kept as (
+            insert into trunkline.{archive_} (id, enqueued_at, attempt, payload, metadata)
+            select h.id + m.k, h.enqueued_at, h.charged, m.payload, m.metadata
+            from held h, lateral (select generate_series(0, h.size - 1) as k, unnest(h.payload) as payload, unnest(h.metadata) as metadata) m)
+        select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
+               coalesce(sum(h.size), 0) as size
+        into met from held h;
+        return query select * from unnest(met.ids, met.sizes, met.attempts);
+        exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
+        rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
+        -- What is missing is lost, or shares a row with messages that were not named.
+        attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
+        ids := rest.missing_ids;
+        sizes := rest.missing_sizes;
+        perform trunkline.{do_carve_}(ids, sizes, attempts, true);
+    end loop;
+end $f$;

@@ -1,0 +1,51 @@
+-- Splits the rows that reach over an end of the given ranges, if they are still the caller's, so that the ranges consist
+-- of whole rows. A row lies within one block of 1,024 ids and reaches over an end only if it began before it: so each
+-- block is read once, whatever is dead around it, and rows and ends are merged in order. Without a lease (after a
+-- rollback) a row that somebody holds is left to them.
+create or replace function trunkline.{do_carve_}(ids bigint[], sizes int[], attempts int[], leased bool)
+    returns void language plpgsql {planner} as $f$
+#variable_conflict use_variable
+declare
+    r trunkline.{queue_}%rowtype;
+    wide record;
+    moved bool;
+begin
+    loop
+        moved := false;
+        for wide in
+            with edge as (
+                select distinct e.at, d.attempt
+                from unnest(ids, sizes, attempts) d(id, size, attempt), lateral (values (d.id), (d.id + d.size)) e(at)
+                where e.at % 1024 <> 0
+            ), mark as (
+                select e.at, e.attempt, null::bigint[] as begun from edge e
+                union all
+                select q.id, null, array[q.id, q.size, q.attempt]
+                from (select distinct e.at / 1024 * 1024 as id from edge e) block,
+                     lateral (select q.id, q.size, q.attempt from trunkline.{queue_} q
+                              where q.id >= block.id and q.id < block.id + 1024 and q.size > 1
+                                and (not leased or q.error is null and q.due_at > clock_timestamp())) q
+            ), met as (
+                select m.at, m.attempt, max(m.begun) over (order by m.at, m.begun is not null rows unbounded preceding) as begun
+                from mark m
+            )
+            select m.begun[1] as id, m.begun[2] as size, m.begun[3] as attempt, array_agg((m.at - m.begun[1])::int) as cuts
+            from met m
+            where m.attempt = m.begun[3] and m.at < m.begun[1] + m.begun[2]
+            group by m.begun
+        loop
+            if leased then
+                select * into r from trunkline.{queue_} q where q.id = wide.id for update;
+            else
+                select * into r from trunkline.{queue_} q where q.id = wide.id for update skip locked;
+                continue when not found;
+            end if;
+            if not found or r.size <> wide.size then
+                moved := true; -- somebody split it meanwhile: look again, in a fresh snapshot
+            elsif r.attempt = wide.attempt and (not leased or r.error is null and r.due_at > clock_timestamp()) then
+                perform trunkline.{do_split_}(r.id, wide.cuts);
+            end if;
+        end loop;
+        exit when not moved;
+    end loop;
+end $f$;

@@ -1,0 +1,103 @@
+-- The one way to what is due. Locks rows that hold at most n messages together, oldest first, from a place on, and returns
+-- where they stand in order (none where nothing is due) and the place behind them. A row that cannot be handed out as it
+-- is (too large for n, a lease that ran out, attempts used up) is split or buried when it stands first. In somebody's
+-- transaction that would hide the rest until the commit: there (cut = false) such a row is an error, which names how many
+-- rows before it would do, so that the caller can give the locks back. What ran out comes like the rest (apart = 0), or
+-- alone (1), or not at all (2), because it may kill whatever runs beside it.
+create or replace function trunkline.{do_gather_}(
+        n int, rows int, cut bool, apart int, inout due timestamptz, inout id bigint,
+        out tids tid[], out got int, out ran_out bool)
+    language plpgsql set search_path = pg_catalog, pg_temp as $f$
+#variable_conflict use_variable
+declare
+    until timestamptz := clock_timestamp();
+    seen record;
+    wanted int := rows;
+begin
+    tids := '{}';
+    got := 0;
+    ran_out := false;
+    while n > 0 loop
+        if rows = 1 then
+            -- One row needs no running total.
+            select 1 as locked, array[q.ctid] as tids, q.size as got, q.id as first, q.size,
+                   q.attempt - q.released >= {max_attempts} as spent,
+                   q.attempt > 0 and q.error is null as vanished,
+                   (q.size <= n and q.attempt - q.released < {max_attempts}
+                    and (q.attempt = 0 or q.error is not null or q.size = 1 and apart = 0))::int as fitting,
+                   q.due_at as due, q.id as id, array[q.ctid] as spent_tids, q.due_at as next_due, q.id + 1 as next_id
+            into seen
+            from trunkline.{queue_} q
+            where (q.due_at, q.id + 0) >= (due, id) and q.due_at <= until
+            order by q.due_at, q.id + 0 limit 1 for update skip locked;
+            if not found then
+                return;
+            end if;
+        else
+            with due_row as materialized (
+                select q.ctid as tid, q.id, q.due_at, q.size,
+                       q.attempt - q.released >= {max_attempts} as spent,
+                       q.attempt > 0 and q.error is null as vanished
+                from trunkline.{queue_} q
+                where (q.due_at, q.id + 0) >= (due, id) and q.due_at <= until
+                order by q.due_at, q.id + 0 limit rows for update skip locked
+            ), line as (
+                select d.*, row_number() over w as nr,
+                       sum(d.size) over w <= n and not bool_or(d.spent or d.vanished and (d.size > 1 or apart > 0)) over w as fits
+                from due_row d window w as (order by d.due_at, d.id)
+            )
+            select count(*)::int as locked,
+                   array_agg(l.tid order by l.nr) filter (where l.fits) as tids,
+                   (sum(l.size) filter (where l.fits))::int as got,
+                   min(l.id) filter (where l.nr = 1) as first, min(l.size) filter (where l.nr = 1) as size,
+                   bool_or(l.spent) filter (where l.nr = 1) as spent, bool_or(l.vanished) filter (where l.nr = 1) as vanished,
+                   (count(*) filter (where l.fits))::int as fitting,
+                   max(l.due_at) filter (where l.fits) as due,
+                   (array_agg(l.id order by l.nr desc) filter (where l.fits))[1] as id,
+                   array_agg(l.tid) filter (where l.spent) as spent_tids,
+                   coalesce(min(l.due_at) filter (where not l.spent), max(l.due_at)) as next_due,
+                   coalesce((array_agg(l.id order by l.nr) filter (where not l.spent))[1],
+                            (array_agg(l.id order by l.nr desc))[1] + 1) as next_id
+            into seen from line l;
+        end if;
+        if seen.fitting < seen.locked and not cut then
+            raise exception sqlstate 'TL000' using message = seen.fitting::text;
+        elsif seen.locked = 0 then
+            return;
+        elsif seen.fitting > 0 then
+            tids := seen.tids;
+            got := seen.got;
+            due := seen.due;
+            id := seen.id + 1;
+            return;
+        elsif seen.spent then
+            -- All that are spent among these; then on from the first that is not, with more at a time while none is.
+            with gone as (
+                delete from trunkline.{queue_} q using unnest(seen.spent_tids) d(tid) where q.ctid = d.tid
+                returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata)
+            insert into trunkline.{dead_} (id, enqueued_at, attempt, released, error, payload, metadata)
+            select g.id + m.k, g.enqueued_at, g.attempt - g.released, g.released, 'the lease of the last attempt ran out', m.payload, m.metadata
+            from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m;
+            rows := case when cardinality(seen.spent_tids) < seen.locked then wanted else least(greatest(rows, 8) * 2, 1024) end;
+            due := seen.next_due;
+            id := seen.next_id;
+        elsif seen.vanished and seen.size > 1 then
+            exit when apart = 2;
+            perform trunkline.{do_split_}(seen.first, array(select generate_series(1, seen.size)));
+            rows := case when apart > 0 then 1 else rows end;
+        elsif seen.vanished and apart > 0 then
+            exit when apart = 2;
+            if rows = 1 then
+                tids := seen.tids;
+                got := 1;
+                ran_out := true;
+                due := seen.due;
+                id := seen.id + 1;
+                return;
+            end if;
+            rows := 1;
+        else
+            perform trunkline.{do_split_}(seen.first, array[n]);
+        end if;
+    end loop;
+end $f$;

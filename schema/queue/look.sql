@@ -1,0 +1,20 @@
+-- What a consumer needs to move its floor and to know how long it may sleep. now() is earlier than the snapshot, at any
+-- isolation level: whoever draws an earlier due_at has an id below "next" then (see trunkline.clock). The next id to be
+-- given out is what age() counts from; a snapshot's xmax is only one past the last that has ended.
+create or replace function trunkline.{do_look_}(floor timestamptz)
+    returns table (oldest timestamptz, candidate timestamptz, due_in float8, running bigint, next bigint, cost float8)
+    language plpgsql {planner} as $f$
+#variable_conflict use_variable
+declare
+    began timestamptz := clock_timestamp();
+begin
+    return query
+        select o.due_at, least(o.due_at, now()),
+               extract(epoch from o.due_at - clock_timestamp())::float8,
+               pg_snapshot_xmin(s)::text::bigint,
+               pg_snapshot_xmin(s)::text::bigint + age(pg_snapshot_xmin(s)::xid),
+               extract(epoch from clock_timestamp() - began)::float8
+        from pg_current_snapshot() s
+        left join lateral (
+            select q.due_at from trunkline.{queue_} q where q.due_at >= floor order by q.due_at, q.id + 0 limit 1) o on true;
+end $f$;

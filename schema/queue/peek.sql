@@ -1,0 +1,8 @@
+-- Reads on from a row, in the order of the due times.
+create or replace function trunkline.{do_peek_}(after_due timestamptz, after_id bigint, n bigint)
+    returns setof trunkline.{queue_} language plpgsql {planner} as $f$
+#variable_conflict use_variable
+begin
+    return query select q.* from trunkline.{queue_} q
+        where (q.due_at, q.id + 0) > (after_due, after_id) order by q.due_at, q.id + 0 limit n;
+end $f$;

@@ -1,0 +1,39 @@
+-- Cuts a row, locked by the caller, before the messages at the given offsets. A row rewritten once falls into at least 32
+-- pieces, so whoever takes it message by message has it rewritten twice, not a thousand times.
+create or replace function trunkline.{do_split_}(row_id bigint, cuts int[])
+    returns void language plpgsql set search_path = pg_catalog, pg_temp as $f$
+#variable_conflict use_variable
+declare
+    r trunkline.{queue_}%rowtype;
+    whole {type}[];
+    whole_metadata jsonb[];
+    whole_size int;
+    ends int[];
+    start int := 0;
+    stop int;
+begin
+    select * into r from trunkline.{queue_} q where q.id = row_id;
+    whole := r.payload;
+    whole_metadata := r.metadata;
+    whole_size := r.size;
+    select array_agg(distinct c order by c) into ends from (
+        select unnest(cuts) union all
+        select generate_series(1, 32) * ((whole_size + 31) / 32) union all
+        select whole_size) x(c)
+    where c > 0 and c <= whole_size;
+    foreach stop in array ends loop
+        r.size := stop - start;
+        r.payload := whole[start + 1 : stop];
+        r.metadata := whole_metadata[start + 1 : stop];
+        if num_nonnulls(variadic r.metadata) = 0 then
+            r.metadata := null;
+        end if;
+        if start = 0 then
+            update trunkline.{queue_} q set size = r.size, payload = r.payload, metadata = r.metadata where q.id = row_id;
+        else
+            r.id := row_id + start;
+            insert into trunkline.{queue_} select r.*;
+        end if;
+        start := stop;
+    end loop;
+end $f$;

@@ -1,0 +1,22 @@
+-- Finds what a clock that stepped back, or a hand in the table, put below the floor; null where there is nothing. Where
+-- little is dead, the index says it at once. Else that would walk over all that is dead: then a few pages of the table
+-- are read, and the next sweep goes on behind them, so that nobody waits for a sweep whatever is dead.
+create or replace function trunkline.{do_sweep_}(floor timestamptz, page bigint)
+    returns table (stray timestamptz, next_page bigint, cost float8) language plpgsql {planner} as $f$
+#variable_conflict use_variable
+declare
+    pages constant int := 128;
+    began timestamptz := clock_timestamp();
+begin
+    if page = 0 and pg_stat_get_dead_tuples('trunkline.{queue_}'::regclass) < 5000 then
+        select q.due_at into stray from trunkline.{queue_} q order by q.due_at, q.id + 0 limit 1;
+        stray := case when stray < floor then stray end;
+        next_page := 0;
+    else
+        stray := trunkline.{do_stray_}(floor, format('(%s,0)', page)::tid, format('(%s,0)', page + pages)::tid);
+        next_page := case when (page + pages) * current_setting('block_size')::bigint
+                               < pg_relation_size('trunkline.{queue_}'::regclass) then page + pages else 0 end;
+    end if;
+    cost := extract(epoch from clock_timestamp() - began);
+    return next;
+end $f$;

@@ -1,0 +1,33 @@
+-- The tables of a queue, made once. {element} is the payload's type, or a domain over it where that is an array.
+create sequence trunkline.{id_} as bigint increment 1024 minvalue 1024;
+create table trunkline.{queue_} (
+    id          bigint constraint {key_} primary key default nextval('trunkline.{id_}'),
+    enqueued_at timestamptz not null default clock_timestamp(),
+    due_at      timestamptz not null default trunkline.clock() constraint finite check (isfinite(due_at)),
+    attempt     int not null default 0,
+    released    int not null default 0,
+    size        int not null constraint bounded check (size between 1 and 1024),
+    error       text,
+    payload     {element}[] not null,
+    metadata    jsonb[]
+) with (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.05,
+        toast.autovacuum_vacuum_threshold = 1000, toast.autovacuum_vacuum_scale_factor = 0.05);
+-- The sum hides the id from conditions on it: planned while the table was empty, they would cling to this index.
+create index {due_} on trunkline.{queue_} (due_at, (id + 0));
+alter sequence trunkline.{id_} owned by trunkline.{queue_}.id;
+-- Whoever may insert could otherwise stop the queue for everybody. A check constraint would read the payloads again with
+-- every lease; the condition of a trigger costs next to nothing, and its function runs for bad rows only.
+create trigger refuse_row before insert on trunkline.{queue_} for each row
+    when ((array_ndims(new.payload) = 1 and array_lower(new.payload, 1) = 1 and cardinality(new.payload) = new.size
+           and num_nulls(variadic new.payload) = 0
+           and (new.metadata is null or array_ndims(new.metadata) = 1 and array_lower(new.metadata, 1) = 1
+                and cardinality(new.metadata) <= new.size)) is not true)
+    execute function trunkline.refuse_row();
+-- attempt counts what was charged; with released it is the number of the last delivery, from which a replay goes on.
+create table trunkline.{dead_} (
+    id bigint constraint {deadkey_} primary key, enqueued_at timestamptz not null, dead_at timestamptz not null default clock_timestamp(),
+    attempt int not null, released int not null default 0, error text not null, payload {element} not null, metadata jsonb);
+create table trunkline.{archive_} (
+    id bigint constraint {archivekey_} primary key, enqueued_at timestamptz not null, archived_at timestamptz not null default clock_timestamp(),
+    attempt int not null, payload {element} not null, metadata jsonb);
+create index {age_} on trunkline.{archive_} (archived_at);

@@ -1,0 +1,1475 @@
+-- What the files in this folder lead to, with one queue `emails`. Not to be run: it is read off the catalog by a test,
+-- which writes it anew with TRUNKLINE_BLESS=1.
+
+table archive_emails (
+    id bigint not null,
+    enqueued_at timestamp with time zone not null,
+    archived_at timestamp with time zone not null default clock_timestamp(),
+    attempt integer not null,
+    payload jsonb not null,
+    metadata jsonb
+);
+
+table dead_emails (
+    id bigint not null,
+    enqueued_at timestamp with time zone not null,
+    dead_at timestamp with time zone not null default clock_timestamp(),
+    attempt integer not null,
+    released integer not null default 0,
+    error text not null,
+    payload jsonb not null,
+    metadata jsonb
+);
+
+table dropped (
+    queue text not null,
+    next_id bigint not null
+);
+
+table floor (
+    queue text not null,
+    reached timestamp with time zone not null default '-infinity'::timestamp with time zone
+);
+
+table granted (
+    role text not null,
+    kind text not null,
+    queue text not null
+);
+
+view messages_emails (
+    id bigint,
+    enqueued_at timestamp with time zone,
+    due_at timestamp with time zone,
+    attempt integer,
+    error text,
+    payload jsonb,
+    metadata jsonb
+);
+
+table migration (
+    version integer not null,
+    name text not null,
+    applied_at timestamp with time zone not null default now(),
+    functions text not null default ''::text
+);
+
+table queue (
+    name text not null,
+    max_attempts integer not null,
+    lease interval not null,
+    max_batch integer not null,
+    created_at timestamp with time zone not null default now()
+);
+
+table queue_emails (
+    id bigint not null default nextval('id_emails'::regclass),
+    enqueued_at timestamp with time zone not null default clock_timestamp(),
+    due_at timestamp with time zone not null default clock(),
+    attempt integer not null default 0,
+    released integer not null default 0,
+    size integer not null,
+    error text,
+    payload jsonb[] not null,
+    metadata jsonb[]
+) with (autovacuum_vacuum_threshold=1000, autovacuum_vacuum_scale_factor=0.05);
+
+table template (
+    name text not null,
+    kind text not null,
+    text text not null
+);
+
+table waiting (
+    consumer text not null,
+    queue text not null,
+    alive bigint not null
+);
+
+sequence id_emails increment 1024 minvalue 1024 start 1024;
+
+alter table archive_emails add constraint archivekey_emails PRIMARY KEY (id);
+
+alter table dead_emails add constraint deadkey_emails PRIMARY KEY (id);
+
+alter table dropped add constraint pk_dropped PRIMARY KEY (queue);
+
+alter table floor add constraint pk_floor PRIMARY KEY (queue);
+
+alter table granted add constraint granted_kind CHECK ((kind = ANY (ARRAY['producer'::text, 'consumer'::text, 'operator'::text])));
+
+alter table granted add constraint pk_granted PRIMARY KEY (role, kind, queue);
+
+alter table migration add constraint pk_migration PRIMARY KEY (version);
+
+alter table queue add constraint pk_queue PRIMARY KEY (name);
+
+alter table queue add constraint queue_lease CHECK (((lease > '00:00:00'::interval) AND (lease <= '365 days'::interval)));
+
+alter table queue add constraint queue_max_attempts CHECK ((max_attempts >= 1));
+
+alter table queue add constraint queue_max_batch CHECK (((max_batch >= 1) AND (max_batch <= 1024)));
+
+alter table queue add constraint queue_name CHECK ((name ~ '^[a-z][a-z0-9_.-]{0,47}$'::text));
+
+alter table queue_emails add constraint bounded CHECK (((size >= 1) AND (size <= 1024)));
+
+alter table queue_emails add constraint finite CHECK (isfinite(due_at));
+
+alter table queue_emails add constraint key_emails PRIMARY KEY (id);
+
+alter table template add constraint pk_template PRIMARY KEY (name);
+
+alter table template add constraint template_kind CHECK ((kind = ANY (ARRAY['tables'::text, 'view'::text, 'function'::text])));
+
+alter table waiting add constraint pk_waiting PRIMARY KEY (consumer);
+
+CREATE INDEX age_emails ON trunkline.archive_emails USING btree (archived_at);
+
+CREATE UNIQUE INDEX archivekey_emails ON trunkline.archive_emails USING btree (id);
+
+CREATE UNIQUE INDEX deadkey_emails ON trunkline.dead_emails USING btree (id);
+
+CREATE INDEX due_emails ON trunkline.queue_emails USING btree (due_at, ((id + 0)));
+
+CREATE UNIQUE INDEX key_emails ON trunkline.queue_emails USING btree (id);
+
+CREATE UNIQUE INDEX pk_dropped ON trunkline.dropped USING btree (queue);
+
+CREATE UNIQUE INDEX pk_floor ON trunkline.floor USING btree (queue);
+
+CREATE UNIQUE INDEX pk_granted ON trunkline.granted USING btree (role, kind, queue);
+
+CREATE UNIQUE INDEX pk_migration ON trunkline.migration USING btree (version);
+
+CREATE UNIQUE INDEX pk_queue ON trunkline.queue USING btree (name);
+
+CREATE UNIQUE INDEX pk_template ON trunkline.template USING btree (name);
+
+CREATE UNIQUE INDEX pk_waiting ON trunkline.waiting USING btree (consumer);
+
+CREATE INDEX waiting_by_queue ON trunkline.waiting USING btree (queue);
+
+function ack(queue text, id bigint, attempt integer) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+begin
+    perform trunkline.settle('ack', queue, array[id], array[attempt]);
+end ;
+
+function ack_many(queue text, ids bigint[], attempts integer[]) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+begin
+    perform trunkline.settle('ack', queue, ids, attempts);
+end ;
+
+function alter_queue(queue text, max_attempts integer DEFAULT NULL::integer, lease interval DEFAULT NULL::interval, max_batch integer DEFAULT NULL::integer) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+#variable_conflict use_variable
+declare
+    now_is trunkline.queue;
+begin
+    perform trunkline.check_queue(queue);
+    perform pg_advisory_xact_lock(hashtextextended('trunkline.queue ' || queue, 0));
+    select * into now_is from trunkline.queue q where q.name = queue for update;
+    max_attempts := coalesce(max_attempts, now_is.max_attempts);
+    lease := coalesce(lease, now_is.lease);
+    max_batch := coalesce(max_batch, now_is.max_batch);
+    perform trunkline.check_settings(queue, max_attempts, lease, max_batch);
+    update trunkline.queue q set max_attempts = max_attempts, lease = lease, max_batch = max_batch where q.name = queue;
+    perform trunkline.install_queue(queue);
+end ;
+
+function apply_rights(queue text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+declare
+    g record;
+    main text := format('trunkline.%I', 'queue_' || queue);
+    dead text := format('trunkline.%I', 'dead_' || queue);
+    archive text := format('trunkline.%I', 'archive_' || queue);
+begin
+    for g in
+        select distinct a.role, a.kind from trunkline.granted a join pg_roles r on r.rolname = a.role
+        where a.queue in (apply_rights.queue, '')
+    loop
+        if g.kind = 'producer' then
+            execute format('grant insert (due_at, size, payload, metadata), select (id, size) on %s to %I', main, g.role);
+            execute format('grant usage on sequence trunkline.%I to %I', 'id_' || queue, g.role);
+        else
+            execute format('grant select, insert, update, delete on %s to %I', main, g.role);
+            execute format('grant select, insert on %s, %s to %I', dead, archive, g.role);
+        end if;
+        if g.kind = 'operator' then
+            execute format('grant update, delete on %s, %s to %I', dead, archive, g.role);
+            execute format('grant select on trunkline.%I to %I', 'messages_' || queue, g.role);
+            execute format('grant usage on sequence trunkline.%I to %I', 'id_' || queue, g.role);
+        end if;
+    end loop;
+end ;
+
+function apply_shared_rights() returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+declare
+    g record;
+begin
+    for g in select distinct a.role, a.kind from trunkline.granted a join pg_roles r on r.rolname = a.role loop
+        execute format('grant usage on schema %I to %I', rtrim('trunkline.', '.'), g.role);
+        execute format('grant select on trunkline.migration, trunkline.queue, trunkline.floor to %I', g.role);
+        if g.kind <> 'producer' then
+            execute format('grant update on trunkline.floor to %I', g.role);
+            execute format('grant select, insert, update, delete on trunkline.waiting to %I', g.role);
+        end if;
+    end loop;
+end ;
+
+function archive(queue text, id bigint, attempt integer) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+begin
+    perform trunkline.settle('archive', queue, array[id], array[attempt]);
+end ;
+
+function archive_many(queue text, ids bigint[], attempts integer[]) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+begin
+    perform trunkline.settle('archive', queue, ids, attempts);
+end ;
+
+function base_type(of regtype) returns regtype language plpgsql stable set search_path=pg_catalog, pg_temp as 
+declare
+    base oid := of;
+    below oid;
+begin
+    loop
+        select t.typbasetype into below from pg_type t where t.oid = base;
+        if coalesce(below, 0) = 0 then
+            return base;
+        end if;
+        base := below;
+    end loop;
+end ;
+
+function bury(queue text, id bigint, attempt integer, reason text DEFAULT ''::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+begin
+    perform trunkline.settle('bury', queue, array[id], array[attempt], null, reason);
+end ;
+
+function bury_many(queue text, ids bigint[], attempts integer[], reason text DEFAULT ''::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+begin
+    perform trunkline.settle('bury', queue, ids, attempts, null, reason);
+end ;
+
+function charge(queue text, id bigint, attempt integer, delay interval DEFAULT '00:00:00'::interval, error text DEFAULT ''::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+begin
+    perform trunkline.check_delay(delay);
+    perform trunkline.settle('charge', queue, array[id], array[attempt], delay, error);
+    perform pg_notify('trunkline.' || queue, '');
+end ;
+
+function charge_many(queue text, ids bigint[], attempts integer[], delay interval DEFAULT '00:00:00'::interval, error text DEFAULT ''::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+begin
+    perform trunkline.check_delay(delay);
+    perform trunkline.settle('charge', queue, ids, attempts, delay, error);
+    perform pg_notify('trunkline.' || queue, '');
+end ;
+
+function check_delay(delay interval) returns interval language plpgsql immutable set search_path=pg_catalog, pg_temp as 
+begin
+    if delay is null or delay < '0' or delay > '365 days' then
+        raise exception 'a delay of % is out of bounds', coalesce(delay::text, 'null')
+            using errcode = 'invalid_parameter_value', hint = 'A delay is at least zero and at most 365 days.';
+    end if;
+    return delay;
+end ;
+
+function check_ids(ids bigint[], verb text) returns bigint[] language plpgsql immutable set search_path=pg_catalog, pg_temp as 
+begin
+    if ids is null then
+        raise exception 'which dead letters? the ids are null' using errcode = 'null_value_not_allowed',
+            hint = format('Pass an array of ids, or use trunkline.%s_all(queue).', verb);
+    end if;
+    return ids;
+end ;
+
+function check_lease(lease interval) returns interval language plpgsql immutable set search_path=pg_catalog, pg_temp as 
+begin
+    if lease is null or lease <= '0' or lease > '365 days' then
+        raise exception 'a lease of % is out of bounds', coalesce(lease::text, 'null')
+            using errcode = 'invalid_parameter_value', hint = 'A lease is more than zero and at most 365 days.';
+    end if;
+    return lease;
+end ;
+
+function check_metadata(metadata jsonb) returns jsonb language plpgsql immutable set search_path=pg_catalog, pg_temp as 
+declare
+    bytes bigint;
+begin
+    if metadata is null then
+        return null;
+    elsif jsonb_typeof(metadata) <> 'object' then
+        raise exception 'metadata is an object, not %', left(metadata::text, 100) using errcode = 'invalid_parameter_value',
+            hint = 'Pass names and texts, as in {"tenant": "acme"}, or null for none.';
+    end if;
+    bytes := octet_length(metadata::text) - greatest(2 * (select count(*) from jsonb_object_keys(metadata)) - 1, 0);
+    if bytes > 16384 then
+        raise exception 'metadata of % bytes is too large', bytes using errcode = 'program_limit_exceeded',
+            hint = 'The metadata of a message has at most 16,384 bytes. Put what is larger into the payload.';
+    end if;
+    return metadata;
+end ;
+
+function check_n(n integer) returns integer language plpgsql immutable set search_path=pg_catalog, pg_temp as 
+begin
+    if n is null or n < 0 then
+        raise exception 'n is %, but a number of messages is at least 0', coalesce(n::text, 'null')
+            using errcode = 'invalid_parameter_value', hint = 'Ask for as many messages as you can handle at a time.';
+    end if;
+    return n;
+end ;
+
+function check_queue(queue text) returns void language plpgsql stable set search_path=pg_catalog, pg_temp as 
+begin
+    if queue is null or not exists (select from trunkline.queue q where q.name = queue) then
+        raise exception 'there is no queue %', coalesce(quote_literal(queue), 'NULL')
+            using errcode = 'undefined_table',
+                  hint = 'Create it with: select trunkline.create_queue(''name'', ''jsonb'')';
+    end if;
+end ;
+
+function check_settings(queue text, max_attempts integer, lease interval, max_batch integer) returns void language plpgsql immutable set search_path=pg_catalog, pg_temp as 
+begin
+    if (max_attempts >= 1 and lease > '0' and lease <= '365 days' and max_batch between 1 and 1024) is not true then
+        raise exception 'the settings of queue % are out of bounds', quote_literal(queue)
+            using errcode = 'invalid_parameter_value',
+                  hint = 'max_attempts is at least 1, lease more than 0 and at most 365 days, max_batch 1 to 1024.';
+    end if;
+end ;
+
+function clock() returns timestamp with time zone language sql volatile as RETURN CASE WHEN (pg_current_xact_id() IS NOT NULL) THEN clock_timestamp() ELSE NULL::timestamp with time zone END;
+
+function create_queue(queue text, payload regtype DEFAULT 'bytea'::regtype, max_attempts integer DEFAULT 10, lease interval DEFAULT '00:00:30'::interval, max_batch integer DEFAULT 1024) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp standard_conforming_strings=on client_min_messages=warning as 
+#variable_conflict use_variable
+declare
+    element text := payload::text;
+    plain bool := payload in ('bytea'::regtype, 'uuid'::regtype);
+    tables text;
+begin
+    if queue is null or queue !~ '^[a-z][a-z0-9_.-]{0,47}$' then
+        raise exception 'a queue cannot be named %', coalesce(quote_literal(queue), 'NULL')
+            using errcode = 'invalid_name',
+                  hint = 'A name has 1 to 48 characters: a lower-case letter, then a-z, 0-9, "_", "." or "-".';
+    end if;
+    if payload is null then
+        raise exception 'the payload of queue % needs a type', quote_literal(queue)
+            using errcode = 'null_value_not_allowed', hint = 'Pass a type: jsonb, text, bytea, int8';
+    end if;
+    perform trunkline.check_settings(queue, max_attempts, lease, max_batch);
+    perform pg_advisory_xact_lock(hashtextextended('trunkline.queue ' || queue, 0));
+    if exists (select from trunkline.queue q where q.name = queue) then
+        if exists (select from trunkline.queue q where q.name = queue and q.max_attempts = max_attempts
+                   and q.lease = lease and q.max_batch = max_batch)
+           and (trunkline.payload_type(queue) = payload or exists (
+                select from pg_type t where t.oid = trunkline.payload_type(queue) and t.typbasetype = payload
+                and t.typname = 'payload_' || queue)) then
+            return;
+        end if;
+        raise exception 'queue % exists already, with payload % and other settings or another type',
+            quote_literal(queue), trunkline.payload_type(queue)
+            using errcode = 'duplicate_object',
+                  hint = 'Change settings with trunkline.alter_queue; another payload type needs another queue.';
+    end if;
+    -- Postgres has no arrays of arrays, but it has arrays of domains over arrays.
+    if exists (select from pg_type t where t.oid = payload and t.typelem <> 0 and t.typsubscript = 'array_subscript_handler'::regproc) then
+        element := format('trunkline.%I', 'payload_' || queue);
+        execute format('create domain %s as %s', element, payload);
+    end if;
+
+    insert into trunkline.queue (name, max_attempts, lease, max_batch) values (queue, max_attempts, lease, max_batch);
+    insert into trunkline.floor (queue) values (queue) on conflict do nothing;
+    select t.text into strict tables from trunkline.template t where t.kind = 'tables';
+    execute trunkline.fill(replace(tables, '{element}', element), queue);
+    perform setval(format('trunkline.%I', 'id_' || queue), d.next_id, false) from trunkline.dropped d where d.queue = queue;
+
+    -- Batches over 2 kB live in TOAST. Uncompressed they are written fastest; text and JSON gain more from lz4.
+    if plain then
+        execute format('alter table trunkline.%I alter payload set storage external', 'queue_' || queue);
+    else
+        begin
+            execute format('alter table trunkline.%I alter payload set compression lz4', 'queue_' || queue);
+        exception when feature_not_supported or invalid_parameter_value then
+            execute format('alter table trunkline.%I alter payload set storage external', 'queue_' || queue);
+        end;
+    end if;
+    -- The same names again and again: what is compressed is half as large.
+    begin
+        execute format('alter table trunkline.%I alter metadata set compression lz4', 'queue_' || queue);
+    exception when feature_not_supported or invalid_parameter_value then
+        null; -- by Postgres' own method, then
+    end;
+    perform trunkline.install_queue(queue);
+end ;
+
+function dead_letters(queue text, after bigint DEFAULT 0, n integer DEFAULT 100) returns TABLE(id bigint, enqueued_at timestamp with time zone, dead_at timestamp with time zone, attempt integer, error text, payload text, metadata jsonb) language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+begin
+    perform trunkline.check_queue(queue);
+    if after is null then
+        raise exception 'a page begins after an id, not after null'
+            using errcode = 'null_value_not_allowed', hint = 'Pass 0 for the first page, then the last id of the page before.';
+    end if;
+    return query execute format(
+        'select d.id, d.enqueued_at, d.dead_at, d.attempt, d.error, d.payload::text, d.metadata from trunkline.%I d
+         where d.id > $1 order by d.id limit $2', 'dead_' || queue) using after, trunkline.check_n(n);
+end ;
+
+function discard(queue text, ids bigint[]) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+declare
+    count bigint;
+begin
+    perform trunkline.check_queue(queue);
+    execute format('delete from trunkline.%I d where d.id = any ($1)', 'dead_' || queue) using trunkline.check_ids(ids, 'discard');
+    get diagnostics count = row_count;
+    return count;
+end ;
+
+function discard_all(queue text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+declare
+    count bigint;
+begin
+    perform trunkline.check_queue(queue);
+    execute format('delete from trunkline.%I', 'dead_' || queue);
+    get diagnostics count = row_count;
+    return count;
+end ;
+
+function do_ack_emails(ids bigint[], sizes integer[], attempts integer[]) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+declare
+    met record;
+    rest record;
+begin
+    for pass in 1..2 loop
+        with held as (
+            delete from trunkline."queue_emails" q using unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
+            where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
+              and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
+            returning d.nr, q.id, q.size, d.attempt as under)
+        select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
+               coalesce(sum(h.size), 0) as size
+        into met from held h;
+        return query select * from unnest(met.ids, met.sizes, met.attempts);
+        exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
+        rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
+        -- What is missing is lost, or shares a row with messages that were not named.
+        attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
+        ids := rest.missing_ids;
+        sizes := rest.missing_sizes;
+        perform trunkline."do_carve_emails"(ids, sizes, attempts, true);
+    end loop;
+end ;
+
+function do_archive_emails(ids bigint[], sizes integer[], attempts integer[]) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+declare
+    met record;
+    rest record;
+begin
+    for pass in 1..2 loop
+        with held as (
+            delete from trunkline."queue_emails" q using unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
+            where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
+              and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
+            returning d.nr, q.id, q.enqueued_at, q.attempt - q.released as charged, q.size, q.payload, q.metadata, d.attempt as under
+        ), kept as (
+            insert into trunkline."archive_emails" (id, enqueued_at, attempt, payload, metadata)
+            select h.id + m.k, h.enqueued_at, h.charged, m.payload, m.metadata
+            from held h, lateral (select generate_series(0, h.size - 1) as k, unnest(h.payload) as payload, unnest(h.metadata) as metadata) m)
+        select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
+               coalesce(sum(h.size), 0) as size
+        into met from held h;
+        return query select * from unnest(met.ids, met.sizes, met.attempts);
+        exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
+        rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
+        -- What is missing is lost, or shares a row with messages that were not named.
+        attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
+        ids := rest.missing_ids;
+        sizes := rest.missing_sizes;
+        perform trunkline."do_carve_emails"(ids, sizes, attempts, true);
+    end loop;
+end ;
+
+function do_batch_emails(payloads jsonb[], delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[]) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+begin
+    if delay is null or delay < '0' or delay > '36500 days' then
+        raise exception 'a delay of % is out of bounds', coalesce(delay::text, 'null') using errcode = 'invalid_parameter_value',
+            hint = 'A delay is at least zero and at most 36500 days.';
+    elsif payloads is null then
+        raise exception 'the payloads of queue % are null', 'emails' using errcode = 'null_value_not_allowed',
+            hint = 'Pass an array; an empty one enqueues nothing.';
+    elsif array_ndims(payloads) > 1 then
+        raise exception 'the payloads are an array of % dimensions', array_ndims(payloads)
+            using errcode = 'array_subscript_error', hint = 'Pass one dimension.';
+    end if;
+    payloads := payloads[:];
+    if metadata is not null then
+        if cardinality(metadata) <> cardinality(payloads) then
+            raise exception '% payloads have metadata for %', cardinality(payloads), cardinality(metadata)
+                using errcode = 'invalid_parameter_value', hint = 'Pass one for each payload, null for those without.';
+        end if;
+        perform trunkline.check_metadata(m) from unnest(metadata) m;
+    end if;
+    return query
+        with message as (
+            select m.nr, m.payload, m.metadata,
+                   trunkline.payload_bytes('emails', pg_column_size(m.payload)) + coalesce(pg_column_size(m.metadata), 0) as bytes
+            from (select generate_series(1, cardinality(payloads)) as nr, unnest(payloads) as payload, unnest(metadata) as metadata) m
+        ), placed as (
+            select m.*, (sum(m.bytes) over (order by m.nr) - m.bytes)::bigint / 262144 as page from message m
+        ), batch as (
+            insert into trunkline."queue_emails" (due_at, size, payload, metadata)
+            select trunkline.clock() + delay, count(*), array_agg(p.payload order by p.nr),
+                   case when count(p.metadata) > 0 then array_agg(p.metadata order by p.nr) filter (where metadata is not null) end
+            from placed p group by p.page, p.bytes > 262144, (p.nr - 1) / 1024 order by min(p.nr)
+            returning id, size
+        )
+        select b.id + k from batch b, generate_series(0, b.size - 1) k order by b.id, k;
+    if cardinality(payloads) > 0 then
+        perform pg_notify('trunkline.emails', '');
+    end if;
+end ;
+
+function do_bury_emails(ids bigint[], sizes integer[], attempts integer[], reasons text[]) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+declare
+    met record;
+    rest record;
+begin
+    for pass in 1..2 loop
+        with held as (
+            delete from trunkline."queue_emails" q using unnest(ids, sizes, attempts, reasons) with ordinality d(id, size, attempt, reason, nr)
+            where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
+              and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
+            returning d.nr, q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata, d.reason, d.attempt as under
+        ), dead as (
+            insert into trunkline."dead_emails" (id, enqueued_at, attempt, released, error, payload, metadata)
+            select h.id + m.k, h.enqueued_at, h.attempt - h.released, h.released, coalesce(h.reason, ''), m.payload, m.metadata
+            from held h, lateral (select generate_series(0, h.size - 1) as k, unnest(h.payload) as payload, unnest(h.metadata) as metadata) m)
+        select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
+               coalesce(sum(h.size), 0) as size
+        into met from held h;
+        return query select * from unnest(met.ids, met.sizes, met.attempts);
+        exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
+        rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
+        -- What is missing is lost, or shares a row with messages that were not named.
+        attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
+        reasons := array(select reasons[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
+        ids := rest.missing_ids;
+        sizes := rest.missing_sizes;
+        perform trunkline."do_carve_emails"(ids, sizes, attempts, true);
+    end loop;
+end ;
+
+function do_carve_emails(ids bigint[], sizes integer[], attempts integer[], leased boolean) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+declare
+    r trunkline."queue_emails"%rowtype;
+    wide record;
+    moved bool;
+begin
+    loop
+        moved := false;
+        for wide in
+            with edge as (
+                select distinct e.at, d.attempt
+                from unnest(ids, sizes, attempts) d(id, size, attempt), lateral (values (d.id), (d.id + d.size)) e(at)
+                where e.at % 1024 <> 0
+            ), mark as (
+                select e.at, e.attempt, null::bigint[] as begun from edge e
+                union all
+                select q.id, null, array[q.id, q.size, q.attempt]
+                from (select distinct e.at / 1024 * 1024 as id from edge e) block,
+                     lateral (select q.id, q.size, q.attempt from trunkline."queue_emails" q
+                              where q.id >= block.id and q.id < block.id + 1024 and q.size > 1
+                                and (not leased or q.error is null and q.due_at > clock_timestamp())) q
+            ), met as (
+                select m.at, m.attempt, max(m.begun) over (order by m.at, m.begun is not null rows unbounded preceding) as begun
+                from mark m
+            )
+            select m.begun[1] as id, m.begun[2] as size, m.begun[3] as attempt, array_agg((m.at - m.begun[1])::int) as cuts
+            from met m
+            where m.attempt = m.begun[3] and m.at < m.begun[1] + m.begun[2]
+            group by m.begun
+        loop
+            if leased then
+                select * into r from trunkline."queue_emails" q where q.id = wide.id for update;
+            else
+                select * into r from trunkline."queue_emails" q where q.id = wide.id for update skip locked;
+                continue when not found;
+            end if;
+            if not found or r.size <> wide.size then
+                moved := true; -- somebody split it meanwhile: look again, in a fresh snapshot
+            elsif r.attempt = wide.attempt and (not leased or r.error is null and r.due_at > clock_timestamp()) then
+                perform trunkline."do_split_emails"(r.id, wide.cuts);
+            end if;
+        end loop;
+        exit when not moved;
+    end loop;
+end ;
+
+function do_charge_emails(ids bigint[], sizes integer[], attempts integer[], delays interval[], errors text[]) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+declare
+    met record;
+    rest record;
+begin
+    for pass in 1..2 loop
+        with failed as materialized (
+            select d.nr, q.ctid as tid, q.attempt as under, q.attempt + 1 as attempt,
+                   q.attempt + 1 - q.released >= 10 as spent, d.delay, d.error
+            from unnest(ids, sizes, attempts, delays, errors) with ordinality d(id, size, attempt, delay, error, nr)
+            join trunkline."queue_emails" q
+              on q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size and q.attempt = d.attempt
+             and (q.attempt = 0 or q.error is not null or q.due_at <= clock_timestamp())
+            for update of q skip locked
+        ), again as (
+            update trunkline."queue_emails" q
+            set due_at = trunkline.clock() + f.delay, attempt = f.attempt, error = coalesce(f.error, '')
+            from failed f where q.ctid = f.tid and not f.spent
+            returning f.nr, q.id, q.size, f.under
+        ), gone as (
+            delete from trunkline."queue_emails" q using failed f where q.ctid = f.tid and f.spent
+            returning f.nr, q.id, q.enqueued_at, q.size, q.payload, q.metadata, f.under, f.attempt - q.released as charged, q.released, f.error as reason
+        ), dead as (
+            insert into trunkline."dead_emails" (id, enqueued_at, attempt, released, error, payload, metadata)
+            select g.id + m.k, g.enqueued_at, g.charged, g.released, coalesce(g.reason, ''), m.payload, m.metadata
+            from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
+        ), held as (
+            select a.nr, a.id, a.size, a.under from again a union all select g.nr, g.id, g.size, g.under from gone g)
+        select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
+               coalesce(sum(h.size), 0) as size
+        into met from held h;
+        return query select * from unnest(met.ids, met.sizes, met.attempts);
+        exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
+        rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
+        -- What is missing is lost, or shares a row with messages that were not named.
+        attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
+        delays := array(select delays[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
+        errors := array(select errors[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
+        ids := rest.missing_ids;
+        sizes := rest.missing_sizes;
+        perform trunkline."do_carve_emails"(ids, sizes, attempts, false);
+    end loop;
+end ;
+
+function do_cut_emails(n integer, floor timestamp with time zone) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+begin
+    perform trunkline."do_gather_emails"(n, 1, true, 0, floor, 0);
+end ;
+
+function do_extend_emails(ids bigint[], sizes integer[], attempts integer[], lease interval) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+declare
+    met record;
+    rest record;
+begin
+    for pass in 1..2 loop
+        with held as (
+            update trunkline."queue_emails" q set due_at = trunkline.clock() + trunkline.check_lease(lease)
+            from unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
+            where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
+              and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
+            returning d.nr, q.id, q.size, d.attempt as under)
+        select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
+               coalesce(sum(h.size), 0) as size
+        into met from held h;
+        return query select * from unnest(met.ids, met.sizes, met.attempts);
+        exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
+        rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
+        -- What is missing is lost, or shares a row with messages that were not named.
+        attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
+        ids := rest.missing_ids;
+        sizes := rest.missing_sizes;
+        perform trunkline."do_carve_emails"(ids, sizes, attempts, true);
+    end loop;
+end ;
+
+function do_gather_emails(n integer, rows integer, cut boolean, apart integer, INOUT due timestamp with time zone, INOUT id bigint, OUT tids tid[], OUT got integer, OUT ran_out boolean) returns record language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+#variable_conflict use_variable
+declare
+    until timestamptz := clock_timestamp();
+    seen record;
+    wanted int := rows;
+begin
+    tids := '{}';
+    got := 0;
+    ran_out := false;
+    while n > 0 loop
+        if rows = 1 then
+            -- One row needs no running total.
+            select 1 as locked, array[q.ctid] as tids, q.size as got, q.id as first, q.size,
+                   q.attempt - q.released >= 10 as spent,
+                   q.attempt > 0 and q.error is null as vanished,
+                   (q.size <= n and q.attempt - q.released < 10
+                    and (q.attempt = 0 or q.error is not null or q.size = 1 and apart = 0))::int as fitting,
+                   q.due_at as due, q.id as id, array[q.ctid] as spent_tids, q.due_at as next_due, q.id + 1 as next_id
+            into seen
+            from trunkline."queue_emails" q
+            where (q.due_at, q.id + 0) >= (due, id) and q.due_at <= until
+            order by q.due_at, q.id + 0 limit 1 for update skip locked;
+            if not found then
+                return;
+            end if;
+        else
+            with due_row as materialized (
+                select q.ctid as tid, q.id, q.due_at, q.size,
+                       q.attempt - q.released >= 10 as spent,
+                       q.attempt > 0 and q.error is null as vanished
+                from trunkline."queue_emails" q
+                where (q.due_at, q.id + 0) >= (due, id) and q.due_at <= until
+                order by q.due_at, q.id + 0 limit rows for update skip locked
+            ), line as (
+                select d.*, row_number() over w as nr,
+                       sum(d.size) over w <= n and not bool_or(d.spent or d.vanished and (d.size > 1 or apart > 0)) over w as fits
+                from due_row d window w as (order by d.due_at, d.id)
+            )
+            select count(*)::int as locked,
+                   array_agg(l.tid order by l.nr) filter (where l.fits) as tids,
+                   (sum(l.size) filter (where l.fits))::int as got,
+                   min(l.id) filter (where l.nr = 1) as first, min(l.size) filter (where l.nr = 1) as size,
+                   bool_or(l.spent) filter (where l.nr = 1) as spent, bool_or(l.vanished) filter (where l.nr = 1) as vanished,
+                   (count(*) filter (where l.fits))::int as fitting,
+                   max(l.due_at) filter (where l.fits) as due,
+                   (array_agg(l.id order by l.nr desc) filter (where l.fits))[1] as id,
+                   array_agg(l.tid) filter (where l.spent) as spent_tids,
+                   coalesce(min(l.due_at) filter (where not l.spent), max(l.due_at)) as next_due,
+                   coalesce((array_agg(l.id order by l.nr) filter (where not l.spent))[1],
+                            (array_agg(l.id order by l.nr desc))[1] + 1) as next_id
+            into seen from line l;
+        end if;
+        if seen.fitting < seen.locked and not cut then
+            raise exception sqlstate 'TL000' using message = seen.fitting::text;
+        elsif seen.locked = 0 then
+            return;
+        elsif seen.fitting > 0 then
+            tids := seen.tids;
+            got := seen.got;
+            due := seen.due;
+            id := seen.id + 1;
+            return;
+        elsif seen.spent then
+            -- All that are spent among these; then on from the first that is not, with more at a time while none is.
+            with gone as (
+                delete from trunkline."queue_emails" q using unnest(seen.spent_tids) d(tid) where q.ctid = d.tid
+                returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata)
+            insert into trunkline."dead_emails" (id, enqueued_at, attempt, released, error, payload, metadata)
+            select g.id + m.k, g.enqueued_at, g.attempt - g.released, g.released, 'the lease of the last attempt ran out', m.payload, m.metadata
+            from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m;
+            rows := case when cardinality(seen.spent_tids) < seen.locked then wanted else least(greatest(rows, 8) * 2, 1024) end;
+            due := seen.next_due;
+            id := seen.next_id;
+        elsif seen.vanished and seen.size > 1 then
+            exit when apart = 2;
+            perform trunkline."do_split_emails"(seen.first, array(select generate_series(1, seen.size)));
+            rows := case when apart > 0 then 1 else rows end;
+        elsif seen.vanished and apart > 0 then
+            exit when apart = 2;
+            if rows = 1 then
+                tids := seen.tids;
+                got := 1;
+                ran_out := true;
+                due := seen.due;
+                id := seen.id + 1;
+                return;
+            end if;
+            rows := 1;
+        else
+            perform trunkline."do_split_emails"(seen.first, array[n]);
+        end if;
+    end loop;
+end ;
+
+function do_lease_emails(n integer, lease interval DEFAULT NULL::interval, floor timestamp with time zone DEFAULT '-infinity'::timestamp with time zone, rows integer DEFAULT 1, apart boolean DEFAULT false) returns TABLE(id bigint, attempt integer, size integer, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload jsonb[], metadata jsonb[], ran_out boolean, released integer) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+declare
+    term interval := trunkline.check_lease(coalesce(lease, '00:00:30'::interval));
+    way int := apart::int;
+    at record;
+    due timestamptz := floor;
+    next_id bigint := 0;
+begin
+    while n > 0 loop
+        select g.* into at from trunkline."do_gather_emails"(n, rows, true, way, due, next_id) g;
+        exit when at.got = 0;
+        return query
+            with leased as (
+                update trunkline."queue_emails" q
+                set due_at = trunkline.clock() + term, attempt = q.attempt + 1, error = null
+                from unnest(at.tids) with ordinality d(tid, nr)
+                where q.ctid = d.tid
+                returning d.nr, q.id, q.attempt, q.size, q.enqueued_at, q.due_at, q.payload, q.metadata, q.released)
+            select l.id, l.attempt, l.size, l.enqueued_at, l.due_at, l.payload, l.metadata, at.ran_out, l.released
+            from leased l order by l.nr;
+        exit when at.ran_out;
+        n := n - at.got;
+        rows := least(n, 1 + n::bigint * cardinality(at.tids) / at.got);
+        way := 2 * way;
+        due := at.due;
+        next_id := at.id;
+    end loop;
+end ;
+
+function do_look_emails(floor timestamp with time zone) returns TABLE(oldest timestamp with time zone, candidate timestamp with time zone, due_in double precision, running bigint, next bigint, cost double precision) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+declare
+    began timestamptz := clock_timestamp();
+begin
+    return query
+        select o.due_at, least(o.due_at, now()),
+               extract(epoch from o.due_at - clock_timestamp())::float8,
+               pg_snapshot_xmin(s)::text::bigint,
+               pg_snapshot_xmin(s)::text::bigint + age(pg_snapshot_xmin(s)::xid),
+               extract(epoch from clock_timestamp() - began)::float8
+        from pg_current_snapshot() s
+        left join lateral (
+            select q.due_at from trunkline."queue_emails" q where q.due_at >= floor order by q.due_at, q.id + 0 limit 1) o on true;
+end ;
+
+function do_peek_emails(after_due timestamp with time zone, after_id bigint, n bigint) returns SETOF queue_emails language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+begin
+    return query select q.* from trunkline."queue_emails" q
+        where (q.due_at, q.id + 0) > (after_due, after_id) order by q.due_at, q.id + 0 limit n;
+end ;
+
+function do_release_emails(ids bigint[], sizes integer[], attempts integer[]) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+declare
+    met record;
+    rest record;
+begin
+    for pass in 1..2 loop
+        with held as (
+            update trunkline."queue_emails" q set due_at = trunkline.clock(), released = q.released + 1, error = ''
+            from unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
+            where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
+              and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
+            returning d.nr, q.id, q.size, d.attempt as under)
+        select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
+               coalesce(sum(h.size), 0) as size
+        into met from held h;
+        return query select * from unnest(met.ids, met.sizes, met.attempts);
+        exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
+        rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
+        -- What is missing is lost, or shares a row with messages that were not named.
+        attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
+        ids := rest.missing_ids;
+        sizes := rest.missing_sizes;
+        perform trunkline."do_carve_emails"(ids, sizes, attempts, true);
+    end loop;
+end ;
+
+function do_retry_emails(ids bigint[], sizes integer[], attempts integer[], delays interval[], errors text[]) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+declare
+    met record;
+    rest record;
+begin
+    for pass in 1..2 loop
+        with failed as materialized (
+            select d.nr, q.ctid as tid, q.attempt as under, q.attempt as attempt,
+                   q.attempt - q.released >= 10 as spent, d.delay, d.error
+            from unnest(ids, sizes, attempts, delays, errors) with ordinality d(id, size, attempt, delay, error, nr)
+            join trunkline."queue_emails" q
+              on q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size and q.attempt = d.attempt
+             and q.error is null and q.due_at > clock_timestamp()
+            for update of q
+        ), again as (
+            update trunkline."queue_emails" q
+            set due_at = trunkline.clock() + f.delay, attempt = f.attempt, error = coalesce(f.error, '')
+            from failed f where q.ctid = f.tid and not f.spent
+            returning f.nr, q.id, q.size, f.under
+        ), gone as (
+            delete from trunkline."queue_emails" q using failed f where q.ctid = f.tid and f.spent
+            returning f.nr, q.id, q.enqueued_at, q.size, q.payload, q.metadata, f.under, f.attempt - q.released as charged, q.released, f.error as reason
+        ), dead as (
+            insert into trunkline."dead_emails" (id, enqueued_at, attempt, released, error, payload, metadata)
+            select g.id + m.k, g.enqueued_at, g.charged, g.released, coalesce(g.reason, ''), m.payload, m.metadata
+            from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
+        ), held as (
+            select a.nr, a.id, a.size, a.under from again a union all select g.nr, g.id, g.size, g.under from gone g)
+        select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
+               coalesce(sum(h.size), 0) as size
+        into met from held h;
+        return query select * from unnest(met.ids, met.sizes, met.attempts);
+        exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
+        rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
+        -- What is missing is lost, or shares a row with messages that were not named.
+        attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
+        delays := array(select delays[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
+        errors := array(select errors[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
+        ids := rest.missing_ids;
+        sizes := rest.missing_sizes;
+        perform trunkline."do_carve_emails"(ids, sizes, attempts, true);
+    end loop;
+end ;
+
+function do_split_emails(row_id bigint, cuts integer[]) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+#variable_conflict use_variable
+declare
+    r trunkline."queue_emails"%rowtype;
+    whole jsonb[];
+    whole_metadata jsonb[];
+    whole_size int;
+    ends int[];
+    start int := 0;
+    stop int;
+begin
+    select * into r from trunkline."queue_emails" q where q.id = row_id;
+    whole := r.payload;
+    whole_metadata := r.metadata;
+    whole_size := r.size;
+    select array_agg(distinct c order by c) into ends from (
+        select unnest(cuts) union all
+        select generate_series(1, 32) * ((whole_size + 31) / 32) union all
+        select whole_size) x(c)
+    where c > 0 and c <= whole_size;
+    foreach stop in array ends loop
+        r.size := stop - start;
+        r.payload := whole[start + 1 : stop];
+        r.metadata := whole_metadata[start + 1 : stop];
+        if num_nonnulls(variadic r.metadata) = 0 then
+            r.metadata := null;
+        end if;
+        if start = 0 then
+            update trunkline."queue_emails" q set size = r.size, payload = r.payload, metadata = r.metadata where q.id = row_id;
+        else
+            r.id := row_id + start;
+            insert into trunkline."queue_emails" select r.*;
+        end if;
+        start := stop;
+    end loop;
+end ;
+
+function do_stray_emails(floor timestamp with time zone, low tid, high tid) returns timestamp with time zone language plpgsql stable set search_path=pg_catalog, pg_temp enable_seqscan=off enable_indexscan=off enable_indexonlyscan=off enable_bitmapscan=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+begin
+    return (select min(q.due_at) from trunkline."queue_emails" q where q.ctid >= low and q.ctid < high and q.due_at < floor);
+end ;
+
+function do_sweep_emails(floor timestamp with time zone, page bigint) returns TABLE(stray timestamp with time zone, next_page bigint, cost double precision) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+declare
+    pages constant int := 128;
+    began timestamptz := clock_timestamp();
+begin
+    if page = 0 and pg_stat_get_dead_tuples('trunkline."queue_emails"'::regclass) < 5000 then
+        select q.due_at into stray from trunkline."queue_emails" q order by q.due_at, q.id + 0 limit 1;
+        stray := case when stray < floor then stray end;
+        next_page := 0;
+    else
+        stray := trunkline."do_stray_emails"(floor, format('(%s,0)', page)::tid, format('(%s,0)', page + pages)::tid);
+        next_page := case when (page + pages) * current_setting('block_size')::bigint
+                               < pg_relation_size('trunkline."queue_emails"'::regclass) then page + pages else 0 end;
+    end if;
+    cost := extract(epoch from clock_timestamp() - began);
+    return next;
+end ;
+
+function do_take_emails(n integer, floor timestamp with time zone DEFAULT '-infinity'::timestamp with time zone, rows integer DEFAULT 1, cut boolean DEFAULT true) returns TABLE(id bigint, attempt integer, size integer, enqueued_at timestamp with time zone, payload jsonb[], metadata jsonb[], released integer, error text) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+declare
+    at record;
+    due timestamptz := floor;
+    next_id bigint := 0;
+begin
+    while n > 0 loop
+        if cut then
+            select g.* into at from trunkline."do_gather_emails"(n, rows, true, 0, due, next_id) g;
+        else
+            begin
+                select g.* into at from trunkline."do_gather_emails"(n, rows, false, 0, due, next_id) g;
+            exception when sqlstate 'TL000' then
+                rows := sqlerrm::int;
+                continue when rows > 0;
+                return query select null::bigint, 0, 0, null::timestamptz, null::jsonb[], null::jsonb[], 0, null::text;
+                return;
+            end;
+        end if;
+        exit when at.got = 0;
+        return query
+            with gone as (
+                delete from trunkline."queue_emails" q using unnest(at.tids) with ordinality d(tid, nr)
+                where q.ctid = d.tid
+                returning d.nr, q.id, q.attempt, q.size, q.enqueued_at, q.payload, q.metadata, q.released, q.error)
+            select g.id, g.attempt, g.size, g.enqueued_at, g.payload, g.metadata, g.released, g.error from gone g order by g.nr;
+        n := n - at.got;
+        rows := least(n, 1 + n::bigint * cardinality(at.tids) / at.got);
+        due := at.due;
+        next_id := at.id;
+    end loop;
+end ;
+
+function drop_queue(queue text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp lock_timeout=10s client_min_messages=warning as 
+declare
+    routine regprocedure;
+    next_id bigint;
+begin
+    perform trunkline.check_queue(queue);
+    perform pg_advisory_xact_lock(hashtextextended('trunkline.queue ' || queue, 0));
+    begin
+        execute format('lock table trunkline.%I in access exclusive mode', 'queue_' || queue);
+    exception when lock_not_available then
+        -- Whoever waits for this lock makes everybody wait who comes after.
+        raise exception 'queue % is in use', quote_literal(queue) using errcode = 'lock_not_available',
+            hint = 'A transaction that touched it has been open for ten seconds. End it (see pg_stat_activity), then try again.';
+    end;
+    for routine in
+        select p.oid from pg_proc p join trunkline.template t on p.proname = 'do_' || t.name || '_' || queue
+        where t.kind = 'function'
+          and p.pronamespace = (select c.relnamespace from pg_class c where c.oid = 'trunkline.queue'::regclass)
+    loop
+        execute format('drop function %s', routine);
+    end loop;
+    execute format('select i.last_value + case when i.is_called then 1024 else 0 end from trunkline.%I i', 'id_' || queue) into next_id;
+    insert into trunkline.dropped as d (queue, next_id) values (drop_queue.queue, next_id)
+    on conflict on constraint pk_dropped do update set next_id = greatest(d.next_id, excluded.next_id);
+    execute format('drop view trunkline.%I', 'messages_' || queue);
+    execute format('drop table trunkline.%I, trunkline.%I, trunkline.%I', 'queue_' || queue, 'dead_' || queue, 'archive_' || queue);
+    execute format('drop domain if exists trunkline.%I', 'payload_' || queue);
+    delete from trunkline.floor f where f.queue = drop_queue.queue;
+    delete from trunkline.granted g where g.queue = drop_queue.queue;
+    delete from trunkline.queue q where q.name = drop_queue.queue;
+    perform pg_notify('trunkline.' || queue, ''); -- so that sleepers learn of it
+end ;
+
+function enqueue(queue text, payload anyelement, delay interval DEFAULT '00:00:00'::interval, metadata jsonb DEFAULT NULL::jsonb) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+declare
+    id bigint;
+begin
+    perform trunkline.check_queue(queue);
+    execute format('select trunkline.%I(array[$1::%s], $2, $3)', 'do_batch_' || queue, trunkline.payload_type(queue))
+        into id using payload, delay, case when metadata is not null then array[metadata] end;
+    return id;
+end ;
+
+function enqueue(queue text, payload text, delay interval DEFAULT '00:00:00'::interval, metadata jsonb DEFAULT NULL::jsonb) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+declare
+    id bigint;
+begin
+    perform trunkline.check_queue(queue);
+    execute format('select trunkline.%I(array[$1::%s], $2, $3)', 'do_batch_' || queue, trunkline.payload_type(queue))
+        into id using payload, delay, case when metadata is not null then array[metadata] end;
+    return id;
+end ;
+
+function enqueue_many(queue text, payloads anyarray, delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[]) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+begin
+    perform trunkline.check_queue(queue);
+    if array_ndims(payloads) > 1 then
+        raise exception 'the payloads are an array of % dimensions', array_ndims(payloads)
+            using errcode = 'array_subscript_error',
+                  hint = 'Pass one dimension. Payloads that are arrays themselves are passed as texts: array[''{1,2}'', ''{3}''].';
+    end if;
+    return query execute format('select * from trunkline.%I($1::%s[], $2, $3)', 'do_batch_' || queue, trunkline.payload_type(queue))
+        using payloads, delay, metadata;
+end ;
+
+function enqueue_many(queue text, payloads text, delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[]) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+begin
+    return query select * from trunkline.enqueue_many(queue, payloads::text[], delay, metadata);
+end ;
+
+function enqueue_many(queue text, payloads text[], delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[]) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+begin
+    perform trunkline.check_queue(queue);
+    if array_ndims(payloads) > 1 then
+        raise exception 'the payloads are an array of % dimensions', array_ndims(payloads)
+            using errcode = 'array_subscript_error', hint = 'Pass one dimension: a text for each payload.';
+    end if;
+    return query execute format('select * from trunkline.%I($1::%s[], $2, $3)', 'do_batch_' || queue, trunkline.payload_type(queue))
+        using payloads, delay, metadata;
+end ;
+
+function epoch_of(at timestamp with time zone) returns bigint language plpgsql immutable set search_path=pg_catalog, pg_temp as 
+begin
+    return case when isfinite(at) then (extract(epoch from at) * 1000000)::bigint end;
+end ;
+
+function extend(queue text, id bigint, attempt integer, lease interval) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+begin
+    perform trunkline.check_lease(lease);
+    perform trunkline.settle('extend', queue, array[id], array[attempt], lease);
+end ;
+
+function extend_many(queue text, ids bigint[], attempts integer[], lease interval) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+begin
+    perform trunkline.check_lease(lease);
+    perform trunkline.settle('extend', queue, ids, attempts, lease);
+end ;
+
+function fill(template text, queue text) returns text language plpgsql stable set search_path=pg_catalog, pg_temp standard_conforming_strings=on as 
+declare
+    settings trunkline.queue;
+    type regtype := trunkline.payload_type(queue);
+begin
+    select * into strict settings from trunkline.queue q where q.name = queue;
+    -- Plans that need no statistics: always the index, never the table from end to end.
+    template := replace(template, '{planner}',
+        'set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off '
+        'set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan');
+    template := replace(template, '{type}', coalesce(type::text, ''));
+    -- array_agg would flatten arrays, even under a domain.
+    template := replace(template, '{payloads}', case when trunkline.is_array(type)
+        then 'payloads[min(p.nr):max(p.nr)]' else 'array_agg(p.payload order by p.nr)' end);
+    template := replace(template, '{literal}', quote_literal(queue));
+    template := replace(template, '{channel}', quote_literal('trunkline.' || queue));
+    template := replace(template, '{max_attempts}', settings.max_attempts::text);
+    template := replace(template, '{max_batch}', settings.max_batch::text);
+    template := replace(template, '{lease}', format('%L::interval', settings.lease));
+    return regexp_replace(template, '[{]([a-z_]+_)[}]', '"\1' || queue || '"', 'g');
+end ;
+
+function floor(queue text) returns timestamp with time zone language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+declare
+    setting text := format('trunkline.floor_%s', to_regclass(format('trunkline.%I', 'queue_' || queue))::oid);
+    known bigint[] := nullif(current_setting(setting, true), '')::bigint[];
+    clock bigint := trunkline.epoch_of(clock_timestamp());
+    reached timestamptz;
+    seen record;
+    swept record;
+begin
+    if known is null then
+        select f.reached into reached from trunkline.floor f where f.queue = floor.queue;
+        reached := coalesce(reached, '-infinity');
+        if reached > clock_timestamp() then
+            reached := '-infinity'; -- the clock is not the one that it was then
+        end if;
+    else
+        reached := trunkline.time_of(known[1]);
+        if clock >= known[4] and clock < known[4] + 100000 then
+            return reached;
+        elsif clock < known[4] then
+            reached := least(reached, now() - interval '1 s'); -- the clock stepped back
+            known := null;
+        end if;
+    end if;
+    execute format('select * from trunkline.%I($1)', 'do_look_' || queue) into seen using reached;
+    if known is null then
+        known := array[0, trunkline.epoch_of(seen.candidate), seen.next, 0, 0];
+    else
+        if seen.running >= known[3] then
+            reached := greatest(reached, least(trunkline.time_of(known[2]), seen.oldest));
+            known := array[0, trunkline.epoch_of(seen.candidate), seen.next, 0, known[5]];
+            perform trunkline.keep_floor(queue, reached);
+        end if;
+        execute format('select * from trunkline.%I($1, $2)', 'do_sweep_' || queue) into swept using reached, known[5];
+        reached := least(reached, swept.stray);
+        known[5] := swept.next_page;
+    end if;
+    known[1] := trunkline.epoch_of(reached);
+    known[4] := clock;
+    perform set_config(setting, known::text, false);
+    return reached;
+end ;
+
+function grant_rights(role regrole, kind text, queue text DEFAULT NULL::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+declare
+    name text := (select r.rolname from pg_roles r where r.oid = role);
+begin
+    if role is null or kind is null or kind not in ('producer', 'consumer', 'operator') then
+        raise exception 'there are no rights of a %', coalesce(kind, 'null')
+            using errcode = 'invalid_parameter_value', hint = 'Pass a role, and producer, consumer or operator.';
+    end if;
+    if queue is not null then
+        perform trunkline.check_queue(queue);
+    end if;
+    insert into trunkline.granted (role, kind, queue) values (name, grant_rights.kind, coalesce(queue, '')) on conflict do nothing;
+    perform trunkline.apply_rights(q.name) from trunkline.queue q where q.name = queue or queue is null;
+    perform trunkline.apply_shared_rights();
+end ;
+
+function hand_over(queue text, element bytea, metadata jsonb DEFAULT NULL::jsonb) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off jit=off as 
+declare
+    text_of text := translate(encode(element, 'base64'), chr(10), '')
+        || coalesce(' ' || translate(encode(convert_to(metadata::text, 'UTF8'), 'base64'), chr(10), ''), '');
+    waiting record;
+    id bigint;
+begin
+    perform trunkline.check_queue(queue), trunkline.check_metadata(metadata);
+    if length(text_of) > 7900 then
+        return null;
+    end if;
+    loop
+        delete from trunkline.waiting w
+        where w.consumer = (select o.consumer from trunkline.waiting o where o.queue = hand_over.queue limit 1 for update skip locked)
+        returning w.consumer, w.alive into waiting;
+        if not found then
+            return null;
+        end if;
+        continue when pg_try_advisory_xact_lock(waiting.alive); -- it died
+        id := nextval(format('trunkline.%I', 'id_' || queue));
+        perform pg_notify(waiting.consumer, format('%s %s %s', id, (extract(epoch from clock_timestamp()) * 1000000)::bigint, text_of));
+        return id;
+    end loop;
+end ;
+
+function install_queue(queue text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp standard_conforming_strings=on check_function_bodies=off as 
+declare
+    template text;
+begin
+    for template in select t.text from trunkline.template t where t.kind <> 'tables' order by t.kind, t.name loop
+        execute trunkline.fill(template, queue);
+    end loop;
+    perform trunkline.apply_rights(queue);
+end ;
+
+function is_array(type regtype) returns boolean language plpgsql stable set search_path=pg_catalog, pg_temp as 
+begin
+    return exists (select from pg_type t where t.oid = trunkline.base_type(type) and t.typelem <> 0
+                   and t.typsubscript = 'array_subscript_handler'::regproc);
+end ;
+
+function keep_floor(queue text, reached timestamp with time zone) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+begin
+    if current_setting('transaction_isolation') = 'read committed' then
+        update trunkline.floor f set reached = keep_floor.reached
+        where f.queue = (select k.queue from trunkline.floor k
+                         where k.queue = keep_floor.queue and k.reached < keep_floor.reached - interval '10 s' for update skip locked);
+    end if;
+end ;
+
+function lease(queue text, n integer DEFAULT 1, lease interval DEFAULT NULL::interval) returns TABLE(id bigint, attempt integer, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload text, metadata jsonb) language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+begin
+    perform trunkline.check_queue(queue);
+    return query execute format($q$
+        select b.id + m.k, b.attempt, b.enqueued_at, b.due_at, m.payload::text, m.metadata
+        from trunkline.%I($1, $2, $3) b,
+             lateral (select generate_series(0, b.size - 1) as k, unnest(b.payload) as payload, unnest(b.metadata) as metadata) m $q$,
+        'do_lease_' || queue)
+        using trunkline.check_n(n), lease, trunkline.floor(queue);
+end ;
+
+function messages(queue text) returns TABLE(id bigint, enqueued_at timestamp with time zone, due_at timestamp with time zone, attempt integer, error text, payload text, metadata jsonb) language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+begin
+    perform trunkline.check_queue(queue);
+    return query execute format(
+        'select m.id, m.enqueued_at, m.due_at, m.attempt, m.error, m.payload::text, m.metadata from trunkline.%I m order by m.due_at, m.id',
+        'messages_' || queue);
+end ;
+
+function missing(ids bigint[], sizes integer[], found_nrs bigint[], found_ids bigint[], found_sizes integer[], OUT nrs bigint[], OUT missing_ids bigint[], OUT missing_sizes integer[]) returns record language plpgsql immutable set search_path=pg_catalog, pg_temp jit=off as 
+begin
+    with part as (
+        select f.nr, f.id as low, f.id + f.size as high from unnest(found_nrs, found_ids, found_sizes) f(nr, id, size)
+        union all
+        select d.nr, e.at, e.at from unnest(ids, sizes) with ordinality d(id, size, nr), lateral (values (d.id), (d.id + d.size)) e(at)
+    ), gap as (
+        select p.nr, lag(p.high) over (partition by p.nr order by p.low, p.high) as low, p.low as high from part p
+    )
+    select array_agg(g.nr order by g.low, g.nr), array_agg(g.low order by g.low, g.nr), array_agg((g.high - g.low)::int order by g.low, g.nr)
+    into nrs, missing_ids, missing_sizes from gap g where g.high > g.low;
+end ;
+
+function payload_bytes(queue text, bytes integer) returns bigint language plpgsql immutable set search_path=pg_catalog, pg_temp as 
+begin
+    if bytes is null then
+        raise exception 'a payload of queue % is null', quote_literal(queue) using errcode = 'null_value_not_allowed',
+            hint = 'Every message needs a payload. For a queue of signals, enqueue an empty value.';
+    elsif bytes > 67108864 + 4 then
+        raise exception 'a payload of % bytes is too large for queue %', bytes - 4, quote_literal(queue)
+            using errcode = 'program_limit_exceeded',
+                  hint = 'A payload has at most 64 MiB. Store it elsewhere and enqueue its address.';
+    end if;
+    return bytes;
+end ;
+
+function payload_type(queue text) returns regtype language plpgsql stable set search_path=pg_catalog, pg_temp as 
+begin
+    return (select a.atttypid from pg_attribute a
+            where a.attrelid = to_regclass(format('trunkline.%I', 'dead_' || queue)) and a.attname = 'payload');
+end ;
+
+function prune(queue text, age interval) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+declare
+    count bigint;
+begin
+    perform trunkline.check_queue(queue);
+    if age is null or age < '0' then
+        raise exception 'an age of % is out of bounds', coalesce(age::text, 'null')
+            using errcode = 'invalid_parameter_value', hint = 'An age is at least zero; zero deletes the whole archive.';
+    end if;
+    execute format('delete from trunkline.%I a where a.archived_at < clock_timestamp() - $1', 'archive_' || queue) using age;
+    get diagnostics count = row_count;
+    return count;
+end ;
+
+function purge(queue text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+declare
+    count bigint;
+begin
+    perform trunkline.check_queue(queue);
+    execute format('with gone as (delete from trunkline.%I q returning q.size) select coalesce(sum(g.size), 0) from gone g',
+                   'queue_' || queue) into count;
+    return count;
+end ;
+
+function refuse_row() returns trigger language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+begin
+    raise exception 'a row of % has a size that is not its number of payloads, or a payload that is null', tg_table_name
+        using errcode = 'check_violation',
+              hint = 'Enqueue through trunkline.enqueue or enqueue_many, or insert an array of one dimension, from 1 on, and its length as size.';
+end ;
+
+function release(queue text, id bigint, attempt integer) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+begin
+    perform trunkline.settle('release', queue, array[id], array[attempt]);
+    perform pg_notify('trunkline.' || queue, '');
+end ;
+
+function release_many(queue text, ids bigint[], attempts integer[]) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+begin
+    perform trunkline.settle('release', queue, ids, attempts);
+    perform pg_notify('trunkline.' || queue, '');
+end ;
+
+function repair_sequence(queue text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+declare
+    next_id bigint;
+begin
+    perform trunkline.check_queue(queue);
+    execute format($q$
+        select greatest((select i.last_value + case when i.is_called then 1024 else 0 end from trunkline.%1$I i),
+                        ((select max(q.id) from trunkline.%2$I q) / 1024 + 1) * 1024,
+                        ((select max(d.id) from trunkline.%3$I d) / 1024 + 1) * 1024,
+                        ((select max(a.id) from trunkline.%4$I a) / 1024 + 1) * 1024,
+                        (select r.next_id from trunkline.dropped r where r.queue = $1)) $q$,
+        'id_' || queue, 'queue_' || queue, 'dead_' || queue, 'archive_' || queue) into next_id using queue;
+    perform setval(format('trunkline.%I', 'id_' || queue), next_id, false);
+    return next_id;
+end ;
+
+function replay(queue text, ids bigint[]) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+declare
+    count bigint;
+begin
+    perform trunkline.check_queue(queue);
+    execute format($q$
+        with back as (delete from trunkline.%I d where d.id = any ($1) returning *)
+        insert into trunkline.%I (id, enqueued_at, attempt, released, size, error, payload, metadata)
+        select b.id, b.enqueued_at, b.attempt + b.released, b.attempt + b.released, 1, '', array[b.payload],
+               case when b.metadata is not null then array[b.metadata] end
+        from back b order by b.id $q$, 'dead_' || queue, 'queue_' || queue) using trunkline.check_ids(ids, 'replay');
+    get diagnostics count = row_count;
+    perform pg_notify('trunkline.' || queue, '');
+    return count;
+end ;
+
+function replay_all(queue text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+declare
+    ids bigint[];
+begin
+    perform trunkline.check_queue(queue);
+    execute format('select coalesce(array_agg(d.id), ''{}'') from trunkline.%I d', 'dead_' || queue) into ids;
+    return trunkline.replay(queue, ids);
+end ;
+
+function retry(queue text, id bigint, attempt integer, delay interval DEFAULT '00:00:00'::interval, error text DEFAULT ''::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+begin
+    perform trunkline.check_delay(delay);
+    perform trunkline.settle('retry', queue, array[id], array[attempt], delay, error);
+    perform pg_notify('trunkline.' || queue, '');
+end ;
+
+function retry_many(queue text, ids bigint[], attempts integer[], delay interval DEFAULT '00:00:00'::interval, error text DEFAULT ''::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+begin
+    perform trunkline.check_delay(delay);
+    perform trunkline.settle('retry', queue, ids, attempts, delay, error);
+    perform pg_notify('trunkline.' || queue, '');
+end ;
+
+function revoke_rights(role regrole, queue text DEFAULT NULL::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+declare
+    name text := (select r.rolname from pg_roles r where r.oid = role);
+    of_queue text;
+begin
+    if role is null then
+        raise exception 'whose rights? the role is null' using errcode = 'null_value_not_allowed', hint = 'Pass a role.';
+    elsif queue is not null then
+        perform trunkline.check_queue(queue);
+        if exists (select from trunkline.granted g where g.role = name and g.queue = '') then
+            raise exception '% has rights in every queue', quote_ident(name) using errcode = 'object_not_in_prerequisite_state',
+                hint = 'Revoke them everywhere, then grant them queue by queue.';
+        end if;
+    end if;
+    delete from trunkline.granted g where g.role = name and (g.queue = revoke_rights.queue or revoke_rights.queue is null);
+    for of_queue in select q.name from trunkline.queue q where q.name = queue or queue is null loop
+        execute format('revoke all on trunkline.%I, trunkline.%I, trunkline.%I, trunkline.%I from %I', 'queue_' || of_queue,
+                       'dead_' || of_queue, 'archive_' || of_queue, 'messages_' || of_queue, name);
+        execute format('revoke all (due_at, size, payload, metadata, id) on trunkline.%I from %I', 'queue_' || of_queue, name);
+        execute format('revoke all on sequence trunkline.%I from %I', 'id_' || of_queue, name);
+        perform trunkline.apply_rights(of_queue);
+    end loop;
+    if not exists (select from trunkline.granted g where g.role = name) then
+        execute format('revoke all on schema %I from %I', rtrim('trunkline.', '.'), name);
+        execute format('revoke all on all tables in schema %I from %I', rtrim('trunkline.', '.'), name);
+    end if;
+end ;
+
+function settle(verb text, queue text, ids bigint[], attempts integer[], span interval DEFAULT NULL::interval, reason text DEFAULT NULL::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp jit=off as 
+declare
+    lost bigint[];
+begin
+    perform trunkline.check_queue(queue);
+    if cardinality(ids) is distinct from cardinality(attempts) or array_position(ids, null) is not null
+       or array_position(attempts, null) is not null then
+        raise exception 'every message needs its attempt: % ids, % attempts', coalesce(cardinality(ids), 0), coalesce(cardinality(attempts), 0)
+            using errcode = 'invalid_parameter_value', hint = 'Pass id and attempt as trunkline.lease returned them.';
+    end if;
+    execute format($q$
+        with asked as materialized (
+            select distinct i.id, i.attempt from unnest($1::bigint[], $2::int[]) i(id, attempt)
+        ), range as (
+            select min(i.id) as id, count(*)::int as size, i.attempt
+            from (select a.id, a.attempt, a.id - row_number() over (partition by a.attempt order by a.id) as island
+                  from asked a where a.id between 1024 and 9223372036854774783) i
+            group by i.attempt, i.island
+        ), settled as materialized (
+            select d.id + k as id, d.attempt
+            from (select array_agg(id order by id, attempt) as ids, array_agg(size order by id, attempt) as sizes,
+                         array_agg(attempt order by id, attempt) as attempts from range) r,
+                 trunkline.%I(r.ids, r.sizes, r.attempts %s) d, generate_series(0, d.size - 1) k
+            where r.ids is not null
+        )
+        select array_agg(l.id order by l.id) from (select id, attempt from asked except select id, attempt from settled) l $q$,
+        'do_' || verb || '_' || queue,
+        case verb when 'retry' then ', array_fill($3, array[cardinality(r.ids)]), array_fill($4, array[cardinality(r.ids)])'
+                  when 'charge' then ', array_fill($3, array[cardinality(r.ids)]), array_fill($4, array[cardinality(r.ids)])'
+                  when 'bury' then ', array_fill($4, array[cardinality(r.ids)])'
+                  when 'extend' then ', $3' else '' end)
+        into lost using ids, attempts, span, reason;
+    if lost is not null then
+        raise exception 'the lease of message % of queue % is lost', array_to_string(lost[1:3], ', '), quote_literal(queue)
+            using errcode = 'TL001', detail = 'It ended, and the message may be someone else''s now.',
+                  hint = 'Roll back what was done for it. Work that takes longer needs a longer lease, or trunkline.extend.';
+    end if;
+end ;
+
+function stats(queue text) returns TABLE(due bigint, delayed bigint, leased bigint, to_retry bigint, dead bigint, rows bigint, oldest_due interval) language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+begin
+    perform trunkline.check_queue(queue);
+    return query execute format($q$
+        select coalesce(sum(q.size) filter (where q.due_at <= t), 0)::bigint,
+               coalesce(sum(q.size) filter (where q.due_at > t and q.attempt = 0), 0)::bigint,
+               coalesce(sum(q.size) filter (where q.due_at > t and q.attempt > 0 and q.error is null), 0)::bigint,
+               coalesce(sum(q.size) filter (where q.due_at > t and q.error is not null), 0)::bigint,
+               (select count(*) from trunkline.%I), count(q.id), max(t) - min(q.due_at) filter (where q.due_at <= t)
+        from (select clock_timestamp() as t) clock left join trunkline.%I q on true $q$, 'dead_' || queue, 'queue_' || queue);
+end ;
+
+function take(queue text, n integer DEFAULT 1) returns TABLE(id bigint, attempt integer, enqueued_at timestamp with time zone, payload text, metadata jsonb) language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+begin
+    perform trunkline.check_queue(queue);
+    return query execute format($q$
+        select b.id + m.k, b.attempt, b.enqueued_at, m.payload::text, m.metadata
+        from trunkline.%I($1, $2) b,
+             lateral (select generate_series(0, b.size - 1) as k, unnest(b.payload) as payload, unnest(b.metadata) as metadata) m $q$,
+        'do_take_' || queue)
+        using trunkline.check_n(n), trunkline.floor(queue);
+end ;
+
+function time_of(epoch bigint) returns timestamp with time zone language plpgsql immutable set search_path=pg_catalog, pg_temp as 
+begin
+    return coalesce(timestamptz 'epoch' + epoch * interval '1 us', '-infinity');
+end ;

@@ -1,0 +1,2 @@
+-- A fingerprint of the functions that were installed last.
+select coalesce((select functions from trunkline.migration order by version desc limit 1), '')

@@ -1,0 +1,2 @@
+-- Every queue's functions as they are now.
+select trunkline.install_queue(name) from trunkline.queue order by name
