@@ -15,10 +15,10 @@ table dead_emails (
     enqueued_at timestamp with time zone not null,
     dead_at timestamp with time zone not null default clock_timestamp(),
     attempt integer not null,
-    released integer not null default 0,
     error text not null,
     payload jsonb not null,
-    metadata jsonb
+    metadata jsonb,
+    released integer not null default 0
 );
 
 table dropped (
@@ -589,7 +589,7 @@ begin
             select m.begun[1] as id, m.begun[2] as size, m.begun[3] as attempt, array_agg((m.at - m.begun[1])::int) as cuts
             from met m
             where m.attempt = m.begun[3] and m.at < m.begun[1] + m.begun[2]
-            group by m.begun
+            group by m.begun order by m.begun
         loop
             if leased then
                 select * into r from trunkline."queue_emails" q where q.id = wide.id for update;
@@ -598,7 +598,10 @@ begin
                 continue when not found;
             end if;
             if not found or r.size <> wide.size then
-                moved := true; -- somebody split it meanwhile: look again, in a fresh snapshot
+                -- Somebody split it meanwhile: look again, in a fresh snapshot. At once, because whoever carves locks rows in
+                -- the order of their ids.
+                moved := true;
+                exit;
             elsif r.attempt = wide.attempt and (not leased or r.error is null and r.due_at > clock_timestamp()) then
                 perform trunkline."do_split_emails"(r.id, wide.cuts);
             end if;

@@ -179,8 +179,9 @@ impl Shared {
         elements.extend_from_slice(&(element.len() as i32).to_be_bytes());
         elements.extend_from_slice(&element);
         let metadata = Some(metadata).filter(|metadata| !metadata.is_empty()).map(|metadata| vec![metadata]);
-        let row: [&(dyn tokio_postgres::types::ToSql + Sync); 6] =
-            [&id, &SystemTime::now(), &0_i32, &1_i32, &self.column.array(1, &elements), &metadata];
+        let payload = self.column.array(1, &elements);
+        let row: [&(dyn tokio_postgres::types::ToSql + Sync); 8] =
+            [&id, &SystemTime::now(), &0_i32, &0_i32, &None::<&str>, &1_i32, &payload, &metadata];
         self.query(&self.sql.put_back, &row).await?;
         self.db.wake(&self.channel);
         Ok(())

@@ -26,7 +26,7 @@ create trigger refuse_row before insert on trunkline.{queue_} for each row
 -- attempt counts what was charged; with released it is the number of the last delivery, from which a replay goes on.
 create table trunkline.{dead_} (
     id bigint constraint {deadkey_} primary key, enqueued_at timestamptz not null, dead_at timestamptz not null default clock_timestamp(),
-    attempt int not null, released int not null default 0, error text not null, payload {element} not null, metadata jsonb);
+    attempt int not null, error text not null, payload {element} not null, metadata jsonb, released int not null default 0);
 create table trunkline.{archive_} (
     id bigint constraint {archivekey_} primary key, enqueued_at timestamptz not null, archived_at timestamptz not null default clock_timestamp(),
     attempt int not null, payload {element} not null, metadata jsonb);

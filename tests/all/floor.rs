@@ -98,13 +98,13 @@ const LATE: [(&str, &str, &str); 7] = [
     (
         "replayed dead letter",
         "insert into trunkline.dead_q (id, enqueued_at, attempt, error, payload) values (1, now(), 1, '', 7);
-         begin; select trunkline.replay('q')",
+         begin; select trunkline.replay_all('q')",
         "commit",
     ),
     (
         "delayed message brought forward",
-        "insert into trunkline.queue_q (due_at, size, payload) values ('infinity', 1, '{7}');
-         begin; update trunkline.queue_q set due_at = trunkline.clock() where due_at = 'infinity'",
+        "insert into trunkline.queue_q (due_at, size, payload) values ('2200-01-01', 1, '{7}');
+         begin; update trunkline.queue_q set due_at = trunkline.clock() where due_at = '2200-01-01'",
         "commit",
     ),
     (

@@ -2,6 +2,7 @@
 
 mod fixture;
 mod contract;
+mod costs;
 mod crowd;
 mod examples;
 mod late;
@@ -9,6 +10,8 @@ mod leases;
 mod dead;
 mod floor;
 mod plans;
+mod granted;
+mod guards;
 mod hand_over;
 mod metadata;
 mod model;

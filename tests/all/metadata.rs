@@ -212,7 +212,7 @@ async fn other_languages_pass_it_and_get_it() {
         .expect("settled");
     assert_eq!(rows("dead_letters('q')").await, [r#"3 {"a": "3"}"#, last]);
     assert_eq!(queue.dead_letters(0, 9).await.expect("read")[0].metadata, of(&[("a", "3")]));
-    sql.batch_execute("select trunkline.replay('q')").await.expect("replayed");
+    sql.batch_execute("select trunkline.replay_all('q')").await.expect("replayed");
     assert_eq!(rows("take('q', 9)").await, [r#"3 {"a": "3"}"#, last]);
 
     // Whatever a hand put into the table, the payload is read.

@@ -1,0 +1,145 @@
+//! What statements cost for what they are given: counted in pages, which are the same on a slow and on a busy machine.
+
+use tokio_postgres::Client;
+use trunkline::{Db, Settings};
+
+use crate::fixture::{connect, database};
+
+/// Pages that a query touches, everything inside functions counted. It is rolled back.
+async fn pages(sql: &Client, query: &str) -> i64 {
+    sql.batch_execute("begin").await.expect("begun");
+    let explain = format!("explain (analyze, buffers, format json) {query}");
+    let plan: serde_json::Value = sql.query_one(&explain, &[]).await.expect("explained").get(0);
+    sql.batch_execute("rollback").await.expect("rolled back");
+    let count = |name: &str| plan[0]["Plan"][name].as_i64().expect("counted");
+    count("Shared Hit Blocks") + count("Shared Read Blocks")
+}
+
+async fn queue() -> Client {
+    let url = database().await;
+    let db = Db::connect(&url).await.expect("connected");
+    db.create_queue("q", &Settings::new("int8").max_attempts(2)).await.expect("created");
+    let sql = connect(&url).await;
+    // What is dead stays dead: nothing tidies up between two measurements.
+    sql.batch_execute("alter table trunkline.queue_q set (autovacuum_enabled = off)").await.expect("altered");
+    sql
+}
+
+const VERBS: [(&str, &str); 7] = [
+    ("ack", ""),
+    ("archive", ""),
+    ("release", ""),
+    ("extend", ", interval '1 minute'"),
+    ("bury", ", array_fill('x'::text, array[cardinality(a.ids)])"),
+    ("retry", ", array_fill(interval '0', array[cardinality(a.ids)]), array_fill('x'::text, array[cardinality(a.ids)])"),
+    ("charge", ", array_fill(interval '0', array[cardinality(a.ids)]), array_fill('x'::text, array[cardinality(a.ids)])"),
+];
+
+/// Ten thousand ranges of one message, rows of their own or pieces of shared ones, in order and scattered.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tenth_of_ten_thousand_ranges_lost_costs_each_verb_no_more_than_three_times_none_lost() {
+    for (layout, id) in [("rows of their own", "i * 1024"), ("every other piece of a row", "i / 512 * 1024 + i % 512 * 2")] {
+        let sql = queue().await;
+        let fill = format!(
+            "insert into trunkline.queue_q (id, due_at, attempt, size, payload)
+             select {id}, now() + interval '1 hour', 1, 1, '{{1}}' from generate_series(1024, 11023) i;
+             create table asked as
+             select array_agg(id order by id) as ids, array_agg(1 order by id) as sizes, array_agg(1 order by id) as attempts from trunkline.queue_q
+             union all
+             select array_agg(id order by id % 7919, id), array_agg(1), array_agg(1) from trunkline.queue_q"
+        );
+        sql.batch_execute(&fill).await.expect("filled");
+        let call = |verb: &str, more: &str| {
+            format!("select count(*) from asked a, trunkline.do_{verb}_q(a.ids, a.sizes, a.attempts {more}) d")
+        };
+        let none_lost = cost_of_all(&sql, call).await;
+        // Half of the lost ones are gone, half are in somebody else's hands.
+        sql.batch_execute(
+            "delete from trunkline.queue_q where id / 2 % 20 = 3;
+             update trunkline.queue_q set attempt = 2 where id / 2 % 20 = 13 or id / 1024 % 20 = 13",
+        )
+        .await
+        .expect("lost");
+        let tenth_lost = cost_of_all(&sql, call).await;
+        for ((verb, _), (none, tenth)) in VERBS.iter().zip(none_lost.iter().zip(&tenth_lost)) {
+            assert!(*tenth <= none * 3, "{layout}: {verb} touched {none} pages, and {tenth} with a tenth lost");
+        }
+    }
+}
+
+async fn cost_of_all(sql: &Client, call: impl Fn(&str, &str) -> String) -> Vec<i64> {
+    let mut costs = Vec::new();
+    for (verb, more) in VERBS {
+        if verb == "charge" {
+            // It is for messages without a lease.
+            sql.batch_execute("update trunkline.queue_q set due_at = now()").await.expect("ran out");
+        }
+        costs.push(pages(sql, &call(verb, more)).await);
+    }
+    for again in ["update trunkline.queue_q set due_at = now() + interval '1 hour'", "vacuum trunkline.queue_q"] {
+        sql.batch_execute(again).await.expect("leased again");
+    }
+    costs
+}
+
+/// Four times as many may cost four times as much and a little.
+async fn is_linear(what: &str, sql: &Client, fill: &str, query: &str) {
+    let mut costs = Vec::new();
+    for n in [1_000_i64, 4_000] {
+        sql.batch_execute(&format!("truncate trunkline.queue_q, trunkline.dead_q; {}", fill.replace(":n", &n.to_string())))
+            .await
+            .expect("filled");
+        costs.push(pages(sql, &query.replace(":n", &n.to_string())).await);
+    }
+    assert!(costs[1] <= costs[0] * 5, "{what}: {} pages for 1,000 and {} for 4,000", costs[0], costs[1]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn burials_splits_and_leases_cost_what_they_are_given() {
+    let sql = queue().await;
+    let rows = "insert into trunkline.queue_q (id, due_at, attempt, size, payload)
+                select i * 1024, now() - interval '1 second' + i * interval '1 us', ATTEMPT, SIZE, array_fill(1::bigint, array[SIZE])
+                from generate_series(1, COUNT) i";
+    let rows = |attempt: &str, size: &str, count: &str| {
+        rows.replace("ATTEMPT", attempt).replace("SIZE", size).replace("COUNT", count)
+    };
+    let lease = "select count(*) from trunkline.do_lease_q(:n)";
+    is_linear("leases whose last attempt ran out", &sql, &rows("2", "1", ":n"), "select count(*) from trunkline.do_lease_q(1)").await;
+    is_linear("every second one", &sql, &rows("(i % 2 * 2)::int", "1", ":n"), lease).await;
+    is_linear("leases that ran out, alone in their rows", &sql, &rows("1", "1", ":n"), lease).await;
+    is_linear("leases that ran out, many in a row", &sql, &rows("1", "100", ":n / 100"), lease).await;
+    is_linear("a lease of everything", &sql, &rows("0", "10", ":n / 10"), lease).await;
+    is_linear("a take of everything", &sql, &rows("0", "10", ":n / 10"), "select count(*) from trunkline.do_take_q(:n)").await;
+    let carve = "select trunkline.do_carve_q(array_agg(id), array_agg(1), array_agg(1), true) from (
+                 select i * 1024 + k as id from generate_series(1, :n / 8) i, unnest('{100,300,500,700,900,901,950,1000}'::int[]) k) c";
+    let leased = rows("1", "1024", ":n / 8").replace("now() -", "now() + interval '1 hour' -");
+    is_linear("carving", &sql, &leased, carve).await;
+}
+
+/// A sweep reads a few pages at a time where much is dead, so that nobody waits for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sweep_of_much_that_is_dead_is_made_in_parts() {
+    let sql = queue().await;
+    sql.batch_execute(
+        "insert into trunkline.queue_q (id, due_at, size, payload)
+             select i * 1024, now() - interval '1 hour' + i * interval '1 us', 1, '{1}' from generate_series(1, 100000) i;
+         delete from trunkline.queue_q where id <> 50000 * 1024",
+    )
+    .await
+    .expect("dead");
+    let dead = "select pg_stat_get_dead_tuples('trunkline.queue_q'::regclass) >= 99999";
+    let counted = || async { sql.query_one(dead, &[]).await.expect("asked").get(0) };
+    crate::fixture::eventually("the statistics have the dead rows", counted).await;
+    let (mut page, mut parts, mut strays) = (0_i64, 0, 0);
+    loop {
+        let sweep = format!("select * from trunkline.do_sweep_q(now(), {page})");
+        assert!(pages(&sql, &sweep).await < 400, "a part is small");
+        let row = sql.query_one(&sweep, &[]).await.expect("swept");
+        strays += i32::from(row.get::<_, Option<std::time::SystemTime>>(0).is_some());
+        (page, parts) = (row.get(1), parts + 1);
+        if page == 0 {
+            break;
+        }
+    }
+    assert!(parts > 3 && strays == 1, "{parts} parts found {strays}");
+}

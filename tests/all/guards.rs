@@ -1,0 +1,214 @@
+//! What the database itself makes impossible, whoever writes to it.
+
+use std::time::Duration;
+
+use trunkline::{Db, Lease, Settings};
+
+use crate::{
+    contract::{Place, place},
+    fixture::{connect, database, eventually},
+    late::run_out,
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_no_consumer_could_read_never_gets_in() {
+    let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
+    for row in [
+        "(now(), 0, '{}')",
+        "(now(), -1, '{1}')",
+        "(now(), 1025, array_fill(1, array[1025]))",
+        "(now(), 1, '{}')",
+        "(now(), 1, '{1,2}')",
+        "(now(), 2, '{1}')",
+        "(now(), 2, '{1,null}')",
+        "(now(), 1, '[0:0]={1}')",
+        "(now(), 2, '{{1},{2}}')",
+        "('infinity', 1, '{1}')",
+        "('-infinity', 1, '{1}')",
+    ] {
+        let insert = format!("insert into trunkline.queue_q (due_at, size, payload) values {row}");
+        let error = sql.batch_execute(&insert).await.expect_err(row);
+        assert_eq!(error.code().map(tokio_postgres::error::SqlState::code), Some("23514"), "{row}: {error:?}");
+    }
+    for metadata in ["'{{null},{null}}'", "'[0:0]={null}'", "array[null, null]::jsonb[]"] {
+        let insert =
+            format!("insert into trunkline.queue_q (size, payload, metadata) values (1, '{{1}}', {metadata})");
+        sql.batch_execute(&insert).await.expect_err(metadata);
+    }
+    for park in ["infinity", "-infinity"] {
+        queue.enqueue(1).await.expect("enqueued");
+        let park = format!("update trunkline.queue_q set due_at = '{park}'");
+        sql.batch_execute(&park).await.expect_err("an operator parks a message");
+        assert_eq!(queue.at_most_once(9).await.expect("taken").len(), 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_two_names_of_queues_exclude_each_other() {
+    let url = database().await;
+    let (db, sql) = (Db::connect(&url).await.expect("connected"), connect(&url).await);
+    let names = "foo key_foo dead_foo deadkey_foo archive_foo key_dead_foo x apart_x lease_x do_lease_x pkey queue_pkey queue \
+                 waiting floor template dropped granted migration bar id_bar due_bar age_bar messages_bar payload_bar";
+    for name in names.split_whitespace() {
+        db.create_queue(name, &Settings::new("int4[]")).await.unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+    for name in names.split_whitespace() {
+        let queue = db.queue::<Vec<i32>>(name).await.expect("opened");
+        let id = queue.enqueue(vec![1, 2]).await.expect("enqueued");
+        let leased = queue.at_least_once(2).await.expect("leased");
+        assert_eq!((leased.len(), leased[0].id), (1, id), "{name}");
+        queue.bury(&leased, "no").await.expect("buried");
+        assert_eq!(queue.replay_all().await.expect("replayed"), 1, "{name}");
+    }
+    let absent = sql.query("select trunkline.stats('nkey')", &[]).await.expect_err("there is none");
+    assert!(absent.to_string().contains("db error"), "{absent}");
+    for name in names.split_whitespace() {
+        db.drop_queue(name).await.unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+    let left = "select count(*) from pg_class where relnamespace = 'trunkline'::regnamespace and relname ~ '_(foo|x|bar)$'";
+    assert_eq!(sql.query_one(left, &[]).await.expect("counted").get::<_, i64>(0), 0);
+}
+
+/// A worker that was away for long finds its lease lost, whatever was done to the message meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replayed_message_and_a_queue_created_anew_never_repeat_a_lease() {
+    let Place { db, queue, sql, .. } = place::<String>(Settings::new("text").max_attempts(1)).await;
+    queue.enqueue("a".to_owned()).await.expect("enqueued");
+    let mut late: Vec<Lease> = Vec::new();
+    for _ in 0..3 {
+        late.extend(queue.at_least_once(1).await.expect("leased").iter().map(trunkline::Message::lease));
+        run_out(&sql).await;
+        assert!(queue.at_least_once(1).await.expect("its last attempt ran out").is_empty());
+        assert_eq!(queue.replay_all().await.expect("replayed"), 1);
+    }
+    let holder = queue.at_least_once(1).await.expect("leased");
+    for lease in &late {
+        let error = queue.ack([*lease]).await.expect_err("lost long ago");
+        assert!(error.is_lease_lost(), "{error}");
+    }
+    queue.ack(&holder).await.expect("the one who holds it");
+
+    // SQL's replay counts on as well.
+    queue.enqueue("b".to_owned()).await.expect("enqueued");
+    let first = queue.at_least_once(1).await.expect("leased");
+    queue.bury(&first, "no").await.expect("buried");
+    sql.batch_execute("select trunkline.replay_all('q')").await.expect("replayed");
+    let second = queue.at_least_once(1).await.expect("leased");
+    assert_eq!((second[0].id, second[0].attempt), (first[0].id, first[0].attempt + 1));
+    assert!(queue.ack(&first).await.expect_err("lost").is_lease_lost());
+
+    db.drop_queue("q").await.expect("dropped");
+    db.create_queue("q", &Settings::new("text").max_attempts(1)).await.expect("created");
+    let anew = db.queue::<String>("q").await.expect("opened");
+    assert!(anew.enqueue("c".to_owned()).await.expect("enqueued") > second[0].id);
+    let theirs = anew.at_least_once(1).await.expect("leased");
+    assert!(queue.ack(&second).await.expect_err("another queue").is_lease_lost());
+    anew.ack(&theirs).await.expect("held");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_array_that_a_driver_may_pass_loses_a_message() {
+    let url = database().await;
+    let (db, sql) = (Db::connect(&url).await.expect("connected"), connect(&url).await);
+    sql.batch_execute("create domain row_of as int4[]; create domain rows_of as row_of").await.expect("domains");
+    for payload in ["int4[]", "row_of", "rows_of", "text"] {
+        db.create_queue("q", &Settings::new(payload)).await.expect("created");
+        for (call, texts) in [
+            ("'[0:1]={\"{1,2}\",\"{3}\"}'::text[]", "{1,2} {3}"),
+            ("'[5:6]={\"{1,2}\",\"{3}\"}'::text[]", "{1,2} {3}"),
+            ("array['{1,2}', '{3}']", "{1,2} {3}"),
+            ("'{\"{1,2}\",\"{3}\"}'", "{1,2} {3}"),
+            ("'{}'", ""),
+            ("'{}'::text[]", ""),
+        ] {
+            let enqueue = format!("select count(*)::int from trunkline.enqueue_many('q', {call})");
+            let stored: i32 = sql.query_one(&enqueue, &[]).await.unwrap_or_else(|error| panic!("{payload} {call}: {error:?}")).get(0);
+            let found = "select string_agg(payload, ' ' order by id), count(*)::int from trunkline.take('q', 9)";
+            let row = sql.query_one(found, &[]).await.unwrap_or_else(|error| panic!("{payload}: {error:?}"));
+            assert_eq!((row.get::<_, Option<&str>>(0).unwrap_or_default(), row.get::<_, i32>(1)), (texts, stored), "{payload} {call}");
+        }
+        db.drop_queue("q").await.expect("dropped");
+    }
+    db.create_queue("q", &Settings::new("int4")).await.expect("created");
+    sql.batch_execute("select trunkline.enqueue_many('q', '[7:8]={1,2}'::int4[])").await.expect("enqueued");
+    assert_eq!(db.queue::<i32>("q").await.expect("opened").at_most_once(9).await.expect("taken").len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_may_change_how_times_and_texts_are_written() {
+    let url = database().await;
+    let (db, sql) = (Db::connect(&url).await.expect("connected"), connect(&url).await);
+    db.create_queue("q", &Settings::new("text")).await.expect("created");
+    for setting in [
+        "set datestyle = 'SQL, DMY'",
+        "set datestyle = 'SQL, MDY'; set timezone = '<FOO>-3'",
+        "set datestyle = 'German'; set intervalstyle = 'sql_standard'",
+        "set datestyle = 'ISO'; set extra_float_digits = -15",
+        "set standard_conforming_strings = off; set escape_string_warning = off",
+    ] {
+        sql.batch_execute(setting).await.expect("set");
+        sql.batch_execute("select trunkline.create_queue('other'); select trunkline.drop_queue('other')")
+            .await
+            .unwrap_or_else(|error| panic!("{setting}: {error:?}"));
+        // Twice, a look apart.
+        for _ in 0..2 {
+            sql.batch_execute("select trunkline.enqueue('q', 'a'::text)").await.expect("enqueued");
+            let found = || async { !sql.query("select * from trunkline.take('q')", &[]).await.expect(setting).is_empty() };
+            eventually("it is found", found).await;
+            let looked = "select clock_timestamp() > now() + interval '101 ms' from pg_sleep(0.102)";
+            sql.query(looked, &[]).await.expect("the next look is due");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sequence_behind_its_tables_is_repaired() {
+    let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
+    queue.enqueue_many(&(0..5000).collect::<Vec<i64>>()).await.expect("enqueued");
+    let leased = queue.at_least_once(1500).await.expect("leased");
+    queue.bury(&leased[..1], "no").await.expect("buried");
+    queue.archive(&leased[1400..1401]).await.expect("archived");
+    let highest = "select max(id) from trunkline.messages('q')";
+    let highest: i64 = sql.query_one(highest, &[]).await.expect("read").get(0);
+    sql.batch_execute("select setval('trunkline.id_q', 1024)").await.expect("as a replica has it");
+    let next: i64 = sql.query_one("select trunkline.repair_sequence('q')", &[]).await.expect("repaired").get(0);
+    assert!(next > highest && next % 1024 == 0 && next - highest <= 1024, "{next} behind {highest}");
+    assert_eq!(queue.enqueue(7).await.expect("enqueued"), next);
+    let again: i64 = sql.query_one("select trunkline.repair_sequence('q')", &[]).await.expect("repaired").get(0);
+    assert_eq!(again, next + 1024, "it never goes back");
+}
+
+/// A take that nobody waited for puts the message back as it was: nothing was charged, so nothing may be.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_was_put_back_has_the_attempts_that_it_had() {
+    let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8").max_attempts(3)).await;
+    queue.enqueue(1).await.expect("enqueued");
+    for _ in 0..3 {
+        let leased = queue.at_least_once(1).await.expect("leased");
+        queue.release(&leased).await.expect("released, uncharged");
+    }
+    let before = "select attempt || ' ' || released || ' ' || coalesce(error, 'null') from trunkline.queue_q";
+    let before: String = sql.query_one(before, &[]).await.expect("read").get(0);
+    // Somebody holds the row while the take arrives, and the caller goes away before it is let go.
+    let holder = connect(&crate::fixture::cluster().url(
+        &sql.query_one("select current_database()::text", &[]).await.expect("asked").get::<_, String>(0),
+    ))
+    .await;
+    holder.batch_execute("begin; lock table trunkline.queue_q in access exclusive mode").await.expect("held");
+    {
+        let take = queue.at_most_once(1);
+        assert!(tokio::time::timeout(Duration::from_millis(50), take).await.is_err(), "it waits");
+    }
+    holder.batch_execute("commit").await.expect("let go");
+    let back = "select attempt || ' ' || released || ' ' || coalesce(error, 'null') from trunkline.queue_q where xmin::text::bigint > $1";
+    let seen: i64 = sql.query_one("select pg_snapshot_xmin(pg_current_snapshot())::text::bigint - 3", &[]).await.expect("asked").get(0);
+    eventually("it is back", || async { !sql.query(back, &[&seen]).await.expect("read").is_empty() }).await;
+    let after: String = sql.query_one("select attempt || ' ' || released || ' ' || coalesce(error, 'null') from trunkline.queue_q", &[]).await.expect("read").get(0);
+    assert_eq!(after, before);
+    for _ in 0..3 {
+        let leased = queue.at_least_once(1).await.expect("leased");
+        assert_eq!(leased.len(), 1, "three attempts are left");
+        queue.retry(&leased, Duration::ZERO, "no").await.expect("held");
+    }
+    assert_eq!(queue.stats().await.expect("counted").dead, 1);
+}
