@@ -47,7 +47,14 @@ impl Database {
 }
 
 async fn open<T: Payload>(db: &Db, name: &str) -> Result<Queue<T>> {
-    match db.queue(name).await {
+    let mut opened = db.queue(name).await;
+    for _ in 0..3 {
+        // Nothing was changed, so a connection that broke under it is no error yet.
+        if opened.as_ref().is_err_and(trunkline::Error::is_outcome_unknown) {
+            opened = db.queue(name).await;
+        }
+    }
+    match opened {
         Err(error) if error.is_wrong_type() => {
             let payload = db.describe_queue(name).await?.payload;
             Err(Error::new(format!("the payloads of queue {name:?} are of type {payload}, which this program cannot show as text"))

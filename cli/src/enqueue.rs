@@ -68,7 +68,7 @@ async fn lines(queue: &Queue<Text>, path: &Path, delay: Duration) -> Result<()> 
             None => break,
             Some(Ok(chunk)) => queue.enqueue_many_after(&chunk, delay).await.map_err(|error| {
                 let unknown = error.is_outcome_unknown();
-                let Error::Failed(text, _) = Error::from(error) else { return Error::OutputClosed };
+                let (text, _) = Error::from(error).told();
                 let (first, last) = (enqueued + 1, enqueued + chunk.len() as u64);
                 let fate =
                     if unknown { "it is not known whether these are enqueued" } else { "none of these is enqueued" };

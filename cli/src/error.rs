@@ -12,6 +12,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     /// Something went wrong; exit code 1.
     Failed(String, Option<String>),
+    /// The database or the queue said no; exit code 1.
+    Database(trunkline::Error),
     /// The arguments make no sense together; exit code 2.
     Usage(String),
     /// Whoever reads our output has gone away, which is theirs to do: no error for the user.
@@ -30,7 +32,18 @@ impl Error {
     pub fn hint(self, hint: impl Into<String>) -> Self {
         match self {
             Self::Failed(text, _) => Self::Failed(text, Some(hint.into())),
+            Self::Database(error) => Self::Failed(told(&error), Some(hint.into())),
             other => other,
+        }
+    }
+
+    /// Its sentence and its hint.
+    pub fn told(&self) -> (String, Option<String>) {
+        match self {
+            Self::Failed(text, hint) => (text.clone(), hint.clone()),
+            Self::Database(error) => (told(error), hint_of(error).map(str::to_owned)),
+            Self::Usage(text) => (text.clone(), Some("`trunkline help` and `trunkline help VERB` show how".to_owned())),
+            Self::OutputClosed => ("standard output was closed".to_owned(), None),
         }
     }
 
@@ -45,28 +58,31 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Failed(text, None) => write!(out, "{text}"),
-            Self::Failed(text, Some(hint)) => write!(out, "{text}\nhint: {hint}"),
-            Self::Usage(text) => write!(out, "{text}\nhint: `trunkline help` and `trunkline help VERB` show how"),
-            Self::OutputClosed => write!(out, "standard output was closed"),
-        }
+        let (text, hint) = self.told();
+        write!(out, "{text}")?;
+        hint.map_or(Ok(()), |hint| write!(out, "\nhint: {hint}"))
+    }
+}
+
+/// The library names the Rust type, which means nothing to the user of a program.
+fn told(error: &trunkline::Error) -> String {
+    error.to_string().replace(std::any::type_name::<Text>(), "the text")
+}
+
+fn hint_of(error: &trunkline::Error) -> Option<&'static str> {
+    match () {
+        () if error.is_closed() => Some("is the server running, and is the address right?"),
+        () if error.is_no_queue() => Some("`trunkline queue list` shows what there is"),
+        () => match error.sqlstate().map(tokio_postgres::error::SqlState::code) {
+            Some("42501") => Some("the role needs the right to use the schema `trunkline`"),
+            _ => None,
+        },
     }
 }
 
 impl From<trunkline::Error> for Error {
     fn from(error: trunkline::Error) -> Self {
-        // The library names the Rust type, which means nothing to the user of a program.
-        let text = error.to_string().replace(std::any::type_name::<Text>(), "the text");
-        let hint = match () {
-            () if error.is_closed() => Some("is the server running, and is the address right?"),
-            () if error.is_no_queue() => Some("`trunkline queue list` shows what there is"),
-            () => match error.sqlstate().map(tokio_postgres::error::SqlState::code) {
-                Some("42501") => Some("the role needs the right to use the schema `trunkline`"),
-                _ => None,
-            },
-        };
-        Self::Failed(text, hint.map(str::to_owned))
+        Self::Database(error)
     }
 }
 

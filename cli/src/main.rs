@@ -7,6 +7,7 @@ mod time;
 mod text;
 mod stop;
 mod outlet;
+mod outage;
 mod lines;
 mod database;
 mod demo;

@@ -8,6 +8,7 @@ mod dead;
 mod errors;
 mod million;
 mod ends;
+mod breaks;
 mod work;
 mod work_ends;
 mod private;

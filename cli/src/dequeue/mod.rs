@@ -1,14 +1,17 @@
 //! `trunkline dequeue`
 
-use std::{collections::VecDeque, time::Duration};
+mod held;
+
+use std::time::Duration;
 
 use trunkline::{Consumer, Lease, Message, Queue, Wait};
 
+use self::held::Held;
 use crate::{
     database::Database,
     error::{Error, Result},
+    outage::Outage,
     outlet::{Chunk, Outlet},
-    print::thousands,
     stop::Stop,
     text::Text,
 };
@@ -65,6 +68,7 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
         archive: args.archive,
         size: Size::default(),
         outlet: Outlet::stdout()?,
+        outage: Outage::default(),
         stop: Stop::on_signals()?,
         consumer: queue.consumer(Wait::Adaptive),
         queue,
@@ -85,45 +89,61 @@ struct Delivery {
     archive: bool,
     size: Size,
     outlet: Outlet,
+    outage: Outage,
     stop: Stop,
 }
 
 impl Delivery {
     /// Leases, prints, acknowledges, until there is enough.
     async fn at_least_once(mut self) -> Result<()> {
-        let mut held = Held { keep: self.archive, ..Held::default() };
+        let mut held = Held::new(self.archive);
         let outcome = self.lease_and_print(&mut held).await;
         // Whatever ended it: what was delivered is acknowledged, the rest is given back.
         let delivered = self.outlet.end().await;
-        let settled = held.acknowledge(&self.queue, delivered).await;
-        held.give_back(&self.queue).await?;
+        let settled = self.settle(&mut held, delivered).await;
         held.warn();
         outcome.and(settled)
     }
 
     async fn lease_and_print(&mut self, held: &mut Held) -> Result<()> {
         while self.left > 0 && !self.stop.is_asked() {
-            let n = self.size.messages(CHUNK).min(self.left) as usize;
-            // Not given up half way: what the server leases for us, we get.
-            let messages = self.queue.at_least_once(n).await?;
-            if messages.is_empty() {
-                if !self.follow {
-                    return Ok(());
-                }
-                let delivered = self.outlet.drained().await;
-                held.acknowledge(&self.queue, delivered).await?;
-                self.wait().await?;
-                continue;
+            match self.lease_and_print_once(held).await {
+                Ok(true) => {}
+                Ok(false) => return Ok(()),
+                Err(error) => self.wait_for_database(error).await?,
             }
-            self.left -= messages.len() as u64;
-            let before = self.outlet.sent();
-            let chunk = self.chunk(&messages, |lease, end| held.leases.push_back((lease, before + end)));
-            drop(messages);
-            self.outlet.send(chunk);
-            self.print(held).await?;
-            held.acknowledge(&self.queue, self.outlet.taken()).await?;
         }
         Ok(())
+    }
+
+    /// Whether it goes on. After an error it can be called again: what is leased is kept until it is settled.
+    async fn lease_and_print_once(&mut self, held: &mut Held) -> Result<bool> {
+        if self.outage.lasted().is_some() {
+            held.acknowledge(&self.queue, self.outlet.taken()).await?; // what was under way when it began
+        }
+        let n = self.size.messages(CHUNK).min(self.left) as usize;
+        let queue = self.queue.clone();
+        // Not given up half way: what the server leases for us, we get.
+        let Some(messages) = self.unless_stopped(queue.at_least_once(n)).await else { return Ok(false) };
+        let messages = messages?;
+        self.outage.over();
+        if messages.is_empty() {
+            if !self.follow {
+                return Ok(false);
+            }
+            let delivered = self.outlet.drained().await;
+            held.acknowledge(&self.queue, delivered).await?;
+            self.wait().await?;
+            return Ok(true);
+        }
+        self.left -= messages.len() as u64;
+        let before = self.outlet.sent();
+        let chunk = self.chunk(&messages, |lease, end| held.add(lease, before + end));
+        drop(messages);
+        self.outlet.send(chunk);
+        self.print(held).await?;
+        held.acknowledge(&self.queue, self.outlet.taken()).await?;
+        Ok(true)
     }
 
     /// Returns when the chunk is written, cannot be, or a signal came; extends the leases meanwhile.
@@ -135,8 +155,51 @@ impl Delivery {
             tokio::select! {
                 written = self.outlet.written() => return written,
                 () = self.stop.asked() => return Ok(()),
-                _ = soon.tick() => held.extend(&self.queue, lease).await?,
+                _ = soon.tick() => match held.extend(&self.queue, lease).await {
+                    Ok(()) => self.outage.over(),
+                    Err(error) => self.wait_for_database(error).await?,
+                },
             }
+        }
+    }
+
+    /// Ends all leases. A database that went away is waited for a while.
+    async fn settle(&mut self, held: &mut Held, delivered: u64) -> Result<()> {
+        loop {
+            let settled = match held.acknowledge(&self.queue, delivered).await {
+                Ok(()) => held.give_back(&self.queue).await,
+                Err(error) => Err(error),
+            };
+            let Err(error) = settled else { return Ok(()) };
+            if self.outage.lasted().is_some_and(|lasted| lasted > PATIENCE) {
+                return Err(error);
+            }
+            tokio::time::sleep(self.outage.pause(error)?).await;
+        }
+    }
+
+    /// Waits a moment where a follower may hope that the database comes back, or fails.
+    async fn wait_for_database(&mut self, error: Error) -> Result<()> {
+        if !self.follow {
+            return Err(error);
+        }
+        if self.outlet.is_closed() {
+            return Err(Error::OutputClosed); // there is nothing to wait for
+        }
+        let pause = self.outage.pause(error)?;
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = self.stop.asked() => {}
+        }
+        Ok(())
+    }
+
+    /// A dequeue's answer, or nothing if a signal came and there was none soon after: then the database is away.
+    async fn unless_stopped<R>(&self, dequeue: impl Future<Output = R>) -> Option<R> {
+        let mut stop = self.stop.clone();
+        tokio::select! {
+            answer = dequeue => Some(answer),
+            () = async { stop.asked().await; tokio::time::sleep(ANSWER).await } => None,
         }
     }
 
@@ -155,13 +218,16 @@ impl Delivery {
                 }
             }
             let n = self.size.messages(room).min(self.left) as usize;
-            let messages = self.queue.at_most_once(n).await?;
-            if messages.is_empty() {
-                if !self.follow {
-                    break;
+            let messages = match self.take(n).await {
+                Ok(Some(messages)) => messages,
+                Ok(None) => break,
+                Err(error) => {
+                    self.wait_for_database(error).await?;
+                    continue;
                 }
-                self.wait().await?;
-                continue;
+            };
+            if messages.is_empty() {
+                continue; // something may be due by now
             }
             self.left -= messages.len() as u64;
             let mut ends = Vec::with_capacity(messages.len());
@@ -183,6 +249,21 @@ impl Delivery {
             }
         }
         Ok(())
+    }
+
+    /// Takes some messages or waits for some; `None` where nobody waits for more.
+    async fn take(&mut self, n: usize) -> Result<Option<Vec<Message<Text>>>> {
+        let queue = self.queue.clone();
+        let Some(messages) = self.unless_stopped(queue.at_most_once(n)).await else { return Ok(None) };
+        let messages = messages?;
+        self.outage.over();
+        if messages.is_empty() {
+            if !self.follow {
+                return Ok(None);
+            }
+            self.wait().await?;
+        }
+        Ok(Some(messages))
     }
 
     fn chunk(&mut self, messages: &[Message<Text>], mut each: impl FnMut(Lease, u64)) -> Chunk {
@@ -215,6 +296,10 @@ impl Delivery {
     }
 }
 
+/// How long the last acknowledgements wait for a database that went away.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How long the answer to a dequeue is waited for, once a signal came.
+const ANSWER: Duration = Duration::from_secs(1);
 /// Bytes that are dequeued at a time, going by what was seen last.
 const CHUNK: u64 = 512 << 10;
 
@@ -240,62 +325,5 @@ impl Size {
     fn saw(&mut self, messages: u64, bytes: u64) {
         self.average = (bytes / messages.max(1)).max(1);
         self.limit = (self.limit * 4).min(8192);
-    }
-}
-
-/// Leases of what is not known to be delivered, each with where it ends in all that was written.
-#[derive(Default)]
-struct Held {
-    leases: VecDeque<(Lease, u64)>,
-    /// In the archive, once they are acknowledged.
-    keep: bool,
-    late: u64,
-}
-
-impl Held {
-    /// Acknowledges what ends within the bytes that were delivered.
-    async fn acknowledge(&mut self, queue: &Queue<Text>, delivered: u64) -> Result<()> {
-        let count = self.leases.partition_point(|(_, end)| *end <= delivered);
-        let delivered = self.leases.range(..count).map(|(lease, _)| lease);
-        let outcome = match self.keep {
-            true => queue.archive(delivered).await,
-            false => queue.ack(delivered).await,
-        };
-        self.note_late(outcome)?;
-        self.leases.drain(..count);
-        Ok(())
-    }
-
-    async fn extend(&mut self, queue: &Queue<Text>, by: Duration) -> Result<()> {
-        let outcome = queue.extend(self.leases.iter().map(|(lease, _)| lease), by).await;
-        if let Err(error) = &outcome {
-            self.leases.retain(|(lease, _)| !error.lost_ids().contains(&lease.id));
-        }
-        self.note_late(outcome)
-    }
-
-    async fn give_back(&mut self, queue: &Queue<Text>) -> Result<()> {
-        let leases = self.leases.drain(..).map(|(lease, _)| lease);
-        match queue.release(leases).await {
-            Err(error) if error.is_lease_lost() => Ok(()), // they are back already
-            outcome => Ok(outcome?),
-        }
-    }
-
-    fn note_late(&mut self, outcome: trunkline::Result<()>) -> Result<()> {
-        match outcome {
-            Err(error) if error.is_lease_lost() => {
-                self.late += error.lost_ids().len() as u64;
-                Ok(())
-            }
-            outcome => Ok(outcome?),
-        }
-    }
-
-    fn warn(&self) {
-        if self.late > 0 {
-            let late = thousands(self.late);
-            eprintln!("warning: {late} messages were delivered after their leases had ended, and may come again");
-        }
     }
 }
