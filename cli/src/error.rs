@@ -15,7 +15,7 @@ pub enum Error {
     /// The database or the queue said no; exit code 1.
     Database(trunkline::Error),
     /// The arguments make no sense together; exit code 2.
-    Usage(String),
+    Usage(String, Option<String>),
     /// Whoever reads our output has gone away, which is theirs to do: no error for the user.
     OutputClosed,
 }
@@ -26,14 +26,15 @@ impl Error {
     }
 
     pub fn usage(text: impl Into<String>) -> Self {
-        Self::Usage(text.into())
+        Self::Usage(text.into(), None)
     }
 
     pub fn hint(self, hint: impl Into<String>) -> Self {
         match self {
             Self::Failed(text, _) => Self::Failed(text, Some(hint.into())),
             Self::Database(error) => Self::Failed(told(&error), Some(hint.into())),
-            other => other,
+            Self::Usage(text, _) => Self::Usage(text, Some(hint.into())),
+            Self::OutputClosed => Self::OutputClosed,
         }
     }
 
@@ -42,7 +43,10 @@ impl Error {
         match self {
             Self::Failed(text, hint) => (text.clone(), hint.clone()),
             Self::Database(error) => (told(error), hint_of(error).map(str::to_owned)),
-            Self::Usage(text) => (text.clone(), Some("`trunkline help` and `trunkline help VERB` show how".to_owned())),
+            Self::Usage(text, hint) => {
+                let usual = || "`trunkline help` and `trunkline help VERB` show how".to_owned();
+                (text.clone(), Some(hint.clone().unwrap_or_else(usual)))
+            }
             Self::OutputClosed => ("standard output was closed".to_owned(), None),
         }
     }

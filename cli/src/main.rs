@@ -122,7 +122,7 @@ fn main() -> ExitCode {
         Ok(()) | Err(Error::OutputClosed) => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(io::stderr(), "error: {error}"); // a closed standard error is no panic either
-            if matches!(error, Error::Usage(_)) { ExitCode::from(2) } else { ExitCode::FAILURE }
+            if matches!(error, Error::Usage(..)) { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
 }
@@ -147,7 +147,8 @@ async fn confirm(what: String, yes: bool) -> Result<()> {
         return Ok(());
     }
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return Err(Error::usage(format!("refusing to {what} without --yes")));
+        return Err(Error::usage(format!("refusing to {what} without being told to, and nobody can be asked here"))
+            .hint("with --yes it is done without asking"));
     }
     blocking(move || {
         eprint!("{what}? [y/N] ");

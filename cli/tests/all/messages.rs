@@ -93,8 +93,10 @@ fn purge_asks_and_the_archive_can_be_read_and_pruned() {
     let trunkline = Trunkline::with_queue(&["--type", "text"]);
     trunkline.ok(&["enqueue", "q", "kept", "gone", "gone"]);
     assert_eq!(trunkline.lines(&["dequeue", "q", "-n", "1", "--archive"]), ["kept"]);
-    assert_eq!(trunkline.fails(&["dequeue", "q", "--archive", "--mode", "at-most-once"]).0, 2);
-    assert_eq!(trunkline.fails(&["purge", "q"]).0, 2);
+    let (code, error) = trunkline.fails(&["dequeue", "q", "--archive", "--mode", "at-most-once"]);
+    assert!(code == 2 && error.ends_with("hint: leave out --archive or --mode at-most-once\n"), "{error}");
+    let (code, error) = trunkline.fails(&["purge", "q"]);
+    assert!(code == 2 && error.contains("hint: with --yes"), "{error}");
     assert_eq!(trunkline.lines(&["purge", "q", "--yes"]), ["2"]);
     let archived = trunkline.json(&["archive", "q", "--json"]);
     assert!(archived.len() == 1 && archived[0]["payload"] == "kept" && archived[0]["attempt"] == 1);
