@@ -75,11 +75,20 @@ pub struct Args {
     /// How long an orderly end waits for running commands, before it ends them
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = time::seconds)]
     shutdown_after: Duration,
+    /// Let the command see DATABASE_URL and PGPASSWORD, which are kept from it otherwise
+    #[arg(long)]
+    pass_credentials: bool,
 }
 
 pub async fn run(args: Args, database: &Database) -> Result<()> {
     if args.timeout.is_some_and(|timeout| timeout.is_zero()) {
-        return Err(Error::usage("a timeout of 0 seconds lets no command run"));
+        return Err(
+            Error::usage("a timeout of 0 seconds lets no command run").hint("without --timeout there is no limit")
+        );
+    }
+    if args.exec.trim().is_empty() {
+        return Err(Error::usage("--exec has no command, and so every message would be done without being worked on")
+            .hint("a variable in it may not be set; `true` is a command that does nothing"));
     }
     let mut stop = Stop::on_signals_and_then(group::kill_all)?;
     let queue = database.queue(&args.queue).await?;
@@ -91,6 +100,7 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
         queue: args.queue.clone(),
         raw: job::is_raw(&queue),
         timeout: args.timeout,
+        pass_credentials: args.pass_credentials,
         output: output.clone(),
         counts: counts.clone(),
         give_up: CancellationToken::new(),
@@ -113,9 +123,9 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
         never = shown.show() => match never {},
     };
     shown.clear();
-    writing.end().await;
+    let written = writing.end().await;
     eprintln!("{}", told(&args.queue, &summary?));
-    Ok(())
+    written
 }
 
 fn worker(args: &Args, queue: Queue<Text>, job: Job) -> Worker<Text> {

@@ -135,6 +135,20 @@ fn a_reader_that_goes_away_ends_it_in_order() {
 }
 
 #[test]
+fn a_full_disk_is_an_error_and_no_orderly_end() {
+    let place = Place::new(50, &["--max-attempts", "1"]);
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("it is there");
+    let args = ["work", "q", "--concurrency", "1", "--exec", "cat; sleep 0.01"];
+    let child = place.trunkline.command(&args).stdout(full).stderr(Stdio::piped()).spawn().expect("it runs");
+    let output = child.wait_with_output().expect("it ends");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(error.contains("error: cannot write to standard output: No space left on device"), "{error}");
+    let [messages, due, dead] = place.stats(["messages", "due", "dead"]);
+    assert!(messages > 0 && messages == due && dead == 0, "{messages} {due} {dead}: what is left is given back");
+}
+
+#[test]
 fn a_hangup_that_is_ignored_stays_so() {
     let place = Place::new(0, &[]);
     let mut command = Command::new("sh");
