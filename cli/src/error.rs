@@ -2,7 +2,7 @@
 
 use std::{fmt, io};
 
-use crate::text::Text;
+use crate::{print::clean, text::Text};
 
 /// The result of every verb.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -63,8 +63,8 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (text, hint) = self.told();
-        write!(out, "{text}")?;
-        hint.map_or(Ok(()), |hint| write!(out, "\nhint: {hint}"))
+        write!(out, "{}", clean(&text))?; // part of it may be the server's
+        hint.map_or(Ok(()), |hint| write!(out, "\nhint: {}", clean(&hint)))
     }
 }
 
@@ -74,14 +74,29 @@ fn told(error: &trunkline::Error) -> String {
 }
 
 fn hint_of(error: &trunkline::Error) -> Option<&'static str> {
-    match () {
-        () if error.is_closed() => Some("is the server running, and is the address right?"),
-        () if error.is_no_queue() => Some("`trunkline queue list` shows what there is"),
-        () => match error.sqlstate().map(tokio_postgres::error::SqlState::code) {
-            Some("42501") => Some("the role needs the right to use the schema `trunkline`"),
-            _ => None,
-        },
+    if error.is_no_queue() {
+        return Some(
+            "a queue has payloads of one type: `trunkline queue create NAME --type text` (or jsonb, or bytea, which it has \
+             otherwise); `trunkline queue list` shows what there is",
+        );
     }
+    match error.sqlstate().map(tokio_postgres::error::SqlState::code) {
+        Some("42501") => Some("the role needs the right to use the schema `trunkline`"),
+        Some("3D000") => Some("the server answers; is the name of the database right?"),
+        Some("28000" | "28P01") => Some("the server answers; are the user, the password and pg_hba.conf right?"),
+        None if error.is_outcome_unknown() => Some("look at what has happened before you do it again"),
+        None if is_unanswered(error) => Some("is the server running, and is the address right?"),
+        _ => None,
+    }
+}
+
+/// No server answered; where one did and could not be understood or trusted, that is another matter.
+pub fn is_unanswered(error: &trunkline::Error) -> bool {
+    use io::ErrorKind::{InvalidData, InvalidInput, PermissionDenied, Unsupported};
+    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());
+    let answered =
+        |cause: &io::Error| [InvalidData, InvalidInput, PermissionDenied, Unsupported].contains(&cause.kind());
+    error.is_closed() && error.sqlstate().is_none() && !cause.is_some_and(answered)
 }
 
 impl From<trunkline::Error> for Error {

@@ -4,6 +4,7 @@ mod error;
 mod print;
 mod progress;
 mod time;
+mod float;
 mod text;
 mod stop;
 mod outlet;
@@ -50,6 +51,8 @@ Examples:
   trunkline dequeue emails --follow
   trunkline work emails --exec ./send-mail           runs it for each message
   trunkline stats
+
+A TIME is a number of seconds, or has a unit: 250ms, 90s, 5m, 1h30m, 7d.
 
 Payloads are bytes for queues of bytea, and Postgres' text form for text, json, jsonb, whole and floating point numbers,
 bool, uuid and enums. Queues of other types are for programs and for SQL (select * from trunkline.take('emails', 10)).

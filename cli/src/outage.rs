@@ -1,11 +1,11 @@
 //! While the database is away: longer and longer pauses, and one warning.
 
-use std::{
-    io,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
-use crate::error::Error;
+use crate::{
+    error::{Error, is_unanswered},
+    print,
+};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
@@ -26,7 +26,7 @@ impl Outage {
         }
         if self.since.is_none() {
             self.since = Some(Instant::now());
-            eprintln!("warning: {}; trying again until the database answers", error.told().0);
+            print::note(format!("warning: {}; trying again until the database answers", error.told().0));
         }
         let pause = FIRST_PAUSE.saturating_mul(1_u32.checked_shl(self.tries).unwrap_or(u32::MAX));
         self.tries += 1;
@@ -55,13 +55,6 @@ fn passes(error: &trunkline::Error) -> bool {
             ["08", "40", "53", "57", "58"].iter().any(|class| code.code().starts_with(class))
                 || ["25006", "55P03"].contains(&code.code())
         }
-        None => error.is_closed() && !is_wrong_address(error),
+        None => is_unanswered(error),
     }
-}
-
-/// A server that cannot be reached like that, today or tomorrow: a wrong address, a missing right, a wrong certificate.
-fn is_wrong_address(error: &trunkline::Error) -> bool {
-    use io::ErrorKind::{InvalidData, InvalidInput, PermissionDenied, Unsupported};
-    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());
-    cause.is_some_and(|cause| [InvalidData, InvalidInput, PermissionDenied, Unsupported].contains(&cause.kind()))
 }

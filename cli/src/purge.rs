@@ -20,7 +20,7 @@ pub struct Prune {
     /// The queue
     queue: String,
     /// The age from which on messages go
-    #[arg(long, value_name = "SECONDS", value_parser = time::seconds)]
+    #[arg(long, value_name = "TIME", value_parser = time::duration)]
     older_than: Duration,
 }
 

@@ -7,7 +7,11 @@ use std::{
 
 use trunkline::{Lease, Queue};
 
-use crate::{error::Result, print::thousands, text::Text};
+use crate::{
+    error::Result,
+    print::{self, thousands},
+    text::Text,
+};
 
 /// The lease of a message that was sent to be written.
 struct Lent {
@@ -87,14 +91,16 @@ impl Held {
     pub fn warn(&self) {
         if self.late > 0 {
             let late = thousands(self.late);
-            eprintln!("warning: {late} messages were delivered after their leases had ended, and may come again");
+            print::note(format!(
+                "warning: {late} messages were delivered after their leases had ended, and may come again"
+            ));
         }
         if self.unsure > 0 {
             let unsure = thousands(self.unsure);
-            eprintln!(
+            print::note(format!(
                 "warning: {unsure} messages were delivered, and the connection broke while they were acknowledged: \
                  they are done, or come again if their leases had ended"
-            );
+            ));
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::{
     error::{Error, Result},
     outage::Outage,
     outlet::{Chunk, Outlet},
+    print,
     stop::Stop,
     text::Text,
 };
@@ -243,7 +244,7 @@ impl Delivery {
                 let delivered = self.outlet.end().await;
                 let lost = ends.iter().filter(|end| **end > delivered).count();
                 if lost > 0 {
-                    eprintln!("warning: {lost} messages were taken from the queue and could not be written");
+                    print::note(format!("warning: {lost} messages were taken from the queue and could not be written"));
                 }
                 return outcome.and(patient.unwrap_or(Ok(())));
             }

@@ -70,6 +70,61 @@ fn a_server_that_is_not_there_is_an_error_with_a_hint_and_without_the_password()
 }
 
 #[test]
+fn a_server_that_answers_is_not_asked_whether_it_runs() {
+    let here = Trunkline::bare();
+    let at = |from: &str, to: &str| Trunkline { url: here.url.replace(from, to) };
+    let database = here.url.split("dbname=").nth(1).expect("a database");
+    for (there, told, hint) in [
+        (at(database, "no_such_database"), "does not exist", "hint: the server answers; is the name of the database"),
+        (at("user=trunkline", "user=nobody"), "does not exist", "hint: the server answers; are the user"),
+    ] {
+        let (code, error) = there.fails(&["stats"]);
+        assert!(code == 1 && error.contains(told) && error.contains(hint), "{error}");
+        assert!(!error.contains("is the server running"), "{error}");
+    }
+    let (_, error) = at("host=/", "host=/no/such/place/").fails(&["stats"]);
+    assert!(error.contains("hint: is the server running, and is the address right?"), "{error}");
+}
+
+#[test]
+fn what_is_no_connection_string_is_said_to_be_none() {
+    for (url, told) in [
+        ("mysql://me:secret@x/y", "mysql://… is not the address of a PostgreSQL"),
+        ("nonsense", "this is no connection string"),
+        ("se cret://x", "this is no connection string"),
+    ] {
+        let (code, error) = Trunkline { url: url.to_owned() }.fails(&["stats"]);
+        assert!(code == 1 && error.starts_with(&format!("error: {told}\nhint: ")), "{error}");
+        assert!(error.contains("postgres://user@host/database or host=") && !error.contains("cret"), "{error}");
+    }
+}
+
+#[test]
+fn quietly_nothing_is_said_but_what_goes_wrong() {
+    let trunkline = Trunkline::with_queue(&["--type", "text"]);
+    trunkline.ok(&["enqueue", "q", "x"]);
+    for args in [&["stats", "--quiet"][..], &["-q", "peek", "q"], &["work", "q", "-q", "--drain", "--exec", "cat"]] {
+        let output = trunkline.run(args);
+        assert!(
+            output.status.success() && output.stderr.is_empty() && !output.stdout.is_empty(),
+            "{args:?}: {output:?}"
+        );
+    }
+    assert!(trunkline.fails(&["-q", "stats", "nope"]).1.starts_with("error: there is no queue"));
+}
+
+#[test]
+fn a_standard_error_that_takes_nothing_is_no_failure() {
+    let trunkline = Trunkline::with_queue(&["--type", "text"]);
+    trunkline.ok(&["enqueue", "q", "x"]);
+    for args in [&["stats"][..], &["peek", "q"], &["work", "q", "--drain", "--exec", "cat; echo >&2"]] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("it is there");
+        let output = trunkline.command(args).stderr(full).output().expect("the program runs");
+        assert!(output.status.success() && !output.stdout.is_empty(), "{args:?}: {output:?}");
+    }
+}
+
+#[test]
 fn a_closed_standard_output_is_no_panic() {
     let trunkline = Trunkline::with_queue(&[]);
     for args in [&["queue", "list"][..], &["stats"], &["--help"], &["enqueue", "q", "x"]] {
