@@ -22,6 +22,7 @@ mod stats;
 mod dead;
 mod archive;
 mod purge;
+mod rights;
 mod postgres;
 mod delay_proxy;
 
@@ -94,6 +95,10 @@ enum Verb {
     Purge(purge::Purge),
     /// Delete what was archived some time ago; prints how many messages
     Prune(purge::Prune),
+    /// Let a role enqueue, dequeue, or look after queues
+    Grant(rights::Grant),
+    /// Take from a role what it was granted
+    Revoke(rights::Revoke),
     /// The private PostgreSQL that is used where no database is named
     #[command(subcommand)]
     Postgres(postgres::Verb),
@@ -115,6 +120,8 @@ async fn run(Program { verb, database }: Program) -> Result<()> {
         Verb::Archive(args) => archive::run(args, &database).await,
         Verb::Purge(args) => purge::purge(args, &database).await,
         Verb::Prune(args) => purge::prune(args, &database).await,
+        Verb::Grant(args) => rights::grant(args, &database).await,
+        Verb::Revoke(args) => rights::revoke(args, &database).await,
         Verb::Postgres(verb) => postgres::run(verb).await,
         Verb::DelayProxy(args) => delay_proxy::run(args).await,
     }

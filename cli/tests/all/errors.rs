@@ -87,6 +87,28 @@ fn a_server_that_answers_is_not_asked_whether_it_runs() {
 }
 
 #[test]
+fn rights_are_of_roles_and_of_one_queue_or_all() {
+    let trunkline = Trunkline::with_queue(&[]);
+    for args in [
+        &["grant", "q"][..],
+        &["grant", "--producer", "postgres"],
+        &["grant", "q", "--all", "--producer", "postgres"],
+        &["grant", "q", "--producer"],
+        &["revoke", "q"],
+        &["revoke", "--from", "postgres"],
+        &["revoke", "q", "--all", "--from", "postgres"],
+    ] {
+        assert_eq!(trunkline.fails(args).0, 2, "{args:?}");
+    }
+    for args in [["grant", "nope", "--consumer", "postgres"], ["revoke", "nope", "--from", "postgres"]] {
+        let (code, error) = trunkline.fails(&args);
+        assert!(code == 1 && error.contains("there is no queue \"nope\""), "{error}");
+    }
+    let (code, error) = Trunkline::bare().fails(&["grant", "--all", "--producer", "postgres"]);
+    assert!(code == 1 && error.contains("trunkline migrate"), "{error}");
+}
+
+#[test]
 fn what_is_no_connection_string_is_said_to_be_none() {
     for (url, told) in [
         ("mysql://me:secret@x/y", "mysql://… is not the address of a PostgreSQL"),
