@@ -26,9 +26,9 @@ pub struct Prune {
 
 pub async fn purge(args: Purge, database: &Database) -> Result<()> {
     crate::confirm(format!("delete all messages of queue {:?}", args.queue), args.yes).await?;
-    print::line(database.queue_unread(&args.queue).await?.purge().await?.to_string())
+    print::done([database.queue_unread(&args.queue).await?.purge().await?].iter())
 }
 
 pub async fn prune(args: Prune, database: &Database) -> Result<()> {
-    print::line(database.queue_unread(&args.queue).await?.prune(args.older_than).await?.to_string())
+    print::done([database.queue_unread(&args.queue).await?.prune(args.older_than).await?].iter())
 }

@@ -63,7 +63,7 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     }
     let payloads: Vec<Text> = args.payload.into_iter().map(|payload| Text(payload.into_vec())).collect();
     let ids = queue.enqueue_many_after(&payloads, args.delay).await?;
-    print::lines(ids.iter())
+    print::done(ids.iter())
 }
 
 /// One chunk after another, so that messages are due in the order of the lines.
@@ -90,10 +90,10 @@ async fn lines(queue: &Queue<Text>, path: &Path, delay: Duration, bad: &Fate) ->
     }
     lines.bar.finish_and_clear();
     load.bad.tell();
-    print::line(load.enqueued.to_string())?;
+    print::done([load.enqueued].iter())?;
     if stop.is_asked() {
         return Err(Error::new(format!("interrupted after {} lines", thousands(load.read())))
-            .hint(format!("those are enqueued; go on with `tail -n +{} FILE`", load.read() + 1)));
+            .hint(format!("those are enqueued, but for bad ones; go on with `tail -n +{} FILE`", load.read() + 1)));
     }
     Ok(())
 }

@@ -7,7 +7,10 @@ use std::{
     thread,
 };
 
-use crate::fixture::{Session, Trunkline, eventually, rows, run_out, signal, sql};
+use crate::{
+    delay_proxy,
+    fixture::{Session, Trunkline, eventually, rows, run_out, signal, sql},
+};
 
 const BREAK: &str = "select pg_terminate_backend(pid) from pg_stat_activity \
                      where application_name = 'trunkline' and datname = current_database()";
@@ -130,6 +133,28 @@ fn a_break_in_front_of_at_most_once_repeats_nothing() {
     numbers.dedup();
     assert_eq!(numbers.len(), all, "each at most once");
     assert!(follower.end().1.iter().all(|line| line == "last"));
+}
+
+#[test]
+fn an_acknowledgement_whose_answer_was_lost_repeats_nothing_and_is_said() {
+    let near = Trunkline::with_queue(&["--max-attempts", "1"]);
+    let (mut proxy, _, far) = delay_proxy::far(&near, "0", "200");
+    let port = far.url.split("port=").nth(1).and_then(|rest| rest.split(' ').next()).expect("a port").to_owned();
+    let follower = Follower::start(&far, &[]);
+    sql(&near.url, r"select trunkline.enqueue('q', 'one'::bytea)");
+    assert_eq!(follower.line(), "one");
+    // The answer is on its way for another fifth of a second.
+    eventually("it is acknowledged", || rows(&near.url, "select id from trunkline.queue_q").is_empty());
+    proxy.kill().and_then(|()| proxy.wait()).expect("it can be killed");
+    let (mut proxy, ..) = delay_proxy::far(&near, &port, "0");
+    sql(&near.url, r"select trunkline.enqueue('q', 'two'::bytea)");
+    assert_eq!(follower.line(), "two", "it goes on");
+    let (error, more) = follower.end();
+    assert!(more.is_empty(), "{more:?} came again");
+    assert!(error.contains("warning: the connection broke before ack was answered"), "{error}");
+    assert!(error.contains("warning: 1 messages were delivered, and the connection broke while"), "{error}");
+    assert_eq!(near.json(&["stats", "--json"])[0]["messages"], 0);
+    proxy.kill().and_then(|()| proxy.wait()).expect("it can be killed");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 use std::process::Stdio;
 
-use crate::fixture::{Trunkline, sql};
+use crate::fixture::{Trunkline, failed, sql};
 
 #[test]
 fn a_queue_that_is_not_there_is_named() {
@@ -84,6 +84,43 @@ fn a_server_that_answers_is_not_asked_whether_it_runs() {
     }
     let (_, error) = at("host=/", "host=/no/such/place/").fails(&["stats"]);
     assert!(error.contains("hint: is the server running, and is the address right?"), "{error}");
+}
+
+#[test]
+fn what_is_done_and_cannot_be_told_is_said_to_be_done() {
+    let trunkline = Trunkline::with_queue(&["--type", "text", "--max-attempts", "1"]);
+    trunkline.ok(&["enqueue", "q", "x"]);
+    sql(&trunkline.url, "select trunkline.retry('q', id, attempt, '0', 'x') from trunkline.lease('q', 1)");
+    for args in [
+        &["migrate"][..],
+        &["enqueue", "q", "x"],
+        &["enqueue", "q", "--lines", "/dev/null"],
+        &["purge", "q", "--yes"],
+        &["prune", "q", "--older-than", "0"],
+        &["dead", "replay", "q", "--all"],
+        &["dead", "discard", "q", "--all"],
+    ] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("it is there");
+        let output = trunkline.command(args).stdout(full).output().expect("the program runs");
+        let (code, error) = failed(&output, args);
+        assert!(code == 1 && error.contains("cannot write to standard output"), "{error}");
+        assert!(error.contains("hint: what was asked for is done all the same"), "{error}");
+    }
+}
+
+#[test]
+fn a_role_without_rights_is_told_where_they_come_from() {
+    let trunkline = Trunkline::with_queue(&["--type", "text"]);
+    let role = format!("stranger_{}", std::process::id());
+    sql(&trunkline.url, &format!("create role {role} login"));
+    let theirs = Trunkline { url: trunkline.url.replace("user=trunkline", &format!("user={role}")) };
+    for args in [&["stats"][..], &["enqueue", "q", "x"], &["dequeue", "q"]] {
+        let (code, error) = theirs.fails(args);
+        assert!(
+            code == 1 && error.contains("permission denied") && error.contains("hint: `trunkline grant "),
+            "{error}"
+        );
+    }
 }
 
 #[test]
