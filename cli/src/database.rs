@@ -85,9 +85,16 @@ pub fn kept() -> Result<(String, String)> {
     Ok((cluster.url("postgres"), folder.display().to_string()))
 }
 
-/// Refuses what is no connection string at all. It is not repeated here, because it may be a password all the same.
+/// Refuses what is no connection string at all, and one of which a part of the password would be taken for the host. It
+/// is not repeated here, because it may be a secret all the same.
 fn check(url: &str) -> Result<()> {
     let told = match url.split_once("://") {
+        Some(("postgres" | "postgresql", rest)) if is_torn(rest) => {
+            let told = "an `@` in the connection string is in the way";
+            return Err(
+                Error::new(told).hint("the first one ends the login; write an `@` of a password or an option as %40")
+            );
+        }
         Some(("postgres" | "postgresql", _)) => return Ok(()),
         Some((scheme, _)) if scheme.chars().all(|c| c.is_ascii_alphanumeric()) => {
             format!("{scheme}://… is not the address of a PostgreSQL")
@@ -97,6 +104,14 @@ fn check(url: &str) -> Result<()> {
     };
     Err(Error::new(told)
         .hint("--database-url and DATABASE_URL are as postgres://user@host/database or host=… dbname=…"))
+}
+
+/// Whether the first `@` does not end the login: there is another one in the host, or it is in an option.
+fn is_torn(rest: &str) -> bool {
+    rest.split_once('@').is_some_and(|(login, rest)| {
+        let is_option = login.split_once('?').is_some_and(|(_, options)| options.contains('='));
+        is_option || rest.split(['?', '#']).next().is_some_and(|place| place.contains('@'))
+    })
 }
 
 /// A connection string's user, host and database; nothing else of it is shown, and nothing that could be part of a

@@ -151,10 +151,16 @@ fn what_is_no_connection_string_is_said_to_be_none() {
         ("mysql://me:secret@x/y", "mysql://… is not the address of a PostgreSQL"),
         ("nonsense", "this is no connection string"),
         ("se cret://x", "this is no connection string"),
+        ("postgres://me:my@secret@localhost:1/app", "an `@` in the connection string is in the way"),
+        ("postgres://localhost:1/app?password=my@secret", "an `@` in the connection string is in the way"),
     ] {
         let (code, error) = Trunkline { url: url.to_owned() }.fails(&["stats"]);
         assert!(code == 1 && error.starts_with(&format!("error: {told}\nhint: ")), "{error}");
-        assert!(error.contains("postgres://user@host/database or host=") && !error.contains("cret"), "{error}");
+        assert!(
+            (error.contains("postgres://user@host/database or host=") || error.contains("as %40"))
+                && !error.contains("cret"),
+            "{error}"
+        );
     }
 }
 
