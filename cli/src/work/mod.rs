@@ -64,7 +64,8 @@ pub struct Args {
     /// How long a command may take; then it is ended, and has failed. As long as it likes if not set
     #[arg(long, value_name = "TIME", value_parser = time::more_than_zero)]
     timeout: Option<Duration>,
-    /// Tries after the first; the queue's own maximum of attempts holds beside it
+    /// Tries after the first that failed; what an orderly end gave back is no try. The queue's own maximum of attempts
+    /// holds beside it
     #[arg(long, value_name = "N")]
     retries: Option<u32>,
     /// A lease time instead of the queue's own. Leases are renewed while a command runs, so it says how soon messages

@@ -122,6 +122,25 @@ fn commands_that_outlast_the_end_are_ended_and_their_messages_given_back_uncharg
 }
 
 #[test]
+fn retries_count_failures_and_no_orderly_ends() {
+    let place = Place::new(1, &[]);
+    for ends in 1..=3 {
+        let child = place.work("echo >> $DIR/begun; sleep 600", &["--shutdown-after", "0.1"]);
+        eventually("it runs", || place.lines("begun").len() == ends);
+        signal(&child, "TERM");
+        assert_eq!(ended(child), "q: 0 done, 0 failed, 1 given back");
+    }
+    for failures in 1..=3 {
+        assert_eq!(place.stats(["messages", "dead"]), [1, 0], "before failure {failures}");
+        ended(place.work("exit 1", &["--drain", "--retries", "2"]));
+        run_out(&place.trunkline.url); // it is due again at once
+    }
+    assert_eq!(place.stats(["messages", "dead"]), [0, 1], "two retries after the first try");
+    let dead = place.trunkline.json(&["dead", "list", "q", "--json"]).remove(0);
+    assert_eq!(dead["attempt"], 3);
+}
+
+#[test]
 fn a_reader_that_goes_away_ends_it_in_order() {
     let place = Place::new(200, &["--max-attempts", "1"]);
     let mut child = place.trunkline.start(&["work", "q", "--concurrency", "1", "--exec", "cat; sleep 0.01"]);
