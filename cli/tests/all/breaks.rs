@@ -5,6 +5,7 @@ use std::{
     process::Child,
     sync::mpsc::{Receiver, channel},
     thread,
+    time::{Duration, Instant},
 };
 
 use crate::{
@@ -35,7 +36,7 @@ impl Follower {
     }
 
     fn line(&self) -> String {
-        self.lines.recv_timeout(std::time::Duration::from_secs(30)).expect("a line comes")
+        self.lines.recv_timeout(Duration::from_secs(30)).expect("a line comes")
     }
 
     /// Its standard error and whatever it has printed since, after an orderly end.
@@ -155,6 +156,19 @@ fn an_acknowledgement_whose_answer_was_lost_repeats_nothing_and_is_said() {
     assert!(error.contains("warning: 1 messages were delivered, and the connection broke while"), "{error}");
     assert_eq!(near.json(&["stats", "--json"])[0]["messages"], 0);
     proxy.kill().and_then(|()| proxy.wait()).expect("it can be killed");
+}
+
+#[test]
+fn a_signal_ends_a_follower_while_the_database_is_away() {
+    for mode in ["at-least-once", "at-most-once"] {
+        let near = Trunkline::with_queue(&[]);
+        let (mut proxy, _, far) = delay_proxy::far(&near, "0", "0");
+        let follower = Follower::start(&far, &["--mode", mode]);
+        proxy.kill().and_then(|()| proxy.wait()).expect("it can be killed");
+        let began = Instant::now();
+        follower.end();
+        assert!(began.elapsed() < Duration::from_secs(10), "{mode}: {:?}", began.elapsed());
+    }
 }
 
 #[test]
