@@ -28,7 +28,7 @@ pub struct Grant {
     /// A role that may dequeue, and end leases
     #[arg(long, value_name = "ROLE")]
     consumer: Vec<String>,
-    /// A role that may look after queues: replay, discard, purge, prune
+    /// A role that may dequeue, and look after queues: read, replay, discard, purge, prune
     #[arg(long, value_name = "ROLE")]
     operator: Vec<String>,
 }
@@ -110,6 +110,10 @@ fn refused<'a>(error: trunkline::Error, mut roles: impl Iterator<Item = &'a Stri
         (Some("42501"), _) => {
             Error::from(error).hint("the role that created the schema with `trunkline migrate` may do this")
         }
-        _ => error.into(),
+        // The statement is ours, and says nothing to the user.
+        _ => match std::error::Error::source(&error) {
+            Some(cause) if error.failed_statement().is_some() => Error::new(cause.to_string()),
+            _ => error.into(),
+        },
     }
 }
