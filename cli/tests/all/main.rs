@@ -13,5 +13,6 @@ mod ends;
 mod breaks;
 mod work;
 mod work_ends;
+mod rights;
 mod private;
 mod delay_proxy;
