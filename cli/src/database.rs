@@ -5,7 +5,7 @@ use trunkline_embedded::Cluster;
 
 use crate::{
     error::{Error, Result},
-    progress,
+    print, progress,
     text::{Text, Unread},
 };
 
@@ -14,10 +14,14 @@ use crate::{
 pub struct Database {
     /// A connection string: `postgres://user@host/database` or `host=… dbname=…`
     ///
-    /// Without it and without the environment variable, a private PostgreSQL is used: kept in the user's data folder,
+    /// One with a password is better kept in the environment variable, because everybody on the machine can read the
+    /// arguments of a running program. Without either, a private PostgreSQL is used: kept in the user's data folder,
     /// started when first needed, and left running (see `trunkline postgres`).
     #[arg(long, global = true, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
     pub database_url: Option<String>,
+    /// Say nothing on standard error but what goes wrong: neither which database it is nor a last line of numbers
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
 }
 
 impl Database {
@@ -25,14 +29,21 @@ impl Database {
     pub async fn connect(&self) -> Result<Db> {
         // A variable that is set to nothing is not set.
         if let Some(url) = self.database_url.as_deref().filter(|url| !url.trim().is_empty()) {
-            eprintln!("database: {}", without_secrets(url));
+            check(url)?;
+            self.say(&format!("database: {}", without_secrets(url)));
             return Ok(Db::connect(url).await?);
         }
         let (url, folder) = crate::blocking(kept).await?;
-        eprintln!("database: the private PostgreSQL in {folder}");
+        self.say(&format!("database: the private PostgreSQL in {folder}"));
         let db = Db::connect(&url).await?;
         db.migrate().await?;
         Ok(db)
+    }
+
+    fn say(&self, line: &str) {
+        if !self.quiet {
+            print::note(line);
+        }
     }
 
     /// Opens a queue whose payloads are read or written.
@@ -47,7 +58,14 @@ impl Database {
 }
 
 async fn open<T: Payload>(db: &Db, name: &str) -> Result<Queue<T>> {
-    match db.queue(name).await {
+    let mut opened = db.queue(name).await;
+    for _ in 0..3 {
+        // Nothing was changed, so a connection that broke under it is no error yet.
+        if opened.as_ref().is_err_and(trunkline::Error::is_outcome_unknown) {
+            opened = db.queue(name).await;
+        }
+    }
+    match opened {
         Err(error) if error.is_wrong_type() => {
             let payload = db.describe_queue(name).await?.payload;
             Err(Error::new(format!("the payloads of queue {name:?} are of type {payload}, which this program cannot show as text"))
@@ -67,14 +85,59 @@ pub fn kept() -> Result<(String, String)> {
     Ok((cluster.url("postgres"), folder.display().to_string()))
 }
 
-/// A connection string's user, host and database; nothing else of it is shown.
+/// Refuses what is no connection string at all, and one of which a part of the password would be taken for the host. It
+/// is not repeated here, because it may be a secret all the same.
+fn check(url: &str) -> Result<()> {
+    let told = match url.split_once("://") {
+        Some(("postgres" | "postgresql", rest)) if is_torn(rest) => {
+            let told = "an `@` in the connection string is in the way";
+            return Err(
+                Error::new(told).hint("the first one ends the login; write an `@` of a password or an option as %40")
+            );
+        }
+        Some(("postgres" | "postgresql", _)) => return Ok(()),
+        Some((scheme, _)) if scheme.chars().all(|c| c.is_ascii_alphanumeric()) => {
+            format!("{scheme}://… is not the address of a PostgreSQL")
+        }
+        None if url.contains('=') => return Ok(()),
+        _ => "this is no connection string".to_owned(),
+    };
+    Err(Error::new(told)
+        .hint("--database-url and DATABASE_URL are as postgres://user@host/database or host=… dbname=…"))
+}
+
+/// Whether the first `@` does not end the login: there is another one in the host, or it is in an option.
+fn is_torn(rest: &str) -> bool {
+    rest.split_once('@').is_some_and(|(login, rest)| {
+        let is_option = login.split_once('?').is_some_and(|(_, options)| options.contains('='));
+        is_option || rest.split(['?', '#']).next().is_some_and(|place| place.contains('@'))
+    })
+}
+
+/// A connection string's user, host and database; nothing else of it is shown, and nothing that could be part of a
+/// password in a string that is not quite right.
 fn without_secrets(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return words_without_secrets(url) };
-    let rest = rest.split(['?', '#']).next().unwrap_or_default();
-    match rest.rsplit_once('@') {
-        Some((user, place)) => format!("{scheme}://{}@{place}", user.split([':', '@']).next().unwrap_or_default()),
-        None => format!("{scheme}://{rest}"),
+    // A password may have any character but `@`, and users write that, too.
+    let (user, rest) = match rest.split_once('@') {
+        Some((login, rest)) => {
+            let user = login.split(':').next().unwrap_or_default();
+            let is_query = login.split_once('?').is_some_and(|(_, options)| options.contains('='));
+            if user.contains(['/', '?', '#']) || is_query {
+                return format!("{scheme}://…");
+            }
+            (format!("{user}@"), rest)
+        }
+        None => (String::new(), rest),
+    };
+    let (place, options) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
+    let place = place.rsplit_once('@').map_or(place, |(_, place)| place);
+    let hosts = place.split('/').next().unwrap_or_default();
+    let is_port = |host: &str| host.rsplit_once(':').is_none_or(|(_, port)| port.chars().all(|c| c.is_ascii_digit()));
+    if options.contains('@') || !hosts.split(',').all(|host| host.ends_with(']') || is_port(host)) {
+        return format!("{scheme}://{user}…");
     }
+    format!("{scheme}://{user}{place}")
 }
 
 fn words_without_secrets(words: &str) -> String {
@@ -108,6 +171,16 @@ mod tests {
             ("postgres://me:secret@host:5433/app?sslmode=require&password=secret", "postgres://me@host:5433/app"),
             ("postgres://me:sec@ret@host/app", "postgres://me@host/app"),
             ("postgresql://host/app", "postgresql://host/app"),
+            ("postgres://u:pw#frag@h/d", "postgres://u@h/d"),
+            ("postgres://u:pw?frag@h/d?user=x", "postgres://u@h/d"),
+            ("postgres://u:p@w?frag@h/d", "postgres://u@…"),
+            ("postgres://u:p@w#fr/ag@h/d", "postgres://u@…"),
+            ("postgres://u:a/b@h/d", "postgres://u@h/d"),
+            ("postgres://u:secret", "postgres://…"),
+            ("postgres://h/d?password=sec@ret", "postgres://…"),
+            ("postgres://h:5432/d?password=sec@ret", "postgres://…"),
+            ("postgres://u@h/d?password=sec@ret", "postgres://u@…"),
+            ("postgres://u@h:5432,[::1]:5433,[::2]/d", "postgres://u@h:5432,[::1]:5433,[::2]/d"),
             ("host=/run user=me password='a b\\' host=secret' dbname=app", "host=/run user=me dbname=app"),
             ("password = secret host = 'my host'", "host='my host'"),
         ];

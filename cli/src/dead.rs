@@ -64,7 +64,7 @@ pub async fn run(verb: Verb, database: &Database) -> Result<()> {
 }
 
 fn told(queue: &Queue<Unread>, count: usize, which: &Which) -> Result<()> {
-    print::line(count.to_string())?;
+    print::done([count].iter())?;
     if count == 0 && !which.all {
         let name = &queue.description().name;
         return Err(Error::new(format!("none of these ids is a dead letter of queue {name:?}"))

@@ -8,6 +8,7 @@ use crate::{
     error::{Error, Result},
     print,
     stop::Stop,
+    time,
 };
 
 /// The arguments of `trunkline delay-proxy`.
@@ -28,7 +29,7 @@ pub struct Args {
     /// The server: HOST:PORT, or FOLDER:PORT where its socket is in a folder (/var/run/postgresql:5432)
     #[arg(value_name = "SERVER")]
     server: String,
-    /// The delay each way; fractions are possible
+    /// The delay each way; fractions are possible, and other units (1s)
     #[arg(value_name = "MILLISECONDS", value_parser = milliseconds, allow_negative_numbers = true)]
     delay: Duration,
 }
@@ -47,7 +48,7 @@ pub async fn run(Args { listen, server, delay }: Args) -> Result<()> {
 fn start(listen: &str, server: &str, delay: Duration) -> Result<DelayProxy> {
     let server: Upstream = server.parse()?;
     if let Err(cause) = server.check() {
-        eprintln!("warning: {cause}; connections are closed until that works");
+        print::note(format!("warning: {cause}; connections are closed until that works"));
     }
     let proxy = DelayProxy::start(listen, server.clone(), delay)
         .map_err(|cause| Error::new(cause.to_string()).hint("choose another port, or 0 for any that is free"))?;
@@ -71,11 +72,11 @@ fn listen(text: &str) -> Result<String, String> {
 }
 
 fn milliseconds(text: &str) -> Result<Duration, String> {
-    let millis: f64 = text.parse().map_err(|_| "a number of milliseconds is wanted".to_owned())?;
-    if !(0.0..=3_600_000.0).contains(&millis) {
+    let delay = time::in_unit(text, "milliseconds", 1e-3)?;
+    if delay > Duration::from_secs(3_600) {
         return Err("between 0 and 3,600,000 milliseconds (an hour) are possible".to_owned());
     }
-    Ok(Duration::from_secs_f64(millis / 1e3))
+    Ok(delay)
 }
 
 #[cfg(test)]

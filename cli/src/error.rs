@@ -2,7 +2,7 @@
 
 use std::{fmt, io};
 
-use crate::text::Text;
+use crate::{print::clean, text::Text};
 
 /// The result of every verb.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -12,8 +12,10 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     /// Something went wrong; exit code 1.
     Failed(String, Option<String>),
+    /// The database or the queue said no; exit code 1.
+    Database(trunkline::Error),
     /// The arguments make no sense together; exit code 2.
-    Usage(String),
+    Usage(String, Option<String>),
     /// Whoever reads our output has gone away, which is theirs to do: no error for the user.
     OutputClosed,
 }
@@ -24,13 +26,28 @@ impl Error {
     }
 
     pub fn usage(text: impl Into<String>) -> Self {
-        Self::Usage(text.into())
+        Self::Usage(text.into(), None)
     }
 
     pub fn hint(self, hint: impl Into<String>) -> Self {
         match self {
             Self::Failed(text, _) => Self::Failed(text, Some(hint.into())),
-            other => other,
+            Self::Database(error) => Self::Failed(told(&error), Some(hint.into())),
+            Self::Usage(text, _) => Self::Usage(text, Some(hint.into())),
+            Self::OutputClosed => Self::OutputClosed,
+        }
+    }
+
+    /// Its sentence and its hint.
+    pub fn told(&self) -> (String, Option<String>) {
+        match self {
+            Self::Failed(text, hint) => (text.clone(), hint.clone()),
+            Self::Database(error) => (told(error), hint_of(error).map(str::to_owned)),
+            Self::Usage(text, hint) => {
+                let usual = || "`trunkline help` and `trunkline help VERB` show how".to_owned();
+                (text.clone(), Some(hint.clone().unwrap_or_else(usual)))
+            }
+            Self::OutputClosed => ("standard output was closed".to_owned(), None),
         }
     }
 
@@ -45,28 +62,49 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Failed(text, None) => write!(out, "{text}"),
-            Self::Failed(text, Some(hint)) => write!(out, "{text}\nhint: {hint}"),
-            Self::Usage(text) => write!(out, "{text}\nhint: `trunkline help` and `trunkline help VERB` show how"),
-            Self::OutputClosed => write!(out, "standard output was closed"),
-        }
+        let (text, hint) = self.told();
+        write!(out, "{}", clean(&text))?; // part of it may be the server's
+        hint.map_or(Ok(()), |hint| write!(out, "\nhint: {}", clean(&hint)))
     }
+}
+
+/// The library names the Rust type, which means nothing to the user of a program.
+fn told(error: &trunkline::Error) -> String {
+    error.to_string().replace(std::any::type_name::<Text>(), "the text")
+}
+
+fn hint_of(error: &trunkline::Error) -> Option<&'static str> {
+    if error.is_no_queue() {
+        return Some(
+            "a queue has payloads of one type: `trunkline queue create NAME --type text` (or jsonb, or bytea, which it has \
+             otherwise); `trunkline queue list` shows what there is",
+        );
+    }
+    match error.sqlstate().map(tokio_postgres::error::SqlState::code) {
+        Some("42501") => Some(
+            "`trunkline grant QUEUE --producer ROLE` (or --consumer, --operator) gives a role its rights; the role that \
+             migrated the schema may do that",
+        ),
+        Some("3D000") => Some("the server answers; is the name of the database right?"),
+        Some("28000" | "28P01") => Some("the server answers; are the user, the password and pg_hba.conf right?"),
+        None if error.is_outcome_unknown() => Some("look at what has happened before you do it again"),
+        None if is_unanswered(error) => Some("is the server running, and is the address right?"),
+        _ => None,
+    }
+}
+
+/// No server answered; where one did and could not be understood or trusted, that is another matter.
+pub fn is_unanswered(error: &trunkline::Error) -> bool {
+    use io::ErrorKind::{InvalidData, InvalidInput, PermissionDenied, Unsupported};
+    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());
+    let answered =
+        |cause: &io::Error| [InvalidData, InvalidInput, PermissionDenied, Unsupported].contains(&cause.kind());
+    error.is_closed() && error.sqlstate().is_none() && !cause.is_some_and(answered)
 }
 
 impl From<trunkline::Error> for Error {
     fn from(error: trunkline::Error) -> Self {
-        // The library names the Rust type, which means nothing to the user of a program.
-        let text = error.to_string().replace(std::any::type_name::<Text>(), "the text");
-        let hint = match () {
-            () if error.is_closed() => Some("is the server running, and is the address right?"),
-            () if error.is_no_queue() => Some("`trunkline queue list` shows what there is"),
-            () => match error.sqlstate().map(tokio_postgres::error::SqlState::code) {
-                Some("42501") => Some("the role needs the right to use the schema `trunkline`"),
-                _ => None,
-            },
-        };
-        Self::Failed(text, hint.map(str::to_owned))
+        Self::Database(error)
     }
 }
 

@@ -4,9 +4,11 @@ mod error;
 mod print;
 mod progress;
 mod time;
+mod float;
 mod text;
 mod stop;
 mod outlet;
+mod outage;
 mod lines;
 mod database;
 mod demo;
@@ -20,6 +22,7 @@ mod stats;
 mod dead;
 mod archive;
 mod purge;
+mod rights;
 mod postgres;
 mod delay_proxy;
 
@@ -49,6 +52,8 @@ Examples:
   trunkline dequeue emails --follow
   trunkline work emails --exec ./send-mail           runs it for each message
   trunkline stats
+
+A TIME is a number of seconds, or has a unit: 250ms, 90s, 5m, 1h30m, 7d.
 
 Payloads are bytes for queues of bytea, and Postgres' text form for text, json, jsonb, whole and floating point numbers,
 bool, uuid and enums. Queues of other types are for programs and for SQL (select * from trunkline.take('emails', 10)).
@@ -90,6 +95,10 @@ enum Verb {
     Purge(purge::Purge),
     /// Delete what was archived some time ago; prints how many messages
     Prune(purge::Prune),
+    /// Let a role enqueue, dequeue, or look after queues
+    Grant(rights::Grant),
+    /// Take from a role what it was granted
+    Revoke(rights::Revoke),
     /// The private PostgreSQL that is used where no database is named
     #[command(subcommand)]
     Postgres(postgres::Verb),
@@ -111,6 +120,8 @@ async fn run(Program { verb, database }: Program) -> Result<()> {
         Verb::Archive(args) => archive::run(args, &database).await,
         Verb::Purge(args) => purge::purge(args, &database).await,
         Verb::Prune(args) => purge::prune(args, &database).await,
+        Verb::Grant(args) => rights::grant(args, &database).await,
+        Verb::Revoke(args) => rights::revoke(args, &database).await,
         Verb::Postgres(verb) => postgres::run(verb).await,
         Verb::DelayProxy(args) => delay_proxy::run(args).await,
     }
@@ -121,7 +132,7 @@ fn main() -> ExitCode {
         Ok(()) | Err(Error::OutputClosed) => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(io::stderr(), "error: {error}"); // a closed standard error is no panic either
-            if matches!(error, Error::Usage(_)) { ExitCode::from(2) } else { ExitCode::FAILURE }
+            if matches!(error, Error::Usage(..)) { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
 }
@@ -146,7 +157,8 @@ async fn confirm(what: String, yes: bool) -> Result<()> {
         return Ok(());
     }
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return Err(Error::usage(format!("refusing to {what} without --yes")));
+        return Err(Error::usage(format!("refusing to {what} without being told to, and nobody can be asked here"))
+            .hint("with --yes it is done without asking"));
     }
     blocking(move || {
         eprint!("{what}? [y/N] ");

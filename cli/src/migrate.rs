@@ -6,8 +6,11 @@ use crate::{database::Database, error::Result, print};
 
 pub async fn run(database: &Database) -> Result<()> {
     let steps = database.connect().await?.migrate().await?;
-    print::line(match steps {
-        0 => format!("the schema is at version {SCHEMA_VERSION} already"),
-        _ => format!("the schema is at version {SCHEMA_VERSION} now"),
-    })
+    print::done(
+        [match steps {
+            0 => format!("the schema is at version {SCHEMA_VERSION} already"),
+            _ => format!("the schema is at version {SCHEMA_VERSION} now"),
+        }]
+        .iter(),
+    )
 }

@@ -25,6 +25,27 @@ pub fn lines(mut lines: impl Iterator<Item = impl fmt::Display>) -> Result<()> {
     text(all)
 }
 
+/// Writes what came of a change. Where that cannot be written, nobody must believe that it was not made.
+pub fn done(lines: impl Iterator<Item = impl fmt::Display>) -> Result<()> {
+    self::lines(lines)
+        .map_err(|error| error.hint("what was asked for is done all the same; do not do it again for this"))
+}
+
+/// Says a line on standard error. One that cannot be said is no reason to fail.
+pub fn note(line: impl AsRef<str>) {
+    let _ = writeln!(io::stderr(), "{}", clean(line.as_ref()));
+}
+
+/// Text of others, fit for a terminal: on one line, and without anything that a terminal obeys.
+pub fn clean(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() || is_invisible(c) { ' ' } else { c }).collect()
+}
+
+/// Line separators, and marks that turn the direction of writing around.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 /// Columns below their headers. A header that begins with `>` is a column of numbers.
 pub struct Table(Vec<String>, Vec<Vec<String>>);
 
@@ -34,7 +55,7 @@ impl Table {
     }
 
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.1.push(cells.into_iter().collect());
+        self.1.push(cells.into_iter().map(|cell| clean(&cell)).collect());
     }
 }
 
@@ -74,7 +95,15 @@ pub fn thousands(number: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Table, thousands};
+    use super::{Table, clean, thousands};
+
+    #[test]
+    fn a_terminal_is_not_obeyed() {
+        assert_eq!(clean("a\u{1b}[2Jb\nc\rd\u{9b}e\u{202e}f\u{7f}ü…"), "a [2Jb c d e f ü…");
+        let mut table = Table::new(["error"]);
+        table.row(["one\ntwo \u{1b}]0;x\u{7}".to_owned()]);
+        assert_eq!(table.to_string(), "error\none two  ]0;x\n");
+    }
 
     #[test]
     fn columns_stand_below_their_headers() {

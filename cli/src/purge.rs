@@ -20,15 +20,15 @@ pub struct Prune {
     /// The queue
     queue: String,
     /// The age from which on messages go
-    #[arg(long, value_name = "SECONDS", value_parser = time::seconds)]
+    #[arg(long, value_name = "TIME", value_parser = time::duration)]
     older_than: Duration,
 }
 
 pub async fn purge(args: Purge, database: &Database) -> Result<()> {
     crate::confirm(format!("delete all messages of queue {:?}", args.queue), args.yes).await?;
-    print::line(database.queue_unread(&args.queue).await?.purge().await?.to_string())
+    print::done([database.queue_unread(&args.queue).await?.purge().await?].iter())
 }
 
 pub async fn prune(args: Prune, database: &Database) -> Result<()> {
-    print::line(database.queue_unread(&args.queue).await?.prune(args.older_than).await?.to_string())
+    print::done([database.queue_unread(&args.queue).await?.prune(args.older_than).await?].iter())
 }

@@ -50,10 +50,10 @@ pub struct Create {
     #[arg(long = "type", value_name = "TYPE", default_value = "bytea")]
     payload: String,
     /// Deliveries before a message is a dead letter
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
     max_attempts: u32,
     /// How long a lease lasts
-    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = time::seconds)]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time::more_than_zero)]
     lease: Duration,
     /// Messages in one row at most, 1 to 1024; 1 for slow jobs, which then spread over all workers
     #[arg(long, value_name = "N", default_value_t = 1024)]

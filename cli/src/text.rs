@@ -4,6 +4,8 @@ use bytes::{BufMut, BytesMut};
 use postgres_types::{FromSql, IsNull, Kind, ToSql, Type, to_sql_checked};
 use uuid::Uuid;
 
+use crate::{float, print::clean};
+
 type Outcome<T> = Result<T, Box<dyn std::error::Error + Sync + Send>>;
 
 /// A payload of any type whose text form is simple.
@@ -23,7 +25,7 @@ impl Text {
     pub fn preview(&self) -> String {
         const WIDTH: usize = 60;
         let text = String::from_utf8_lossy(&self.0[..self.0.len().min(4 * WIDTH)]);
-        let mut shown: String = text.chars().take(WIDTH).map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let mut shown: String = clean(&text.chars().take(WIDTH).collect::<String>());
         if text.chars().count() > WIDTH || self.0.len() > 4 * WIDTH {
             shown.push('…');
         }
@@ -86,8 +88,8 @@ impl ToSql for Text {
             Type::INT2 => out.put_i16(self.parse("a whole number of 16 bits")?),
             Type::INT4 => out.put_i32(self.parse("a whole number of 32 bits")?),
             Type::INT8 => out.put_i64(self.parse("a whole number of 64 bits")?),
-            Type::FLOAT4 => out.put_f32(self.parse("a number")?),
-            Type::FLOAT8 => out.put_f64(self.parse("a number")?),
+            Type::FLOAT4 => out.put_f32(float::parse(self.utf8()?)?),
+            Type::FLOAT8 => out.put_f64(float::parse(self.utf8()?)?),
             Type::BOOL => out.put_u8(u8::from(self.truth()?)),
             Type::UUID => out.put_slice(self.parse::<Uuid>("a UUID")?.as_bytes()),
             _ => out.put_slice(self.utf8()?.as_bytes()),
@@ -109,8 +111,8 @@ impl FromSql<'_> for Text {
             Type::INT2 => i16::from_sql(ty, raw)?.to_string(),
             Type::INT4 => i32::from_sql(ty, raw)?.to_string(),
             Type::INT8 => i64::from_sql(ty, raw)?.to_string(),
-            Type::FLOAT4 => f32::from_sql(ty, raw)?.to_string(),
-            Type::FLOAT8 => f64::from_sql(ty, raw)?.to_string(),
+            Type::FLOAT4 => float::text(f32::from_sql(ty, raw)?),
+            Type::FLOAT8 => float::text(f64::from_sql(ty, raw)?),
             Type::BOOL => bool::from_sql(ty, raw)?.to_string(),
             Type::UUID => Uuid::from_slice(raw)?.to_string(),
             _ => return Ok(Self(raw.to_vec())),

@@ -29,13 +29,56 @@ pub fn age(age: Duration) -> String {
     }
 }
 
-/// An argument in seconds, fractions included: zero to a year.
-pub fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "a number of seconds is wanted".to_owned())?;
-    if !(0.0..=365.0 * 86_400.0).contains(&seconds) {
-        return Err("between 0 and 31,536,000 seconds (a year) are possible".to_owned());
+/// The longest time that an argument can be.
+const YEAR: Duration = Duration::from_secs(365 * 86_400);
+
+/// An argument: seconds, or numbers with units, fractions included; zero to a year.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    in_unit(text, "seconds", 1.0)
+}
+
+/// An argument that is more than zero.
+pub fn more_than_zero(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        Duration::ZERO => Err("it must be more than zero".to_owned()),
+        more => Ok(more),
     }
-    Ok(Duration::from_secs_f64(seconds))
+}
+
+/// An argument whose numbers without units are in another unit than seconds.
+pub fn in_unit(text: &str, unit: &str, seconds: f64) -> Result<Duration, String> {
+    let wrong = || format!("a time is wanted: a number of {unit}, or one with a unit, as 250ms, 90s, 5m, 1h30m, 7d");
+    let mut total = 0.0;
+    let mut rest = text.trim();
+    let alone = rest.parse::<f64>().ok().filter(|_| !rest.ends_with(|c: char| c.is_ascii_alphabetic()));
+    if let Some(number) = alone {
+        (total, rest) = (number * seconds, "");
+    } else if rest.is_empty() {
+        return Err(wrong());
+    }
+    while !rest.is_empty() {
+        let (number, after) = rest.split_at(rest.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(wrong)?);
+        let (unit, after) = after.split_at(after.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(after.len()));
+        let seconds = match unit {
+            "ms" => 1e-3,
+            "s" => 1.0,
+            "m" | "min" => 60.0,
+            "h" => 3_600.0,
+            "d" => 86_400.0,
+            _ => return Err(wrong()),
+        };
+        let number: f64 = number.trim().parse().map_err(|_| wrong())?;
+        if number < 0.0 {
+            return Err(wrong());
+        }
+        total += number * seconds;
+        rest = after.trim_start();
+    }
+    // Also false for what is no number.
+    if !(0.0..=YEAR.as_secs_f64()).contains(&total) {
+        return Err("between 0 and 365 days are possible".to_owned());
+    }
+    Ok(Duration::from_secs_f64(total))
 }
 
 #[cfg(test)]
@@ -51,8 +94,26 @@ mod tests {
     }
 
     #[test]
-    fn seconds_have_bounds() {
-        assert_eq!(seconds("0.25"), Ok(Duration::from_millis(250)));
-        assert!(["-1", "inf", "NaN", "1e9", "soon"].iter().all(|text| seconds(text).is_err()));
+    fn times_are_seconds_or_have_units() {
+        let seconds = |text| duration(text).map(|time| time.as_secs_f64());
+        for (text, wanted) in [
+            ("0.25", 0.25),
+            ("250ms", 0.25),
+            ("90s", 90.0),
+            ("5m", 300.0),
+            ("5 min", 300.0),
+            ("1h30m", 5_400.0),
+            ("1.5h", 5_400.0),
+            ("365d", 31_536_000.0),
+            (" 7 ", 7.0),
+            ("1e3", 1_000.0),
+        ] {
+            assert_eq!(seconds(text), Ok(wanted), "{text}");
+        }
+        let wrong = ["", " ", "-1", "-1s", "inf", "NaN", "1e9", "soon", "5x", "h", "1h30", "366d", "1s-1s", "s5"];
+        assert_eq!(wrong.iter().find(|text| duration(text).is_ok()), None);
+        assert!(more_than_zero("0ms").is_err() && more_than_zero("1ms").is_ok());
+        assert_eq!(in_unit("2.5", "milliseconds", 1e-3), Ok(Duration::from_micros(2500)));
+        assert_eq!(in_unit("2.5s", "milliseconds", 1e-3), Ok(Duration::from_millis(2500)));
     }
 }

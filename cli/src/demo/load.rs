@@ -82,6 +82,11 @@ impl Load {
         Ok(Took { enqueue, end_to_end })
     }
 
+    /// Messages in the queue, which is empty once all that came is acknowledged.
+    pub async fn left(&self) -> Result<u64> {
+        Ok(self.queue.stats().await?.messages)
+    }
+
     fn micros(&self) -> u64 {
         self.began.elapsed().as_micros() as u64
     }

@@ -10,13 +10,11 @@ use trunkline::{Db, Settings};
 use trunkline_embedded::Cluster;
 
 use self::{load::Load, report::Report, server::Server};
-use crate::{
-    error::{Error, Result},
-    print, progress,
-};
+use crate::{error::Result, print, progress};
 
 /// The arguments of `trunkline demo`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Exit code 1 if a message was lost or came twice.")]
 pub struct Args {
     /// Messages to send
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000_000))]
@@ -58,8 +56,5 @@ async fn on(cluster: &Cluster, url: &str, args: &Args) -> Result<()> {
 
     let report = Report::new(args, &load, &took, server, fsyncs_per_s);
     print::text(if args.json { report.json() } else { report.text() })?;
-    match report.lost {
-        0 => Ok(()),
-        lost => Err(Error::new(format!("{lost} of {} messages were lost", args.messages))),
-    }
+    load.tally.verdict(load.left().await?)
 }

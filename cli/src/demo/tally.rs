@@ -7,39 +7,58 @@ use std::sync::{
 
 use hdrhistogram::Histogram;
 
+use crate::{
+    error::{Error, Result},
+    print::thousands,
+};
+
 /// A bit for every message.
 pub struct Tally {
     seen: Vec<AtomicU64>,
     messages: u64,
     distinct: AtomicU64,
     duplicated: AtomicU64,
+    unknown: AtomicU64,
+}
+
+/// What one message was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    New,
+    Again,
+    /// Its number was never given out.
+    Unknown,
 }
 
 impl Tally {
     pub fn new(messages: u64) -> Self {
         let seen = (0..messages.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
-        Self { seen, messages, distinct: AtomicU64::new(0), duplicated: AtomicU64::new(0) }
+        let zero = AtomicU64::default;
+        Self { seen, messages, distinct: zero(), duplicated: zero(), unknown: zero() }
     }
 
-    /// Counts a message; a number that was never given out is none of ours, and told as a duplicate.
-    fn is_new(&self, number: u64) -> bool {
+    fn saw(&self, number: u64) -> Seen {
         let bit = 1 << (number % 64);
-        let word = self.seen.get((number / 64) as usize).filter(|_| number < self.messages);
-        word.is_some_and(|word| word.fetch_or(bit, Ordering::Relaxed) & bit == 0)
+        match self.seen.get((number / 64) as usize).filter(|_| number < self.messages) {
+            None => Seen::Unknown,
+            Some(word) if word.fetch_or(bit, Ordering::Relaxed) & bit == 0 => Seen::New,
+            Some(_) => Seen::Again,
+        }
     }
 
     /// Counts what was received together.
     pub fn count(&self, numbers: impl Iterator<Item = u64>) {
-        let (mut distinct, mut duplicated) = (0, 0);
+        let (mut distinct, mut duplicated, mut unknown) = (0, 0, 0);
         for number in numbers {
-            if self.is_new(number) {
-                distinct += 1;
-            } else {
-                duplicated += 1;
+            match self.saw(number) {
+                Seen::New => distinct += 1,
+                Seen::Again => duplicated += 1,
+                Seen::Unknown => unknown += 1,
             }
         }
         self.distinct.fetch_add(distinct, Ordering::Relaxed);
         self.duplicated.fetch_add(duplicated, Ordering::Relaxed);
+        self.unknown.fetch_add(unknown, Ordering::Relaxed);
     }
 
     pub fn distinct(&self) -> u64 {
@@ -50,12 +69,34 @@ impl Tally {
         self.duplicated.load(Ordering::Relaxed)
     }
 
+    pub fn unknown(&self) -> u64 {
+        self.unknown.load(Ordering::Relaxed)
+    }
+
     pub fn lost(&self) -> u64 {
         self.messages - self.distinct()
     }
 
     pub fn is_complete(&self) -> bool {
         self.lost() == 0
+    }
+
+    /// Whether every message came exactly once, given how many are left in the queue: those would come again.
+    pub fn verdict(&self, left: u64) -> Result<()> {
+        let wrong: Vec<String> = [
+            (self.lost(), "lost"),
+            (self.duplicated(), "received again"),
+            (self.unknown(), "received that nobody had sent"),
+            (left, "left in the queue after all was acknowledged"),
+        ]
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{} {what}", thousands(count)))
+        .collect();
+        match wrong.as_slice() {
+            [] => Ok(()),
+            _ => Err(Error::new(format!("of {} messages {}", thousands(self.messages), wrong.join(", ")))),
+        }
     }
 }
 
@@ -118,9 +159,28 @@ mod tests {
     fn the_lost_and_the_doubled_are_told_apart() {
         let tally = Tally::new(70);
         tally.count((0..69).chain([3, 3, 70]));
-        assert_eq!((tally.lost(), tally.duplicated()), (1, 3));
+        assert_eq!((tally.lost(), tally.duplicated(), tally.unknown()), (1, 2, 1));
         tally.count([69].into_iter());
         assert!(tally.is_complete());
+    }
+
+    #[test]
+    fn only_what_came_exactly_once_passes() {
+        let verdict = |numbers: &[u64], left| {
+            let tally = Tally::new(3);
+            tally.count(numbers.iter().copied());
+            tally.verdict(left).err().map(|error| error.to_string())
+        };
+        assert_eq!(verdict(&[2, 0, 1], 0), None);
+        assert_eq!(verdict(&[0, 1], 0).as_deref(), Some("of 3 messages 1 lost"));
+        assert_eq!(verdict(&[0, 1, 2, 2], 0).as_deref(), Some("of 3 messages 1 received again"));
+        assert_eq!(verdict(&[0, 1, 2, 3], 0).as_deref(), Some("of 3 messages 1 received that nobody had sent"));
+        assert_eq!(verdict(&[0, 1, 2, u64::MAX], 0).as_deref(), verdict(&[0, 1, 2, 3], 0).as_deref());
+        assert_eq!(
+            verdict(&[0, 1, 2], 4).as_deref(),
+            Some("of 3 messages 4 left in the queue after all was acknowledged")
+        );
+        assert_eq!(verdict(&[0, 1, 1, 3], 0).map(|told| told.matches(", ").count()), Some(2));
     }
 
     #[test]

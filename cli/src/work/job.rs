@@ -34,6 +34,8 @@ pub struct Job {
     /// Payloads are bytes, and nothing is added to them.
     pub raw: bool,
     pub timeout: Option<Duration>,
+    /// The command may see how we log in.
+    pub pass_credentials: bool,
     pub output: Output,
     pub counts: Arc<Counts>,
     /// The program ends, and waits no longer.
@@ -71,6 +73,10 @@ impl Job {
         let mut command = Command::new("sh");
         command.arg("-c").arg(&self.exec);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        if !self.pass_credentials {
+            // A command that prints its environment would put them into a dead letter.
+            command.env_remove("DATABASE_URL").env_remove("PGPASSWORD");
+        }
         command.envs(self.environment(message)).kill_on_drop(true);
         command
     }

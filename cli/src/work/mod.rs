@@ -18,7 +18,7 @@ use self::{counts::Counts, job::Job, output::Output};
 use crate::{
     database::Database,
     error::{Error, Result},
-    print::thousands,
+    print::{self, thousands},
     stop::Stop,
     text::Text,
     time,
@@ -32,11 +32,13 @@ The command is run by `sh -c` for each message, at least once. It finds
   TRUNKLINE_QUEUE, TRUNKLINE_ID, TRUNKLINE_ATTEMPT (1 for the first), TRUNKLINE_ENQUEUED_AT (RFC 3339),
   TRACEPARENT and TRACESTATE where the message is part of a trace
                   in its environment; a queue's name and TRUNKLINE_ID together are the same at every attempt
+but neither DATABASE_URL nor PGPASSWORD (see --pass-credentials),
 and says by its exit code what becomes of the message:
   0               done
   100             dead at once: do not try again
-  anything else   tried again, after 1 second, then 2, 4 … up to an hour, until the queue's attempts are used up; the
-                  reason, with the last lines of its standard error, is kept (`trunkline dead list`)
+  anything else   tried again, after 1 second, then 2, 4 … up to an hour (of each, a random part between half and all),
+                  until the queue's attempts are used up; the reason, with the last lines of its standard error, is
+                  kept (`trunkline dead list`)
 
 What it prints is passed on line by line, after `QUEUE ID | `. It runs in a process group of its own, and what it leaves
 running there ends with it. After the timeout, or when its lease is lost, the group gets SIGTERM, and 5 seconds later
@@ -48,7 +50,7 @@ is killed by SIGKILL, its commands run on unattended, and their messages come ba
 
 Examples:
   trunkline work emails --exec 'jq -r .to | xargs -n 1 ./send-mail'
-  trunkline work thumbnails --concurrency 4 --timeout 60 --exec 'convert - -resize 200 \"/var/thumbs/$TRUNKLINE_ID.png\"'
+  trunkline work thumbnails --concurrency 4 --timeout 1m --exec 'convert - -resize 200 \"/var/thumbs/$TRUNKLINE_ID.png\"'
   trunkline work imports --drain --exec ./import.sh")]
 pub struct Args {
     /// The queue
@@ -60,26 +62,31 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     concurrency: Option<NonZeroUsize>,
     /// How long a command may take; then it is ended, and has failed. As long as it likes if not set
-    #[arg(long, value_name = "SECONDS", value_parser = time::seconds)]
+    #[arg(long, value_name = "TIME", value_parser = time::more_than_zero)]
     timeout: Option<Duration>,
-    /// Tries after the first; the queue's own maximum of attempts holds beside it
+    /// Tries after the first that failed; what an orderly end gave back is no try. The queue's own maximum of attempts
+    /// holds beside it
     #[arg(long, value_name = "N")]
     retries: Option<u32>,
     /// A lease time instead of the queue's own. Leases are renewed while a command runs, so it says how soon messages
     /// come back after a crash
-    #[arg(long, value_name = "SECONDS", value_parser = time::seconds)]
+    #[arg(long, value_name = "TIME", value_parser = time::more_than_zero)]
     lease: Option<Duration>,
     /// End when nothing is due any more; what failed and waits for its next try is not waited for
     #[arg(long)]
     drain: bool,
     /// How long an orderly end waits for running commands, before it ends them
-    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = time::seconds)]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time::duration)]
     shutdown_after: Duration,
+    /// Let the command see `DATABASE_URL` and `PGPASSWORD`, which are kept from it otherwise
+    #[arg(long)]
+    pass_credentials: bool,
 }
 
 pub async fn run(args: Args, database: &Database) -> Result<()> {
-    if args.timeout.is_some_and(|timeout| timeout.is_zero()) {
-        return Err(Error::usage("a timeout of 0 seconds lets no command run"));
+    if args.exec.trim().is_empty() {
+        return Err(Error::usage("--exec has no command, and so every message would be done without being worked on")
+            .hint("a variable in it may not be set; `true` is a command that does nothing"));
     }
     let mut stop = Stop::on_signals_and_then(group::kill_all)?;
     let queue = database.queue(&args.queue).await?;
@@ -91,6 +98,7 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
         queue: args.queue.clone(),
         raw: job::is_raw(&queue),
         timeout: args.timeout,
+        pass_credentials: args.pass_credentials,
         output: output.clone(),
         counts: counts.clone(),
         give_up: CancellationToken::new(),
@@ -113,9 +121,12 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
         never = shown.show() => match never {},
     };
     shown.clear();
-    writing.end().await;
-    eprintln!("{}", told(&args.queue, &summary?));
-    Ok(())
+    let written = writing.end().await;
+    let summary = summary?;
+    if !database.quiet {
+        print::note(told(&args.queue, &summary));
+    }
+    written
 }
 
 fn worker(args: &Args, queue: Queue<Text>, job: Job) -> Worker<Text> {

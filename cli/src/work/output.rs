@@ -15,6 +15,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{counts::Counts, lines::Lines};
+use crate::error::Error;
 
 /// Pieces of output that wait for the reader at most; then the commands wait.
 const WAITING: usize = 64;
@@ -37,9 +38,9 @@ pub struct Output {
     closed: CancellationToken,
 }
 
-/// The thread that writes.
+/// The thread that writes. At its end it says what kept it from writing to standard output.
 #[derive(Debug)]
-pub struct Writing(oneshot::Receiver<()>);
+pub struct Writing(oneshot::Receiver<Option<io::Error>>);
 
 impl Output {
     pub fn start(counts: Arc<Counts>) -> (Self, Writing) {
@@ -48,13 +49,13 @@ impl Output {
         let closed = CancellationToken::new();
         let noted = closed.clone();
         thread::spawn(move || {
-            write(to_write, &counts, &noted);
-            let _ = ended.send(()); // nobody may be waiting any more
+            let failed = write(to_write, &counts, &noted);
+            let _ = ended.send(failed); // nobody may be waiting any more
         });
         (Self { pieces, closed }, Writing(writing))
     }
 
-    /// Returns when nobody reads standard output any more.
+    /// Returns when nothing can be written to standard output any more.
     pub async fn closed(&self) {
         self.closed.cancelled().await;
     }
@@ -104,19 +105,28 @@ impl Aside {
 
 impl Writing {
     /// Returns when all is written, once nobody says anything any more; a reader that does not read on is not waited for.
-    pub async fn end(self) {
-        let _ = tokio::time::timeout(PATIENCE, self.0).await;
+    ///
+    /// # Errors
+    /// What was printed could not be written. A reader that went away is no error: it wants no more.
+    pub async fn end(self) -> Result<(), Error> {
+        match tokio::time::timeout(PATIENCE, self.0).await {
+            Ok(Ok(Some(cause))) if cause.kind() != io::ErrorKind::BrokenPipe => Err(Error::output(&cause)),
+            _ => Ok(()),
+        }
     }
 }
 
-fn write(mut pieces: mpsc::Receiver<Piece>, counts: &Counts, closed: &CancellationToken) {
+fn write(mut pieces: mpsc::Receiver<Piece>, counts: &Counts, closed: &CancellationToken) -> Option<io::Error> {
+    let mut failed = None;
     while let Some((stream, lines)) = pieces.blocking_recv() {
         let written = counts.beside_progress(|| match stream {
             Stream::Out => io::stdout().write_all(&lines).and_then(|()| io::stdout().flush()),
             Stream::Err => io::stderr().write_all(&lines),
         });
-        if written.is_err() && stream == Stream::Out {
+        if let (Err(cause), Stream::Out) = (written, stream) {
+            failed.get_or_insert(cause);
             closed.cancel(); // what comes until the end is read all the same, so that no command waits
         }
     }
+    failed
 }

@@ -9,6 +9,7 @@ use tracing::{
 };
 
 use super::output::Aside;
+use crate::print::clean;
 
 /// Failed commands are told here already, with their exit codes.
 const TOLD_ELSEWHERE: &str = "trunkline::worker::hand";
@@ -29,7 +30,7 @@ impl Subscriber for Warnings {
     fn event(&self, event: &Event<'_>) {
         let mut told = Told::default();
         event.record(&mut told);
-        self.0.say(&format!("warning: {}{}", told.message, told.fields));
+        self.0.say(&clean(&format!("warning: {}{}", told.message, told.fields)));
     }
 
     // No span is enabled.

@@ -31,6 +31,30 @@ fn dead_letters_are_replayed_and_discarded_some_and_all() {
 }
 
 #[test]
+fn an_error_obeys_no_terminal_and_stays_on_its_line() {
+    let trunkline = Trunkline::with_queue(&["--type", "text", "--max-attempts", "2"]);
+    trunkline.ok(&["enqueue", "q", "a\u{1b}[2J\nb"]);
+    let fail =
+        "select trunkline.retry('q', id, attempt, '0', E'one\\ntwo \\x1b]0;mine\\x07') from trunkline.lease('q', 1)";
+    for table in ["peek", "dead list"] {
+        sql(&trunkline.url, fail);
+        let args: Vec<&str> = table.split(' ').chain(["q"]).collect();
+        let lines = trunkline.lines(&args);
+        assert!(lines.len() == 2 && lines[1].contains("one two  ]0;mine"), "{lines:?}");
+        assert!(!lines.iter().any(|line| line.contains(|c: char| c.is_control())), "{lines:?}");
+        let exact = trunkline.json(&[&args[..], &["--json"]].concat()).remove(0);
+        assert_eq!(
+            (&exact["error"], &exact["payload"]),
+            (&"one\ntwo \u{1b}]0;mine\u{7}".into(), &"a\u{1b}[2J\nb".into())
+        );
+    }
+    // So in an error of the server's, which repeats what it was given.
+    trunkline.ok(&["queue", "create", "json", "--type", "jsonb"]);
+    let (_, error) = trunkline.fails(&["enqueue", "json", "\u{1b}[2J"]);
+    assert!(error.contains("invalid input syntax") && !error.contains('\u{1b}'), "{error}");
+}
+
+#[test]
 fn an_id_that_is_no_dead_letter_is_said_to_be_none() {
     let (trunkline, _) = with_dead();
     let (code, error) = trunkline.fails(&["dead", "replay", "q", "7"]);

@@ -9,6 +9,7 @@ fn the_demo_prints_one_line_of_json_and_loses_nothing() {
     let [found] = printed.as_slice() else { panic!("one line: {printed:?}") };
     let number = |key: &str| found[key].as_u64().unwrap_or_else(|| panic!("{key} is a number: {found}"));
     assert_eq!((number("messages"), number("lost"), number("duplicated")), (5000, 0, 0));
+    assert_eq!(number("unknown"), 0);
     for key in ["enqueue_per_s", "end_to_end_per_s", "disk_fsyncs_per_s"] {
         assert!(number(key) > 0, "{key}: {found}");
     }

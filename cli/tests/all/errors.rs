@@ -1,6 +1,6 @@
 use std::process::Stdio;
 
-use crate::fixture::{Trunkline, sql};
+use crate::fixture::{Trunkline, failed, sql};
 
 #[test]
 fn a_queue_that_is_not_there_is_named() {
@@ -70,6 +70,126 @@ fn a_server_that_is_not_there_is_an_error_with_a_hint_and_without_the_password()
 }
 
 #[test]
+fn a_server_that_answers_is_not_asked_whether_it_runs() {
+    let here = Trunkline::bare();
+    let at = |from: &str, to: &str| Trunkline { url: here.url.replace(from, to) };
+    let database = here.url.split("dbname=").nth(1).expect("a database");
+    for (there, told, hint) in [
+        (at(database, "no_such_database"), "does not exist", "hint: the server answers; is the name of the database"),
+        (at("user=trunkline", "user=nobody"), "does not exist", "hint: the server answers; are the user"),
+    ] {
+        let (code, error) = there.fails(&["stats"]);
+        assert!(code == 1 && error.contains(told) && error.contains(hint), "{error}");
+        assert!(!error.contains("is the server running"), "{error}");
+    }
+    let (_, error) = at("host=/", "host=/no/such/place/").fails(&["stats"]);
+    assert!(error.contains("hint: is the server running, and is the address right?"), "{error}");
+}
+
+#[test]
+fn what_is_done_and_cannot_be_told_is_said_to_be_done() {
+    let trunkline = Trunkline::with_queue(&["--type", "text", "--max-attempts", "1"]);
+    trunkline.ok(&["enqueue", "q", "x"]);
+    sql(&trunkline.url, "select trunkline.retry('q', id, attempt, '0', 'x') from trunkline.lease('q', 1)");
+    for args in [
+        &["migrate"][..],
+        &["enqueue", "q", "x"],
+        &["enqueue", "q", "--lines", "/dev/null"],
+        &["purge", "q", "--yes"],
+        &["prune", "q", "--older-than", "0"],
+        &["dead", "replay", "q", "--all"],
+        &["dead", "discard", "q", "--all"],
+    ] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("it is there");
+        let output = trunkline.command(args).stdout(full).output().expect("the program runs");
+        let (code, error) = failed(&output, args);
+        assert!(code == 1 && error.contains("cannot write to standard output"), "{error}");
+        assert!(error.contains("hint: what was asked for is done all the same"), "{error}");
+    }
+}
+
+#[test]
+fn a_role_without_rights_is_told_where_they_come_from() {
+    let trunkline = Trunkline::with_queue(&["--type", "text"]);
+    let role = format!("stranger_{}", std::process::id());
+    sql(&trunkline.url, &format!("create role {role} login"));
+    let theirs = Trunkline { url: trunkline.url.replace("user=trunkline", &format!("user={role}")) };
+    for args in [&["stats"][..], &["enqueue", "q", "x"], &["dequeue", "q"]] {
+        let (code, error) = theirs.fails(args);
+        assert!(
+            code == 1 && error.contains("permission denied") && error.contains("hint: `trunkline grant "),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn rights_are_of_roles_and_of_one_queue_or_all() {
+    let trunkline = Trunkline::with_queue(&[]);
+    for args in [
+        &["grant", "q"][..],
+        &["grant", "--producer", "postgres"],
+        &["grant", "q", "--all", "--producer", "postgres"],
+        &["grant", "q", "--producer"],
+        &["revoke", "q"],
+        &["revoke", "--from", "postgres"],
+        &["revoke", "q", "--all", "--from", "postgres"],
+    ] {
+        assert_eq!(trunkline.fails(args).0, 2, "{args:?}");
+    }
+    for args in [["grant", "nope", "--consumer", "postgres"], ["revoke", "nope", "--from", "postgres"]] {
+        let (code, error) = trunkline.fails(&args);
+        assert!(code == 1 && error.contains("there is no queue \"nope\""), "{error}");
+    }
+    let (code, error) = Trunkline::bare().fails(&["grant", "--all", "--producer", "postgres"]);
+    assert!(code == 1 && error.contains("trunkline migrate"), "{error}");
+}
+
+#[test]
+fn what_is_no_connection_string_is_said_to_be_none() {
+    for (url, told) in [
+        ("mysql://me:secret@x/y", "mysql://… is not the address of a PostgreSQL"),
+        ("nonsense", "this is no connection string"),
+        ("se cret://x", "this is no connection string"),
+        ("postgres://me:my@secret@localhost:1/app", "an `@` in the connection string is in the way"),
+        ("postgres://localhost:1/app?password=my@secret", "an `@` in the connection string is in the way"),
+    ] {
+        let (code, error) = Trunkline { url: url.to_owned() }.fails(&["stats"]);
+        assert!(code == 1 && error.starts_with(&format!("error: {told}\nhint: ")), "{error}");
+        assert!(
+            (error.contains("postgres://user@host/database or host=") || error.contains("as %40"))
+                && !error.contains("cret"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn quietly_nothing_is_said_but_what_goes_wrong() {
+    let trunkline = Trunkline::with_queue(&["--type", "text"]);
+    trunkline.ok(&["enqueue", "q", "x"]);
+    for args in [&["stats", "--quiet"][..], &["-q", "peek", "q"], &["work", "q", "-q", "--drain", "--exec", "cat"]] {
+        let output = trunkline.run(args);
+        assert!(
+            output.status.success() && output.stderr.is_empty() && !output.stdout.is_empty(),
+            "{args:?}: {output:?}"
+        );
+    }
+    assert!(trunkline.fails(&["-q", "stats", "nope"]).1.starts_with("error: there is no queue"));
+}
+
+#[test]
+fn a_standard_error_that_takes_nothing_is_no_failure() {
+    let trunkline = Trunkline::with_queue(&["--type", "text"]);
+    trunkline.ok(&["enqueue", "q", "x"]);
+    for args in [&["stats"][..], &["peek", "q"], &["work", "q", "--drain", "--exec", "cat; echo >&2"]] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("it is there");
+        let output = trunkline.command(args).stderr(full).output().expect("the program runs");
+        assert!(output.status.success() && !output.stdout.is_empty(), "{args:?}: {output:?}");
+    }
+}
+
+#[test]
 fn a_closed_standard_output_is_no_panic() {
     let trunkline = Trunkline::with_queue(&[]);
     for args in [&["queue", "list"][..], &["stats"], &["--help"], &["enqueue", "q", "x"]] {
@@ -85,23 +205,16 @@ fn a_closed_standard_output_is_no_panic() {
 #[test]
 fn help_is_there_for_every_verb() {
     let trunkline = Trunkline { url: String::new() };
-    for verb in [
-        "demo",
-        "migrate",
-        "queue",
-        "enqueue",
-        "dequeue",
-        "peek",
-        "stats",
-        "dead",
-        "archive",
-        "purge",
-        "prune",
-        "postgres",
-        "delay-proxy",
-    ] {
-        assert!(trunkline.ok(&["help", verb]).contains("Usage: trunkline"), "{verb}");
-    }
     let help = trunkline.ok(&["--help"]);
+    let listed = help.split("Commands:\n").nth(1).and_then(|rest| rest.split("\n\n").next()).expect("verbs are listed");
+    // A verb's name stands two columns in; what continues a line stands further in.
+    let named = listed.lines().filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')));
+    let verbs: Vec<&str> = named.filter_map(|line| line.split(' ').next()).filter(|verb| *verb != "help").collect();
+    assert!(verbs.len() > 13 && verbs.contains(&"work"), "{verbs:?}");
+    for verb in verbs {
+        let help = trunkline.ok(&["help", verb]);
+        assert!(help.contains(&format!("Usage: trunkline {verb}")), "{verb}: {help}");
+        assert_eq!(help, trunkline.ok(&[verb, "--help"]), "{verb}");
+    }
     assert!(help.contains("Exit codes") && help.contains("Examples"), "{help}");
 }

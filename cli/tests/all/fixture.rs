@@ -33,6 +33,38 @@ pub fn sql(url: &str, text: &str) {
     });
 }
 
+/// The first column of what SQL returns, as text.
+pub fn rows(url: &str, text: &str) -> Vec<String> {
+    Session::begin(url, "").run(text)
+}
+
+/// A session that stays, with whatever it holds, until it is dropped.
+pub struct Session(tokio::runtime::Runtime, tokio_postgres::Client);
+
+impl Session {
+    pub fn begin(url: &str, text: &str) -> Self {
+        // The connection is driven by a thread of the runtime.
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = runtime.expect("a runtime starts");
+        let (client, connection) =
+            runtime.block_on(tokio_postgres::connect(url, tokio_postgres::NoTls)).expect("it connects");
+        runtime.spawn(connection);
+        let mut session = Self(runtime, client);
+        session.run(text);
+        session
+    }
+
+    /// Runs SQL. Returns the first column as text.
+    pub fn run(&mut self, text: &str) -> Vec<String> {
+        let found = self.0.block_on(self.1.simple_query(text)).expect("the statement succeeds");
+        let first = |message| match message {
+            tokio_postgres::SimpleQueryMessage::Row(row) => Some(row.get(0).unwrap_or_default().to_owned()),
+            _ => None,
+        };
+        found.into_iter().filter_map(first).collect()
+    }
+}
+
 /// As if the leases had ended, all at the same time.
 pub fn run_out(url: &str) {
     sql(url, "update trunkline.queue_q set due_at = (select clock_timestamp()) where due_at > clock_timestamp()");

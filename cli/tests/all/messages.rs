@@ -1,6 +1,6 @@
 use std::process::Stdio;
 
-use crate::fixture::{Trunkline, eventually, sql};
+use crate::fixture::{Trunkline, eventually, rows, sql};
 
 #[test]
 fn messages_come_out_in_the_order_in_which_they_went_in() {
@@ -42,7 +42,7 @@ fn following_waits_for_as_many_as_were_asked_for() {
 fn peek_and_stats_touch_nothing() {
     let trunkline = Trunkline::with_queue(&[]);
     trunkline.ok(&["enqueue", "q", "now", "and"]);
-    trunkline.ok(&["enqueue", "q", "--delay", "3600", "later"]);
+    trunkline.ok(&["enqueue", "q", "--delay", "60m", "later"]);
     for _ in 0..2 {
         let peeked = trunkline.json(&["peek", "q", "--json"]);
         assert_eq!(peeked.iter().map(|message| &message["payload"]).collect::<Vec<_>>(), ["now", "and", "later"]);
@@ -88,17 +88,59 @@ fn every_type_with_a_simple_text_goes_in_and_out() {
     }
 }
 
+/// Numbers at the edges of what is written with an exponent and of what fits, and some that are hard to write shortly.
+const NUMBERS: &str = "0 -0 1 -1.5 0.1 0.3 1e-4 1e-5 0.00012345 0.000012345 123456 1234567 999999 1e5 1e6 1e14 1e15 1e16 \
+                       123456789012345 1234567890123456 12345678901234567890 1e300 1e-300 5e-324 1.7976931348623157e308 \
+                       2.2250738585072014e-308 1e22 1e23 9007199254740993 0.1e-6 4.35 3.4028235e38 1e-45 1.1754944e-38 \
+                       16777216 8388608.5 0.3333333333333333 NaN Infinity -Infinity inf -inf +7 1E3 .5 5.";
+
+#[test]
+fn floats_are_in_postgres_text_form() {
+    let trunkline = Trunkline::new();
+    for payload in ["float4", "float8"] {
+        trunkline.ok(&["queue", "create", "q", "--type", payload]);
+        let fits = |text: &&str| {
+            payload == "float8"
+                || text
+                    .parse::<f64>()
+                    .is_ok_and(|n| !n.is_finite() || n == 0.0 || (1e-45..=f64::from(f32::MAX)).contains(&n.abs()))
+        };
+        let mut numbers: Vec<String> = NUMBERS.split_whitespace().filter(fits).map(str::to_owned).collect();
+        let mut state = 1_u64;
+        for _ in 0..2000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let any =
+                if payload == "float4" { f32::from_bits((state >> 32) as u32).into() } else { f64::from_bits(state) };
+            numbers.push(if payload == "float4" { format!("{:e}", any as f32) } else { format!("{any:e}") });
+        }
+        trunkline.ok(&[&["enqueue", "q", "--"][..], &numbers.iter().map(String::as_str).collect::<Vec<_>>()].concat());
+        let theirs = rows(&trunkline.url, "select payload::text from trunkline.messages('q') order by id");
+        let ours = trunkline.lines(&["dequeue", "q"]);
+        assert_eq!(ours.len(), numbers.len());
+        for ((ours, theirs), number) in ours.iter().zip(&theirs).zip(&numbers) {
+            assert_eq!(ours, theirs, "{number} as {payload}");
+        }
+        // What is printed can be enqueued, and stays the same.
+        trunkline.ok(&[&["enqueue", "q", "--"][..], &ours.iter().map(String::as_str).collect::<Vec<_>>()].concat());
+        assert_eq!(trunkline.lines(&["dequeue", "q"]), ours);
+        assert!(trunkline.fails(&["enqueue", "q", "1e400"]).1.contains("out of range"));
+        trunkline.ok(&["queue", "drop", "q", "--yes"]);
+    }
+}
+
 #[test]
 fn purge_asks_and_the_archive_can_be_read_and_pruned() {
     let trunkline = Trunkline::with_queue(&["--type", "text"]);
     trunkline.ok(&["enqueue", "q", "kept", "gone", "gone"]);
     assert_eq!(trunkline.lines(&["dequeue", "q", "-n", "1", "--archive"]), ["kept"]);
-    assert_eq!(trunkline.fails(&["dequeue", "q", "--archive", "--mode", "at-most-once"]).0, 2);
-    assert_eq!(trunkline.fails(&["purge", "q"]).0, 2);
+    let (code, error) = trunkline.fails(&["dequeue", "q", "--archive", "--mode", "at-most-once"]);
+    assert!(code == 2 && error.ends_with("hint: leave out --archive or --mode at-most-once\n"), "{error}");
+    let (code, error) = trunkline.fails(&["purge", "q"]);
+    assert!(code == 2 && error.contains("hint: with --yes"), "{error}");
     assert_eq!(trunkline.lines(&["purge", "q", "--yes"]), ["2"]);
     let archived = trunkline.json(&["archive", "q", "--json"]);
     assert!(archived.len() == 1 && archived[0]["payload"] == "kept" && archived[0]["attempt"] == 1);
-    assert_eq!(trunkline.lines(&["prune", "q", "--older-than", "3600"]), ["0"]);
+    assert_eq!(trunkline.lines(&["prune", "q", "--older-than", "1h"]), ["0"]);
     assert_eq!(trunkline.lines(&["prune", "q", "--older-than", "0"]), ["1"]);
     assert!(trunkline.json(&["archive", "q", "--json"]).is_empty());
 }

@@ -31,16 +31,30 @@ fn a_queue_is_created_listed_described_and_dropped() {
 fn settings_out_of_bounds_are_errors() {
     let trunkline = Trunkline::new();
     trunkline.ok(&["queue", "create", "q"]);
-    let wrong: [&[&str]; 5] = [
+    let wrong: [&[&str]; 4] = [
         &["no/name"],
         &["q", "--max-attempts", "3"], // it exists with others
         &["r", "--type", "no_such_type"],
         &["r", "--max-batch", "1025"],
-        &["r", "--lease", "0"],
     ];
     for args in wrong {
         let (code, error) = trunkline.fails(&[&["queue", "create"], args].concat());
         assert!(code == 1 && error.contains("error: "), "{args:?}: {error}");
     }
-    assert_eq!(trunkline.fails(&["queue", "create", "r", "--lease", "-1"]).0, 2);
+    for (args, told) in [
+        (["--lease", "-1"], "'-1'"),
+        (["--lease", "0"], "invalid value '0' for '--lease <TIME>': it must be more than zero"),
+        (["--lease", "0ms"], "invalid value '0ms' for '--lease <TIME>': it must be more than zero"),
+        (["--lease", "400d"], "between 0 and 365 days"),
+        (["--lease", "soon"], "250ms, 90s, 5m, 1h30m, 7d"),
+        (["--max-attempts", "0"], "1..=2147483647"),
+        (["--max-attempts", "3000000000"], "1..=2147483647"),
+    ] {
+        let (code, error) = trunkline.fails(&[&["queue", "create", "r"][..], &args].concat());
+        assert!(code == 2 && error.contains(told), "{args:?}: {error}");
+    }
+    assert_eq!(trunkline.json(&["queue", "list", "--json"]).len(), 1, "none of them was created");
+    trunkline.ok(&["queue", "create", "long", "--lease", "1h30m", "--max-attempts", "2147483647"]);
+    let described = trunkline.json(&["queue", "describe", "long", "--json"]).remove(0);
+    assert_eq!((&described["lease_s"], &described["max_attempts"]), (&5400.0.into(), &2_147_483_647_i64.into()));
 }

@@ -108,18 +108,35 @@ fn bytes_reach_a_command_as_they_are() {
 #[test]
 fn a_command_need_not_read_its_input() {
     let trunkline = Trunkline::with_queue(&[]);
-    let mut enqueue = trunkline.command(&["enqueue", "q", "--lines", "-"]);
-    let mut child = enqueue.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("it runs");
-    let mut input = child.stdin.take().expect("it is piped");
-    for _ in 0..3 {
-        input.write_all(&[vec![b'x'; 1 << 20], vec![b'\n']].concat()).expect("it reads");
-    }
-    drop(input);
-    assert!(child.wait().expect("it ends").success());
+    // Each message is far more than a pipe holds.
     for exec in ["true", "exec <&-; sleep 0.1", "head -c 5 > /dev/null"] {
+        let mut enqueue = trunkline.command(&["enqueue", "q", "--lines", "-"]);
+        let mut child = enqueue.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("it runs");
+        let mut input = child.stdin.take().expect("it is piped");
+        for _ in 0..3 {
+            input.write_all(&[vec![b'x'; 1 << 20], vec![b'\n']].concat()).expect("it reads");
+        }
+        drop(input);
+        assert!(child.wait().expect("it ends").success());
         let (_, error) = drain(&trunkline, exec, &["--concurrency", "1"]);
-        let done = if exec == "true" { 3 } else { 0 };
-        assert!(error.ends_with(&format!("q: {done} done, 0 failed\n")), "{error}");
+        assert!(error.ends_with("q: 3 done, 0 failed\n"), "{exec}: {error}");
+        assert_eq!(stats(&trunkline, "messages"), 0);
+    }
+}
+
+#[test]
+fn a_command_does_not_inherit_the_password_unless_it_is_meant_to() {
+    let trunkline = Trunkline::with_queue(&["--type", "text"]);
+    let exec = "echo ${DATABASE_URL:-no url} ${PGPASSWORD:-no password} ${PGHOST:-no host}";
+    for (more, seen) in [
+        (&[][..], "no url no password here".to_owned()),
+        (&["--pass-credentials"], format!("{} secret here", trunkline.url)),
+    ] {
+        trunkline.ok(&["enqueue", "q", "x"]);
+        let mut command = trunkline.command(&[&["work", "q", "--drain", "--exec", exec], more].concat());
+        let output = command.env("PGPASSWORD", "secret").env("PGHOST", "here").output().expect("it runs");
+        let (lines, _) = printed(&output);
+        assert!(lines.len() == 1 && lines[0].ends_with(&format!(" | {seen}")), "{lines:?}");
     }
 }
 
@@ -183,11 +200,18 @@ fn wrong_usage_says_so() {
         &["work", "q"][..],
         &["work", "q", "--exec", "true", "--concurrency", "0"],
         &["work", "q", "--exec", "true", "--timeout", "0"],
+        &["work", "q", "--exec", "true", "--timeout", "0ms"],
+        &["work", "q", "--exec", "true", "--lease", "0"],
     ] {
         assert_eq!(trunkline.fails(args).0, 2, "{args:?}");
     }
+    trunkline.ok(&["enqueue", "q", "kept"]);
+    for blank in ["", " ", "\t\n"] {
+        let (code, error) = trunkline.fails(&["work", "q", "--drain", "--exec", blank]);
+        assert!(code == 2 && error.contains("hint: a variable"), "{error}");
+    }
+    assert_eq!(stats(&trunkline, "due"), 1, "nothing is acknowledged by no command");
     assert!(trunkline.fails(&["work", "nope", "--exec", "true"]).1.contains("there is no queue \"nope\""));
-    assert!(
-        trunkline.fails(&["work", "q", "--exec", "true", "--lease", "0"]).1.contains("a lease of 0ns is out of bounds")
-    );
+    let (_, error) = trunkline.fails(&["work", "q", "--exec", "true", "--lease", "0.0s"]);
+    assert!(error.contains("invalid value '0.0s' for '--lease <TIME>': it must be more than zero"), "{error}");
 }

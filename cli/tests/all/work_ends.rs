@@ -122,6 +122,25 @@ fn commands_that_outlast_the_end_are_ended_and_their_messages_given_back_uncharg
 }
 
 #[test]
+fn retries_count_failures_and_no_orderly_ends() {
+    let place = Place::new(1, &[]);
+    for ends in 1..=3 {
+        let child = place.work("echo >> $DIR/begun; sleep 600", &["--shutdown-after", "0.1"]);
+        eventually("it runs", || place.lines("begun").len() == ends);
+        signal(&child, "TERM");
+        assert_eq!(ended(child), "q: 0 done, 0 failed, 1 given back");
+    }
+    for failures in 1..=3 {
+        assert_eq!(place.stats(["messages", "dead"]), [1, 0], "before failure {failures}");
+        ended(place.work("exit 1", &["--drain", "--retries", "2"]));
+        run_out(&place.trunkline.url); // it is due again at once
+    }
+    assert_eq!(place.stats(["messages", "dead"]), [0, 1], "two retries after the first try");
+    let dead = place.trunkline.json(&["dead", "list", "q", "--json"]).remove(0);
+    assert_eq!(dead["attempt"], 3);
+}
+
+#[test]
 fn a_reader_that_goes_away_ends_it_in_order() {
     let place = Place::new(200, &["--max-attempts", "1"]);
     let mut child = place.trunkline.start(&["work", "q", "--concurrency", "1", "--exec", "cat; sleep 0.01"]);
@@ -132,6 +151,20 @@ fn a_reader_that_goes_away_ends_it_in_order() {
     let [messages, due, dead] = place.stats(["messages", "due", "dead"]);
     assert!(messages > 0 && messages == due && dead == 0, "{messages} {due} {dead}");
     assert!(last.starts_with(&format!("q: {} done, 0 failed", 200 - messages)), "{last}");
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_no_orderly_end() {
+    let place = Place::new(50, &["--max-attempts", "1"]);
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("it is there");
+    let args = ["work", "q", "--concurrency", "1", "--exec", "cat; sleep 0.01"];
+    let child = place.trunkline.command(&args).stdout(full).stderr(Stdio::piped()).spawn().expect("it runs");
+    let output = child.wait_with_output().expect("it ends");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(error.contains("error: cannot write to standard output: No space left on device"), "{error}");
+    let [messages, due, dead] = place.stats(["messages", "due", "dead"]);
+    assert!(messages > 0 && messages == due && dead == 0, "{messages} {due} {dead}: what is left is given back");
 }
 
 #[test]

@@ -1,0 +1,95 @@
+//! At least once: leased, written, and acknowledged once it is delivered.
+
+use std::time::Duration;
+
+use super::{Delivery, held::Held, size::CHUNK};
+use crate::error::Result;
+
+/// How long the last acknowledgements wait for a database that went away.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+impl Delivery {
+    /// Leases, prints, acknowledges, until there is enough.
+    pub async fn at_least_once(mut self) -> Result<()> {
+        let mut held = Held::new(self.archive);
+        let outcome = self.lease_and_print(&mut held).await;
+        // Whatever ended it: what was delivered is acknowledged, the rest is given back.
+        let delivered = self.outlet.end().await;
+        let settled = self.settle(&mut held, delivered).await;
+        held.warn();
+        outcome.and(settled)
+    }
+
+    async fn lease_and_print(&mut self, held: &mut Held) -> Result<()> {
+        while self.left > 0 && !self.stop.is_asked() {
+            match self.lease_and_print_once(held).await {
+                Ok(true) => {}
+                Ok(false) => return Ok(()),
+                Err(error) => self.wait_for_database(error).await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether it goes on. After an error it can be called again: what is leased is kept until it is settled.
+    async fn lease_and_print_once(&mut self, held: &mut Held) -> Result<bool> {
+        if self.outage.lasted().is_some() {
+            held.acknowledge(&self.queue, self.outlet.taken()).await?; // what was under way when it began
+        }
+        let n = self.size.messages(CHUNK).min(self.left) as usize;
+        let queue = self.queue.clone();
+        // Not given up half way: what the server leases for us, we get.
+        let Some(messages) = self.unless_stopped(queue.at_least_once(n)).await else { return Ok(false) };
+        let messages = messages?;
+        self.outage.over();
+        if messages.is_empty() {
+            if !self.follow {
+                return Ok(false);
+            }
+            let delivered = self.outlet.drained().await;
+            held.acknowledge(&self.queue, delivered).await?;
+            self.wait().await?;
+            return Ok(true);
+        }
+        self.left -= messages.len() as u64;
+        let before = self.outlet.sent();
+        let chunk = self.chunk(&messages, |lease, end| held.add(lease, before + end));
+        drop(messages);
+        self.outlet.send(chunk);
+        self.print(held).await?;
+        held.acknowledge(&self.queue, self.outlet.taken()).await?;
+        Ok(true)
+    }
+
+    /// Returns when the chunk is written, cannot be, or a signal came; extends the leases meanwhile.
+    async fn print(&mut self, held: &mut Held) -> Result<()> {
+        let lease = self.queue.description().lease;
+        let mut soon = tokio::time::interval(lease / 3);
+        soon.tick().await; // the first is at once
+        loop {
+            tokio::select! {
+                written = self.outlet.written() => return written,
+                () = self.stop.asked() => return Ok(()),
+                _ = soon.tick() => match held.extend(&self.queue, lease).await {
+                    Ok(()) => self.outage.over(),
+                    Err(error) => self.wait_for_database(error).await?,
+                },
+            }
+        }
+    }
+
+    /// Ends all leases. A database that went away is waited for a while.
+    async fn settle(&mut self, held: &mut Held, delivered: u64) -> Result<()> {
+        loop {
+            let settled = match held.acknowledge(&self.queue, delivered).await {
+                Ok(()) => held.give_back(&self.queue).await,
+                Err(error) => Err(error),
+            };
+            let Err(error) = settled else { return Ok(()) };
+            if self.outage.lasted().is_some_and(|lasted| lasted > PATIENCE) {
+                return Err(error);
+            }
+            tokio::time::sleep(self.outage.pause(error)?).await;
+        }
+    }
+}

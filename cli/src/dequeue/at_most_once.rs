@@ -1,0 +1,78 @@
+//! At most once: taken no faster than it can be written.
+
+use std::time::Duration;
+
+use trunkline::Message;
+
+use super::{Delivery, size::CHUNK};
+use crate::{
+    error::{Error, Result},
+    outlet::PIPE,
+    print,
+    text::Text,
+};
+
+impl Delivery {
+    /// Takes no more than can be written at once, and prints it.
+    pub async fn at_most_once(mut self) -> Result<()> {
+        while self.left > 0 && !self.stop.is_asked() {
+            if self.outlet.is_closed() {
+                return Err(Error::OutputClosed);
+            }
+            let room = self.outlet.room().min(CHUNK);
+            if room < CHUNK.min(PIPE) / 2 {
+                // The reader is slow, and what is taken now would hang about here.
+                tokio::select! {
+                    () = tokio::time::sleep(Duration::from_millis(2)) => continue,
+                    () = self.stop.asked() => break,
+                }
+            }
+            let n = self.size.messages(room).min(self.left) as usize;
+            let messages = match self.take(n).await {
+                Ok(Some(messages)) => messages,
+                Ok(None) => break,
+                Err(error) => {
+                    self.wait_for_database(error).await?;
+                    continue;
+                }
+            };
+            if messages.is_empty() {
+                continue; // something may be due by now
+            }
+            self.left -= messages.len() as u64;
+            let mut ends = Vec::with_capacity(messages.len());
+            let before = self.outlet.sent();
+            let chunk = self.chunk(&messages, |_, end| ends.push(before + end));
+            self.outlet.send(chunk);
+            let outcome = tokio::select! {
+                written = self.outlet.written() => written,
+                () = self.stop.asked() => Ok(()),
+            };
+            if outcome.is_err() || self.stop.is_asked() {
+                let patient = tokio::time::timeout(Duration::from_secs(1), self.outlet.written()).await;
+                let delivered = self.outlet.end().await;
+                let lost = ends.iter().filter(|end| **end > delivered).count();
+                if lost > 0 {
+                    print::note(format!("warning: {lost} messages were taken from the queue and could not be written"));
+                }
+                return outcome.and(patient.unwrap_or(Ok(())));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes some messages or waits for some; `None` where nobody waits for more.
+    async fn take(&mut self, n: usize) -> Result<Option<Vec<Message<Text>>>> {
+        let queue = self.queue.clone();
+        let Some(messages) = self.unless_stopped(queue.at_most_once(n)).await else { return Ok(None) };
+        let messages = messages?;
+        self.outage.over();
+        if messages.is_empty() {
+            if !self.follow {
+                return Ok(None);
+            }
+            self.wait().await?;
+        }
+        Ok(Some(messages))
+    }
+}

@@ -1,0 +1,156 @@
+//! `trunkline dequeue`
+
+mod at_least_once;
+mod at_most_once;
+mod held;
+mod size;
+
+use std::time::Duration;
+
+use trunkline::{Consumer, Lease, Message, Queue, Wait};
+
+use self::size::Size;
+use crate::{
+    database::Database,
+    error::{Error, Result},
+    outage::Outage,
+    outlet::{Chunk, Outlet},
+    stop::Stop,
+    text::Text,
+};
+
+/// The arguments of `trunkline dequeue`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A payload is printed as it is, and a line break after it: payloads with line breaks of their own become several lines
+(`trunkline peek --json` shows them apart).
+
+At least once, a message is acknowledged only after it was written and, where standard output is a pipe, taken out of
+it. What was not, after SIGINT, SIGTERM or the end of the reader, is given back at once, and no attempt is charged.
+At most once, what was taken from the queue and could not be written is lost.
+
+Examples:
+  trunkline dequeue words > words.txt             all that is due now
+  trunkline dequeue words -n 10 | sort
+  trunkline dequeue emails --follow | while read -r email; do …; done")]
+pub struct Args {
+    /// The queue
+    queue: String,
+    /// Messages to dequeue at most; without it, all that are due
+    #[arg(short, value_name = "N")]
+    n: Option<u64>,
+    /// Wait for more messages: until there were N or, without -n, until a signal
+    #[arg(long)]
+    follow: bool,
+    /// What happens to messages whose reader goes away
+    #[arg(long, value_name = "MODE", default_value = "at-least-once")]
+    mode: Mode,
+    /// Keep what was delivered in the queue's archive (at least once only)
+    #[arg(long)]
+    archive: bool,
+}
+
+/// How long the answer to a dequeue is waited for, once a signal came.
+const ANSWER: Duration = Duration::from_secs(1);
+
+/// What happens to messages whose reader goes away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Mode {
+    /// They are lost: a message leaves the queue before it is printed
+    AtMostOnce,
+    /// They come again: a message leaves the queue after it was printed
+    AtLeastOnce,
+}
+
+pub async fn run(args: Args, database: &Database) -> Result<()> {
+    if args.archive && args.mode == Mode::AtMostOnce {
+        return Err(Error::usage("--archive keeps what is acknowledged, and at most once nothing is")
+            .hint("leave out --archive or --mode at-most-once"));
+    }
+    let queue = database.queue(&args.queue).await?;
+    let delivery = Delivery {
+        left: args.n.unwrap_or(u64::MAX),
+        follow: args.follow,
+        archive: args.archive,
+        size: Size::default(),
+        outlet: Outlet::stdout()?,
+        outage: Outage::default(),
+        stop: Stop::on_signals()?,
+        consumer: queue.consumer(Wait::Adaptive),
+        queue,
+    };
+    match args.mode {
+        Mode::AtMostOnce => delivery.at_most_once().await,
+        Mode::AtLeastOnce => delivery.at_least_once().await,
+    }
+}
+
+/// What comes out of a queue and goes to standard output.
+struct Delivery {
+    queue: Queue<Text>,
+    consumer: Consumer<Text>,
+    /// Messages that are still wanted.
+    left: u64,
+    follow: bool,
+    archive: bool,
+    size: Size,
+    outlet: Outlet,
+    outage: Outage,
+    stop: Stop,
+}
+
+impl Delivery {
+    /// Waits a moment where a follower may hope that the database comes back, or fails.
+    async fn wait_for_database(&mut self, error: Error) -> Result<()> {
+        if !self.follow {
+            return Err(error);
+        }
+        if self.outlet.is_closed() {
+            return Err(Error::OutputClosed); // there is nothing to wait for
+        }
+        let pause = self.outage.pause(error)?;
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = self.stop.asked() => {}
+        }
+        Ok(())
+    }
+
+    /// A dequeue's answer, or nothing if a signal came and there was none soon after: then the database is away.
+    async fn unless_stopped<R>(&self, dequeue: impl Future<Output = R>) -> Option<R> {
+        let mut stop = self.stop.clone();
+        tokio::select! {
+            answer = dequeue => Some(answer),
+            () = async { stop.asked().await; tokio::time::sleep(ANSWER).await } => None,
+        }
+    }
+
+    fn chunk(&mut self, messages: &[Message<Text>], mut each: impl FnMut(Lease, u64)) -> Chunk {
+        let mut chunk = Chunk::default();
+        let mut bytes = 0;
+        for message in messages {
+            bytes = chunk.line(&message.payload.0);
+            each(message.lease(), bytes);
+        }
+        self.size.saw(messages.len() as u64, bytes);
+        chunk
+    }
+
+    /// Waits until something is due, a signal comes, or the reader goes away.
+    async fn wait(&mut self) -> Result<()> {
+        let outlet = &self.outlet;
+        let gone = async {
+            while !outlet.is_closed() {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        };
+        tokio::select! {
+            ready = self.consumer.ready() => ready?,
+            () = self.stop.asked() => return Ok(()),
+            () = gone => return Err(Error::OutputClosed),
+        }
+        // What is due may be in someone else's hands: not asked for more often than this.
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        Ok(())
+    }
+}

@@ -1,0 +1,29 @@
+//! How many messages are dequeued at a time, going by their sizes.
+
+/// Bytes that are dequeued at a time, going by what was seen last.
+pub const CHUNK: u64 = 512 << 10;
+
+/// How large messages are.
+pub struct Size {
+    average: u64,
+    /// Grows slowly: the next messages may be larger.
+    limit: u64,
+}
+
+impl Default for Size {
+    fn default() -> Self {
+        Self { average: 1, limit: 16 }
+    }
+}
+
+impl Size {
+    /// How many messages make up some bytes.
+    pub fn messages(&self, bytes: u64) -> u64 {
+        (bytes / self.average).clamp(1, self.limit)
+    }
+
+    pub fn saw(&mut self, messages: u64, bytes: u64) {
+        self.average = (bytes / messages.max(1)).max(1);
+        self.limit = (self.limit * 4).min(8192);
+    }
+}

@@ -1,0 +1,108 @@
+//! Lines that are no payloads of the queue: one ends the verb, or they are passed over, or set aside in a file.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::Write,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
+
+use crate::{
+    error::{Error, Result},
+    print::{self, thousands},
+    text::Text,
+};
+
+/// Bad lines that are said one by one; of more, only the number.
+const SAID: u64 = 10;
+
+/// What happens to bad lines, as the user says it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fate {
+    Fail,
+    Skip,
+    Aside(PathBuf),
+}
+
+impl FromStr for Fate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "" => Err("fail, skip or the name of a file is wanted".to_owned()),
+            "fail" => Ok(Self::Fail),
+            "skip" => Ok(Self::Skip),
+            path => Ok(Self::Aside(path.into())),
+        }
+    }
+}
+
+/// The bad lines that were met so far.
+#[derive(Debug)]
+pub struct BadLines {
+    fate: Fate,
+    aside: Option<File>,
+    count: u64,
+}
+
+impl BadLines {
+    /// Opens the file for them where there is to be one: what is in it already stays.
+    pub fn new(fate: &Fate, lines: &Path) -> Result<Self> {
+        let aside = match fate {
+            Fate::Fail | Fate::Skip => None,
+            Fate::Aside(path) => Some(open(path, lines)?),
+        };
+        Ok(Self { fate: fate.clone(), aside, count: 0 })
+    }
+
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// One that was met, and why it is bad. An error ends the verb.
+    pub fn met(&mut self, number: u64, line: &Text, cause: trunkline::Error) -> Result<()> {
+        let why = format!("line {}: {}", thousands(number), Error::from(cause).told().0);
+        if self.fate == Fate::Fail {
+            return Err(
+                Error::new(why).hint("--bad-lines skip passes over such lines, --bad-lines FILE sets them aside")
+            );
+        }
+        if let (Some(file), Fate::Aside(path)) = (&mut self.aside, &self.fate) {
+            let written = file.write_all(&[line.0.as_slice(), b"\n"].concat());
+            written.map_err(|cause| {
+                Error::new(format!("{why}; and it cannot be written to {}: {cause}", path.display()))
+            })?;
+        }
+        self.count += 1;
+        match self.count {
+            ..=SAID => print::note(format!("bad line {}", why.trim_start_matches("line "))),
+            _ if self.count == SAID + 1 => print::note("… and more, which are only counted"),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Says how many there were.
+    pub fn tell(&self) {
+        let count = thousands(self.count);
+        match &self.fate {
+            _ if self.count == 0 => {}
+            Fate::Fail => {}
+            Fate::Skip => print::note(format!("{count} bad lines were skipped")),
+            Fate::Aside(path) => print::note(format!("{count} bad lines are in {}", path.display())),
+        }
+    }
+}
+
+fn open(path: &Path, lines: &Path) -> Result<File> {
+    let failed = |cause| Error::new(format!("cannot write bad lines to {}: {cause}", path.display()));
+    let file = OpenOptions::new().append(true).create(true).open(path).map_err(failed)?;
+    let place = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
+    let ours = place(file.metadata().map_err(failed)?);
+    if lines != Path::new("-") && lines.metadata().is_ok_and(|theirs| place(theirs) == ours) {
+        // Each bad line would come again, for ever.
+        return Err(Error::usage("bad lines cannot be written to the file that is read").hint("name another file"));
+    }
+    Ok(file)
+}

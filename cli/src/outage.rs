@@ -1,0 +1,60 @@
+//! While the database is away: longer and longer pauses, and one warning.
+
+use std::time::{Duration, Instant};
+
+use crate::{
+    error::{Error, is_unanswered},
+    print,
+};
+
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// From the first statement that failed to the next that succeeds.
+#[derive(Debug, Default)]
+pub struct Outage {
+    since: Option<Instant>,
+    tries: u32,
+}
+
+impl Outage {
+    /// A statement failed. How long to wait before the next try, or the error itself where waiting does not help.
+    pub fn pause(&mut self, error: Error) -> Result<Duration, Error> {
+        let Error::Database(cause) = &error else { return Err(error) };
+        if !passes(cause) {
+            return Err(error);
+        }
+        if self.since.is_none() {
+            self.since = Some(Instant::now());
+            print::note(format!("warning: {}; trying again until the database answers", error.told().0));
+        }
+        let pause = FIRST_PAUSE.saturating_mul(1_u32.checked_shl(self.tries).unwrap_or(u32::MAX));
+        self.tries += 1;
+        Ok(pause.min(LONGEST_PAUSE))
+    }
+
+    /// For how long nothing has succeeded.
+    pub fn lasted(&self) -> Option<Duration> {
+        self.since.map(|since| since.elapsed())
+    }
+
+    /// A statement succeeded.
+    pub fn over(&mut self) {
+        *self = Self::default();
+    }
+}
+
+/// Whether the error tells of the server's state, which changes by itself, and not of what was asked for.
+fn passes(error: &trunkline::Error) -> bool {
+    if error.is_outcome_unknown() {
+        return true;
+    }
+    match error.sqlstate() {
+        // Connections, a standby that is not promoted yet, conflicts, resources, locks, shutdowns and timeouts, disks.
+        Some(code) => {
+            ["08", "40", "53", "57", "58"].iter().any(|class| code.code().starts_with(class))
+                || ["25006", "55P03"].contains(&code.code())
+        }
+        None => is_unanswered(error),
+    }
+}

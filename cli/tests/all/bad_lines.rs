@@ -1,0 +1,142 @@
+//! Lines that are no payloads: named by number, and skipped or set aside where that is asked for.
+
+use std::{
+    fs,
+    io::Write,
+    process::{Output, Stdio},
+};
+
+use crate::fixture::{Folder, Trunkline, sql};
+
+/// Enqueues lines from standard input.
+fn load(trunkline: &Trunkline, lines: &[Vec<u8>], more: &[&str]) -> Output {
+    let mut enqueue = trunkline.command(&[&["enqueue", "q", "--lines", "-"], more].concat());
+    let mut child =
+        enqueue.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+    let all: Vec<u8> = lines.iter().flat_map(|line| line.iter().copied().chain([b'\n'])).collect();
+    let _ = child.stdin.take().expect("it is piped").write_all(&all); // it may have ended before it has read everything
+    child.wait_with_output().expect("it ends")
+}
+
+fn error(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).expect("text")
+}
+
+fn messages(trunkline: &Trunkline) -> u64 {
+    trunkline.json(&["stats", "q", "--json"])[0]["messages"].as_u64().expect("a number")
+}
+
+/// Types, a good line, and a bad one with a part of what is said about it. The first are found here, the others there.
+const CASES: [(&str, &str, &[u8], &str); 8] = [
+    ("int4", "7", b"seven", "\"seven\" is not a whole number"),
+    ("int2", "-7", b"70000", "\"70000\" is not a whole number of 16 bits"),
+    ("uuid", "67e55044-10b1-426f-9247-bb680e5fe0c8", b"67e5", "is not a UUID"),
+    ("text", "fine", b"n\0ul", "NUL character at byte 1"),
+    ("text", "fine", b"caf\xe9", "not UTF-8 text (at byte 3)"),
+    ("jsonb", "{\"a\": 1}", b"{\"a\": ", "invalid input syntax for type json"),
+    ("mood", "glad", b"furious", "invalid input value for enum mood"),
+    ("short", "fits", b"fits not at all", "short_check"),
+];
+
+/// A queue of the type.
+fn queue(payload: &str) -> Trunkline {
+    let trunkline = Trunkline::new();
+    let types = "create type mood as enum ('glad', 'sad'); create domain short as text check (length(value) < 9)";
+    sql(&trunkline.url, types);
+    trunkline.ok(&["queue", "create", "q", "--type", payload]);
+    trunkline
+}
+
+#[test]
+fn a_bad_line_is_named_and_all_before_it_are_enqueued() {
+    for (payload, good, bad, why) in CASES {
+        let trunkline = queue(payload);
+        let mut lines = vec![good.as_bytes().to_vec(); 12_000];
+        lines[10_233] = bad.to_vec();
+        lines[11_000] = bad.to_vec();
+        let output = load(&trunkline, &lines, &[]);
+        let error = error(&output);
+        assert_eq!(output.status.code(), Some(1), "{payload}: {error}");
+        assert!(error.contains("error: line 10,234: ") && error.contains(why), "{payload}: {error}");
+        assert!(error.contains("hint: the 10,233 lines before are enqueued; --bad-lines skip"), "{payload}: {error}");
+        assert_eq!(messages(&trunkline), 10_233, "{payload}");
+    }
+}
+
+#[test]
+fn bad_lines_are_skipped_and_counted() {
+    for (payload, good, bad, why) in CASES {
+        let trunkline = queue(payload);
+        let mut lines = vec![good.as_bytes().to_vec(); 9_000];
+        for at in [0, 17, 18, 8_191, 8_192, 8_999] {
+            lines[at] = bad.to_vec();
+        }
+        let output = load(&trunkline, &lines, &["--bad-lines", "skip"]);
+        let error = error(&output);
+        assert!(output.status.success(), "{payload}: {error}");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "8994\n");
+        for number in ["1", "18", "19", "8,192", "8,193", "9,000"] {
+            assert!(error.contains(&format!("bad line {number}: ")), "{payload}, {number}: {error}");
+        }
+        assert!(
+            error.matches(why).count() == 6 && error.ends_with("\n6 bad lines were skipped\n"),
+            "{payload}: {error}"
+        );
+        assert_eq!(messages(&trunkline), 8_994, "{payload}");
+    }
+}
+
+#[test]
+fn the_order_of_the_good_lines_stays() {
+    let trunkline = queue("int4");
+    let lines: Vec<Vec<u8>> =
+        (0..500).map(|n| if n % 7 == 3 { format!("x{n}") } else { n.to_string() }.into_bytes()).collect();
+    assert!(load(&trunkline, &lines, &["--bad-lines", "skip"]).status.success());
+    let wanted: Vec<String> = (0..500).filter(|n| n % 7 != 3).map(|n| n.to_string()).collect();
+    assert_eq!(trunkline.lines(&["dequeue", "q"]), wanted);
+}
+
+#[test]
+fn bad_lines_are_set_aside_as_they_are() {
+    let (trunkline, folder) = (queue("text"), Folder::new());
+    let aside = folder.join("bad");
+    let path = aside.to_str().expect("its name is text");
+    let lines = [&b"one"[..], b"t\0wo\r", b"three", b"\xff", b""].map(<[u8]>::to_vec);
+    for times in 1..=2 {
+        let output = load(&trunkline, &lines, &["--bad-lines", path]);
+        assert!(output.status.success() && output.stdout == b"3\n", "{}", error(&output));
+        assert!(error(&output).ends_with(&format!("2 bad lines are in {path}\n")), "{}", error(&output));
+        assert_eq!(
+            fs::read(&aside).expect("it was written"),
+            b"t\0wo\r\n\xff\n".repeat(times),
+            "nothing is overwritten"
+        );
+    }
+    assert_eq!(trunkline.lines(&["dequeue", "q"]), ["one", "three", "", "one", "three", ""]);
+}
+
+#[test]
+fn many_bad_lines_are_only_counted() {
+    let trunkline = queue("int4");
+    let output = load(&trunkline, &vec![b"x".to_vec(); 3_000], &["--bad-lines", "skip"]);
+    let error = error(&output);
+    assert!(output.status.success() && output.stdout == b"0\n", "{error}");
+    assert!(error.matches("bad line ").count() == 10 && error.ends_with("\n3,000 bad lines were skipped\n"), "{error}");
+}
+
+#[test]
+fn a_place_for_bad_lines_that_is_none_is_refused_before_anything_is_enqueued() {
+    let (trunkline, folder) = (queue("int4"), Folder::new());
+    let input = folder.join("input");
+    fs::write(&input, "1\nx\n").expect("it can be written");
+    let path = input.to_str().expect("its name is text");
+    let (code, error) = trunkline.fails(&["enqueue", "q", "--lines", path, "--bad-lines", path]);
+    assert!(code == 2 && error.contains("the file that is read") && error.contains("hint: "), "{error}");
+    let (code, error) = trunkline.fails(&["enqueue", "q", "--lines", path, "--bad-lines", "/no/such/folder/bad"]);
+    assert!(code == 1 && error.contains("cannot write bad lines to /no/such/folder/bad"), "{error}");
+    assert_eq!(trunkline.fails(&["enqueue", "q", "1", "--bad-lines", "skip"]).0, 2, "arguments are no lines");
+    assert_eq!(messages(&trunkline), 0);
+    let (code, error) = trunkline.fails(&["enqueue", "q", "--lines", path, "--bad-lines", "/dev/full"]);
+    assert!(code == 1 && error.contains("line 2: ") && error.contains("No space left"), "{error}");
+    assert!(error.contains("the 1 lines before are enqueued"), "{error}");
+}

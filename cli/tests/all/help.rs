@@ -1,0 +1,67 @@
+//! What help shows does what help says.
+
+use std::{fs, path::Path, process::Command};
+
+use crate::fixture::{Folder, Trunkline};
+
+/// The commands below `Examples` in a help text, without the remarks behind them.
+fn examples(help: &str) -> Vec<&str> {
+    let below = help.lines().skip_while(|line| !line.starts_with("Examples")).skip(1);
+    let lines = below.map_while(|line| line.strip_prefix("  "));
+    lines.map(|line| line.split("   ").next().unwrap_or(line).trim_end()).collect()
+}
+
+#[test]
+fn examples_of_help_run_one_after_another() {
+    let (trunkline, folder) = (Trunkline::new(), Folder::new());
+    fs::write(folder.join("words.txt"), "one\ntwo\n").expect("it can be written");
+    fs::write(folder.join("list"), "# a remark\nthree\n").expect("it can be written");
+    fs::write(folder.join("emails.ndjson"), "{\"to\": \"b@example.org\"}\n{\"to\": \n").expect("it can be written");
+    let run = |line: &str| {
+        let program = Path::new(env!("CARGO_BIN_EXE_trunkline")).parent().expect("it is in a folder");
+        let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap_or_default());
+        let mut command = Command::new("sh");
+        command.args(["-c", line]).current_dir(&folder.0).env("PATH", path).env("DATABASE_URL", &trunkline.url);
+        let output = command.output().expect("sh runs");
+        assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
+    };
+    let help = trunkline.ok(&["help"]);
+    let enqueue = trunkline.ok(&["help", "enqueue"]);
+    // Said in a sentence, so that it stands before the examples that need it.
+    let created: Vec<&str> = enqueue.split('`').filter(|text| text.starts_with("trunkline queue create")).collect();
+    assert_eq!(created.len(), 2, "{enqueue}");
+    for line in created {
+        run(line);
+    }
+    let mut ran = 0;
+    for line in examples(&help).into_iter().chain(examples(&enqueue)) {
+        // These never end, take long, or are a program of the reader's.
+        if !["demo", "--follow", "./send-mail"].iter().any(|part| line.contains(part)) {
+            run(line);
+            ran += 1;
+        }
+    }
+    assert!(ran >= 9, "{ran} of {help} {enqueue}");
+    assert_eq!(fs::read(folder.join("rejected.ndjson")).expect("it was written"), b"{\"to\": \n");
+    let messages = |queue: &str| trunkline.json(&["stats", queue, "--json"])[0]["messages"].as_u64();
+    assert_eq!((messages("words"), messages("emails")), (Some(6), Some(3)));
+}
+
+#[test]
+fn a_queue_that_is_missing_is_not_created_with_a_type_by_accident() {
+    let (_, error) = Trunkline::new().fails(&["enqueue", "emails", "{}"]);
+    assert!(error.contains("queue create NAME --type"), "{error}");
+}
+
+#[test]
+fn pauses_are_said_to_be_random() {
+    let help = Trunkline { url: String::new() }.ok(&["help", "work"]);
+    assert!(help.contains("a random part between half and all"), "{help}");
+}
+
+#[test]
+fn the_help_prefers_the_environment_for_passwords() {
+    let help = Trunkline { url: String::new() }.ok(&["stats", "--help"]);
+    assert!(help.contains("One with a password is better kept in the environment variable"), "{help}");
+}

@@ -1,0 +1,107 @@
+//! `trunkline grant` and `trunkline revoke`: what a role may do with queues, and what not.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::fixture::{Trunkline, sql};
+
+/// A new role, and the program on the same database as that role. Roles belong to the whole cluster.
+fn role(trunkline: &Trunkline, kind: &str) -> (String, Trunkline) {
+    static NUMBER: AtomicUsize = AtomicUsize::new(0);
+    let name = format!("{kind}_{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+    sql(&trunkline.url, &format!("create role {name} login"));
+    let url = trunkline.url.replace("user=trunkline", &format!("user={name}"));
+    (name, Trunkline { url })
+}
+
+/// The role lacks a right for it.
+fn may_not(theirs: &Trunkline, args: &[&str]) {
+    let (code, error) = theirs.fails(args);
+    let is_lack = error.contains("permission denied") || error.contains("must be owner");
+    assert!(code == 1 && is_lack, "{args:?}: {error}");
+}
+
+#[test]
+fn a_producer_enqueues_and_does_nothing_else() {
+    let trunkline = Trunkline::with_queue(&["--type", "text"]);
+    trunkline.ok(&["queue", "create", "other", "--type", "text"]);
+    let (name, theirs) = role(&trunkline, "producer");
+    may_not(&theirs, &["enqueue", "q", "x"]);
+    trunkline.ok(&["grant", "q", "--producer", &name]);
+    theirs.ok(&["enqueue", "q", "x", "y"]);
+    for args in [
+        &["enqueue", "other", "x"][..],
+        &["dequeue", "q"],
+        &["peek", "q"],
+        &["purge", "q", "--yes"],
+        &["queue", "drop", "q", "--yes"],
+        &["grant", "q", "--consumer", &name],
+    ] {
+        may_not(&theirs, args);
+    }
+    assert_eq!(trunkline.lines(&["dequeue", "q"]), ["x", "y"]);
+    trunkline.ok(&["revoke", "q", "--from", &name]);
+    may_not(&theirs, &["enqueue", "q", "x"]);
+}
+
+#[test]
+fn a_consumer_dequeues_from_its_queue() {
+    let trunkline = Trunkline::with_queue(&["--type", "text"]);
+    trunkline.ok(&["queue", "create", "other", "--type", "text"]);
+    let (name, theirs) = role(&trunkline, "consumer");
+    trunkline.ok(&["grant", "q", "--consumer", &name]);
+    trunkline.ok(&["enqueue", "q", "a", "b", "c"]);
+    assert_eq!(theirs.lines(&["dequeue", "q", "-n", "1"]), ["a"]);
+    assert_eq!(theirs.lines(&["dequeue", "q", "-n", "1", "--mode", "at-most-once"]), ["b"]);
+    let output = theirs.run(&["work", "q", "--drain", "--exec", "cat; exit 100"]);
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(trunkline.json(&["dead", "list", "q", "--json"]).len(), 1);
+    may_not(&theirs, &["dequeue", "other"]);
+    may_not(&theirs, &["queue", "drop", "q", "--yes"]);
+    trunkline.ok(&["revoke", "q", "--from", &name]);
+    may_not(&theirs, &["dequeue", "q"]);
+}
+
+#[test]
+fn an_operator_looks_after_queues_created_later_too() {
+    let trunkline = Trunkline::with_queue(&["--type", "text", "--max-attempts", "1"]);
+    let (name, theirs) = role(&trunkline, "operator");
+    trunkline.ok(&["grant", "--all", "--operator", &name]);
+    trunkline.ok(&["queue", "create", "later", "--type", "text", "--max-attempts", "1"]);
+    for queue in ["q", "later"] {
+        trunkline.ok(&["enqueue", queue, "a", "b"]);
+        let fail =
+            format!("select trunkline.retry('{queue}', id, attempt, '0', 'x') from trunkline.lease('{queue}', 2)");
+        sql(&trunkline.url, &fail);
+        let dead = theirs.json(&["dead", "list", queue, "--json"]);
+        assert_eq!(dead.len(), 2);
+        let id = dead[0]["id"].to_string();
+        assert_eq!(theirs.lines(&["dead", "replay", queue, &id]), ["1"]);
+        assert_eq!(theirs.lines(&["dead", "discard", queue, "--all"]), ["1"]);
+        assert_eq!(theirs.json(&["peek", queue, "--json"]).len(), 1);
+        assert_eq!(theirs.lines(&["purge", queue, "--yes"]), ["1"]);
+        may_not(&theirs, &["queue", "drop", queue, "--yes"]);
+    }
+    let (code, error) = trunkline.fails(&["revoke", "q", "--from", &name]);
+    assert!(code == 1 && !error.contains("select"), "what it has in all queues is not taken in one: {error}");
+    trunkline.ok(&["revoke", "--all", "--from", &name]);
+    may_not(&theirs, &["purge", "q", "--yes"]);
+    may_not(&theirs, &["purge", "later", "--yes"]);
+}
+
+#[test]
+fn all_rights_of_a_call_are_granted_or_none() {
+    let trunkline = Trunkline::with_queue(&["--type", "text"]);
+    let (one, theirs) = role(&trunkline, "one");
+    let (other, others) = role(&trunkline, "Other");
+    let (code, error) = trunkline.fails(&["grant", "q", "--producer", &one, "--consumer", "no such role"]);
+    assert!(code == 1 && error.contains("there is no role \"no such role\"; nothing was changed"), "{error}");
+    assert!(error.contains("hint: `create role NAME login`"), "{error}");
+    may_not(&theirs, &["enqueue", "q", "x"]);
+    // A name that was created without quotes is in small letters.
+    trunkline.ok(&["grant", "q", "--producer", &one, "--consumer", &other.to_lowercase()]);
+    theirs.ok(&["enqueue", "q", "x"]);
+    let others = Trunkline { url: others.url.replace(&other, &other.to_lowercase()) };
+    assert_eq!(others.lines(&["dequeue", "q"]), ["x"]);
+    let (code, error) = trunkline.fails(&["revoke", "q", "--from", "no such role"]);
+    assert!(code == 1 && error.contains("there is no role \"no such role\""), "{error}");
+}
