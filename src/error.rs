@@ -1,9 +1,12 @@
 //! What can go wrong, as facts observed. Whether to try again is the caller's verdict.
 
+mod advice;
+
 use std::{fmt, io, sync::Arc};
 
 use tokio_postgres::error::{Severity, SqlState};
 
+use self::advice::{advice, is_collision};
 use crate::server_error::ServerError;
 
 /// The result of everything in this crate.
@@ -26,13 +29,34 @@ pub(crate) enum Kind {
     /// No server was reached, or none that could be understood or trusted.
     #[error("cannot connect to the database: {0}")]
     Unreachable(#[source] io::Error),
+    /// None of several hosts took us, each for a reason of its own.
+    #[error("cannot connect to the database: {}", reasons(.0))]
+    Nowhere(Vec<(String, Error)>),
     #[error("cannot set up TLS: {0}")]
     Tls(String),
     #[error("{0}")]
     Postgres(#[source] Described),
     /// The server refused a statement of our own.
-    #[error("{}", .0.told())]
-    Server(#[source] Arc<ServerError>),
+    #[error("{}{}", .error.told(), advice(what, .queue.as_deref(), .error))]
+    Server {
+        what: &'static str,
+        queue: Option<String>,
+        #[source]
+        error: Arc<ServerError>,
+    },
+    /// The answer to a statement of our own has another shape.
+    #[error("the server's answer is not one to the statement: {0}; is the schema `trunkline` the one of this library?")]
+    Answer(Box<dyn std::error::Error + Send + Sync>),
+    #[error(
+        "a transaction was left open on a connection that others share: it was rolled back, and the connection closed; \
+         begin transactions with Db::begin. The statement was {}", shortened(.0)
+    )]
+    LeftOpen(String),
+    #[error(
+        "the answer is larger than {limit} bytes and was not kept, though the statement took effect; ask for less, read it with \
+         Transaction::stream, or allow more with max_answer in the connection string. The statement was {}", shortened(.text)
+    )]
+    TooMuch { text: String, limit: usize },
     /// The server refused a statement of the user's.
     #[error("{}{}", .error.told(), placed(*.place, .text.as_deref()))]
     Statement {
@@ -90,6 +114,20 @@ impl std::error::Error for Described {
     }
 }
 
+/// Each host with its reason, which may begin with the host itself.
+fn reasons(refusals: &[(String, Error)]) -> String {
+    let mut reasons: Vec<String> = Vec::new();
+    for (host, error) in refusals {
+        let text = error.to_string();
+        let text = text.strip_prefix("cannot connect to the database: ").unwrap_or(&text);
+        let reason = if text.starts_with(host) { text.to_owned() } else { format!("{host}: {text}") };
+        if !reasons.contains(&reason) {
+            reasons.push(reason); // the addresses of one name often say the same
+        }
+    }
+    reasons.join("; ")
+}
+
 fn placed(place: usize, text: Option<&str>) -> String {
     match text {
         Some(text) => format!(" (statement {} in the pipeline: {})", place + 1, shortened(text)),
@@ -124,6 +162,18 @@ impl Error {
         Self::new(Kind::Invalid(text.into()))
     }
 
+    /// Of hosts that did not take us: one's own error, or all of theirs.
+    pub(crate) fn nowhere(mut refusals: Vec<(String, Self)>) -> Self {
+        match (refusals.pop(), refusals.is_empty()) {
+            (None, _) => Self::invalid("the connection string names no host"),
+            (Some((_, error)), true) => error,
+            (Some(last), false) => {
+                refusals.push(last);
+                Self::new(Kind::Nowhere(refusals))
+            }
+        }
+    }
+
     /// What a statement that was sent came back with: an answer of the server, or none.
     pub(crate) fn of_statement(what: &'static str, error: tokio_postgres::Error) -> Self {
         if is_broken(&error) {
@@ -133,8 +183,12 @@ impl Error {
         }
     }
 
-    /// Where a queue's own table or function is missing, the queue is.
+    /// Where a queue's own table or function is missing, the queue is. What the user can do about other errors names the queue.
     pub(crate) fn or_no_queue(self, queue: &str) -> Self {
+        if let Kind::Server { what, queue: None, error } = &*self.0 {
+            let named = Self::new(Kind::Server { what, queue: Some(queue.to_owned()), error: error.clone() });
+            return named.or_no_queue(queue);
+        }
         match self.sqlstate() {
             Some(code) if *code == SqlState::UNDEFINED_TABLE || *code == SqlState::UNDEFINED_FUNCTION => {
                 Self::new(Kind::NoQueue(queue.to_owned()))
@@ -167,7 +221,10 @@ impl Error {
     /// There was no connection to the database, or it is gone.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        matches!(&*self.0, Kind::Connect(_) | Kind::Refused(_) | Kind::Unreachable(_) | Kind::Unknown { .. })
+        matches!(
+            &*self.0,
+            Kind::Connect(_) | Kind::Refused(_) | Kind::Unreachable(_) | Kind::Nowhere(_) | Kind::Unknown { .. }
+        )
     }
 
     /// Of a connection that was not made: not a wrong password or a missing database, but something that passes.
@@ -176,6 +233,9 @@ impl Error {
         if let Kind::Unreachable(cause) = &*self.0 {
             // A missing right, a wrong address, a wrong certificate.
             return ![InvalidData, InvalidInput, PermissionDenied, Unsupported].contains(&cause.kind());
+        }
+        if let Kind::Nowhere(refusals) = &*self.0 {
+            return refusals.iter().any(|(_, error)| error.may_pass());
         }
         self.sqlstate().is_none_or(|code| {
             [
@@ -191,7 +251,7 @@ impl Error {
     /// Whether trying again is in vain, as long as nobody changes the queue, the program or the login.
     pub(crate) fn is_final(&self) -> bool {
         match &*self.0 {
-            Kind::Connect(_) | Kind::Refused(_) | Kind::Unreachable(_) => !self.may_pass(),
+            Kind::Connect(_) | Kind::Refused(_) | Kind::Unreachable(_) | Kind::Nowhere(_) => !self.may_pass(),
             Kind::NoQueue(_) | Kind::WrongType { .. } | Kind::Schema { .. } | Kind::Invalid(_) | Kind::Tls(_) => true,
             _ => false,
         }
@@ -209,12 +269,19 @@ impl Error {
         matches!(&*self.0, Kind::WrongType { .. })
     }
 
-    /// The payload itself was refused, by its encoder, by its size or by the server (a check, an invalid character).
+    /// The payload itself was refused, by its encoder, by its size or by the server (a check, an invalid character). Not if a queue's
+    /// sequence is behind its table: then every payload collides with a message that is there.
     #[must_use]
     pub fn is_bad_payload(&self) -> bool {
         match &*self.0 {
             Kind::Encode { .. } | Kind::TooLarge { .. } => true,
-            Kind::Postgres(_) | Kind::Server(_) => {
+            Kind::Server { error, .. } if is_collision(error.schema.as_deref(), error.constraint.as_deref()) => false,
+            Kind::Postgres(Described(error))
+                if error.as_db_error().is_some_and(|db| is_collision(db.schema(), db.constraint())) =>
+            {
+                false
+            }
+            Kind::Postgres(_) | Kind::Server { .. } => {
                 self.sqlstate().is_some_and(|code| ["22", "23", "54", "P0"].contains(&&code.code()[..2]))
             }
             _ => false,
@@ -235,7 +302,8 @@ impl Error {
     #[must_use]
     pub fn sqlstate(&self) -> Option<&SqlState> {
         match &*self.0 {
-            Kind::Refused(error) | Kind::Server(error) | Kind::Statement { error, .. } => Some(&error.code),
+            Kind::Refused(error) | Kind::Server { error, .. } | Kind::Statement { error, .. } => Some(&error.code),
+            Kind::Nowhere(refusals) => refusals.iter().find_map(|(_, error)| error.sqlstate()),
             Kind::Connect(error) | Kind::Postgres(Described(error)) => error.code(),
             Kind::Unknown { source, .. } => {
                 let theirs = source.downcast_ref::<tokio_postgres::Error>().and_then(tokio_postgres::Error::code);

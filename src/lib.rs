@@ -19,6 +19,7 @@ mod db;
 mod run;
 mod transaction;
 mod insert;
+mod generic_client;
 mod in_transaction;
 mod migrate;
 mod floor;
@@ -52,6 +53,7 @@ pub use self::{
     dead::DeadLetter,
     error::{Error, Result},
     failure::Failure,
+    generic_client::{AnyRow, Column, GenericClient},
     in_transaction::InTransaction,
     insert::Insert,
     message::{Lease, Message},

@@ -216,3 +216,50 @@ async fn without_prepared_statements_all_is_the_same() {
     let error = Db::connect(&format!("{url} prepared_statements=maybe")).await.expect_err("not known");
     assert!(error.to_string().contains("use on or off"), "{error}");
 }
+
+#[tokio::test]
+async fn a_transaction_left_open_is_refused_and_later_data_is_not_lost() {
+    let db = table().await;
+    for text in ["begin", "start transaction", "begin isolation level serializable"] {
+        for turn in 0..3 {
+            let refused = db.run(&Nothing::new(text), ()).await.expect_err("nobody could end it").to_string();
+            assert!(refused.contains("Db::begin") && refused.contains("open"), "{text}, {turn}: {refused}");
+        }
+    }
+    let many = db.run_many(&Nothing::new("begin"), [(), ()]).await.expect_err("nor these").to_string();
+    assert!(many.contains("Db::begin"), "{many}");
+    for n in 0..6 {
+        assert_eq!(db.run(&INSERT, (n, "there")).await.expect("inserted"), 1);
+    }
+    let other = db.begin().await.expect("another connection");
+    assert_eq!(other.run(&COUNT, ()).await.expect("read"), (6,), "for everybody");
+    for text in ["commit", "rollback"] {
+        db.run(&Nothing::new(text), ()).await.expect("there is none, as the server warns");
+    }
+}
+
+#[tokio::test]
+async fn a_setting_holds_for_its_own_statement_only() {
+    let db = table().await;
+    let shown = Statement::<(), (String, String)>::new("select current_setting('search_path'), current_user::text");
+    let before = db.run(&shown, ()).await.expect("shown");
+    let role = format!("set_by_run_{}", std::process::id());
+    for text in [
+        format!("create role {role}"),
+        format!("set role {role}"),
+        "SET search_path = nowhere".to_owned(),
+        "/* a */ -- comment\n set session search_path to nowhere".to_owned(),
+        "select set_config('search_path', 'nowhere', false)".to_owned(),
+        "do $$ begin set search_path = nowhere; end $$".to_owned(),
+    ] {
+        // On each of the connections that statements share.
+        for _ in 0..2 {
+            let ran = db.run(&Nothing::of(text.clone()), ()).await;
+            assert!(ran.is_ok() || text.starts_with("create"), "{text}: {ran:?}");
+        }
+        for _ in 0..4 {
+            assert_eq!(db.run(&shown, ()).await.expect("shown"), before, "{text}");
+        }
+    }
+    db.run(&Nothing::of(format!("drop role {role}")), ()).await.expect("dropped");
+}
