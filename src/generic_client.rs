@@ -127,23 +127,23 @@ impl FromRow for AnyRow {
 }
 
 /// What a column of an [`AnyRow`] is asked for by: its number, or its name, in which case counts where no other name fits.
-pub trait Column {
+pub trait Column: Copy {
     /// Its number.
     ///
     /// # Errors
     /// There is no such column.
-    fn at(&self, columns: &[(String, Type)]) -> Result<usize, Wrong>;
+    fn at(self, columns: &[(String, Type)]) -> Result<usize, Wrong>;
 }
 
 impl Column for usize {
-    fn at(&self, columns: &[(String, Type)]) -> Result<usize, Wrong> {
+    fn at(self, columns: &[(String, Type)]) -> Result<usize, Wrong> {
         let count = columns.len();
-        (*self < count).then_some(*self).ok_or_else(|| format!("there is no column {self} among {count}").into())
+        (self < count).then_some(self).ok_or_else(|| format!("there is no column {self} among {count}").into())
     }
 }
 
 impl Column for &str {
-    fn at(&self, columns: &[(String, Type)]) -> Result<usize, Wrong> {
+    fn at(self, columns: &[(String, Type)]) -> Result<usize, Wrong> {
         let same = columns.iter().position(|(name, _)| name == self);
         let like = || columns.iter().position(|(name, _)| name.eq_ignore_ascii_case(self));
         same.or_else(like).ok_or_else(|| format!("there is no column {self:?}").into())

@@ -41,6 +41,9 @@ mod hand_over;
 mod consumer;
 mod attempt;
 mod worker;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 
 pub use bytes::Bytes;
 pub use postgres_types::Json;

@@ -254,7 +254,7 @@ impl Shared {
         let look = Look { oldest: row.read(0)?, candidate: row.read(1)?, running: row.read(3)?, next: row.read(4)? };
         let cost = Duration::try_from_secs_f64(row.read(5)?).unwrap_or_default();
         self.floor_state().saw(due, look, Instant::now(), cost);
-        Ok(row.read(2)?)
+        row.read(2)
     }
 
     /// How many rows will make up `n` messages, going by what was seen last.

@@ -64,7 +64,7 @@ impl Target {
         let given = |name: &str| environment(name).filter(|value| !value.is_empty());
         let mode = options.take("sslmode")?.or_else(|| given("PGSSLMODE"));
         let root = options.take("sslrootcert")?.or_else(|| given("PGSSLROOTCERT"));
-        let keeps_statements = switch(options.take("prepared_statements")?)?;
+        let keeps_statements = switch(options.take("prepared_statements")?.as_deref())?;
         let limits = Limits {
             answer: options.take("answer_timeout")?.map(|text| seconds("answer_timeout", &text)).transpose()?.flatten(),
             answer_bytes: options.take("max_answer")?.map_or(Ok(ANSWER_BYTES), |text| bytes(&text))?,
@@ -126,8 +126,8 @@ fn encryption(mode: Option<&str>, root: bool) -> Result<(SslMode, bool)> {
     }
 }
 
-fn switch(value: Option<String>) -> Result<bool> {
-    match value.as_deref() {
+fn switch(value: Option<&str>) -> Result<bool> {
+    match value {
         None | Some("on") => Ok(true),
         Some("off") => Ok(false),
         Some(other) => Err(Error::invalid(format!("prepared_statements={other} is not known: use on or off"))),

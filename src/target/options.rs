@@ -74,7 +74,7 @@ fn decoded(text: &str) -> Result<String> {
     let digit = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
     let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text.as_bytes());
     while let Some((first, after)) = rest.split_first() {
-        (rest, _) = match (first, digit(after.first()), digit(after.get(1))) {
+        (rest, ()) = match (first, digit(after.first()), digit(after.get(1))) {
             (b'%', Some(high), Some(low)) => (&after[2..], bytes.push((high * 16 + low) as u8)),
             _ => (after, bytes.push(*first)),
         };

@@ -135,7 +135,7 @@ proptest! {
 
     #[test]
     fn what_is_not_ours_stays_as_it_was(name in "[ -~]{1,20}", url in any::<bool>()) {
-        let escaped: String = name.bytes().map(|byte| format!("%{byte:02x}")).collect();
+        let escaped = name.bytes().fold(String::new(), |escaped, byte| format!("{escaped}%{byte:02x}"));
         let text = match url {
             true => format!("postgres://h/d?application_name={escaped}&sslmode=disable"),
             false => format!("host=h application_name='{}'", name.replace('\\', "\\\\").replace('\'', "\\'")),

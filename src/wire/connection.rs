@@ -47,7 +47,7 @@ impl Connection {
     }
 
     /// Over what a driver already works on.
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(super) fn over(shared: Arc<Shared>) -> Self {
         Self { shared, unnamed: None }
     }

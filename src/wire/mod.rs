@@ -40,5 +40,10 @@ pub(crate) enum Use {
     Alone,
 }
 
+#[cfg(any(test, fuzzing))]
+mod fuzz;
+#[cfg(any(test, fuzzing))]
+pub(crate) use self::fuzz::server_says;
+
 #[cfg(test)]
 mod tests;

@@ -32,17 +32,17 @@ async fn workers_and_consumers_outlive_a_moment_in_which_no_server_takes_writes(
     let admin = connect(&cluster().url("postgres")).await;
     let db = Db::connect(&format!("{url} target_session_attrs=read-write")).await.expect("connected");
     let queue = db.queue::<i64>("q").await.expect("opened");
-    let (seen, noted) = (Seen::default(), ());
+    let (seen, done) = (Seen::default(), ());
     let notes = seen.clone();
     let runs = Runs::start(Worker::new(queue.clone(), move |message: Message<i64>| {
         notes.add(&message);
-        async move { Ok::<_, Infallible>(noted) }
+        async move { Ok::<_, Infallible>(done) }
     }));
     queue.enqueue(1).await.expect("enqueued");
     eventually("the first is handled", || async { seen.all().len() == 1 }).await;
     db.create_queue("other", &Settings::new("int8")).await.expect("created");
     let mut consumer = db.queue::<i64>("other").await.expect("opened").consumer(Wait::Poll(Duration::from_millis(10)));
-    let consumes = tokio::spawn(async move { consumer.at_most_once(1).await });
+    let waiter = tokio::spawn(async move { consumer.at_most_once(1).await });
     read_only(&admin, &name, "on").await;
     let before = refusals(&admin, &name).await;
     eventually("they were refused a few times", || async { refusals(&admin, &name).await > before + 6 }).await;
@@ -52,6 +52,6 @@ async fn workers_and_consumers_outlive_a_moment_in_which_no_server_takes_writes(
     queue.enqueue(2).await.expect("once it can be written to");
     eventually("the second is handled", || async { seen.all().len() == 2 }).await;
     db.queue::<i64>("other").await.expect("opened").enqueue(3).await.expect("enqueued");
-    assert_eq!(consumes.await.expect("no panic").expect("it waited")[0].payload, 3);
+    assert_eq!(waiter.await.expect("no panic").expect("it waited")[0].payload, 3);
     runs.stop().await;
 }

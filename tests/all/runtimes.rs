@@ -51,11 +51,9 @@ async fn listening(url: &str, count: i64) {
 }
 
 /// Waits for a message in a task of this runtime; gives the consumer back with its payload.
-fn waiting(mut consumer: Consumer<i64>) -> impl Future<Output = (Consumer<i64>, i64)> {
-    async move {
-        let messages = consumer.at_most_once(1).await.expect("taken");
-        (consumer, messages[0].payload)
-    }
+async fn waiting(mut consumer: Consumer<i64>) -> (Consumer<i64>, i64) {
+    let messages = consumer.at_most_once(1).await.expect("taken");
+    (consumer, messages[0].payload)
 }
 
 #[test]
