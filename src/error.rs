@@ -1,12 +1,16 @@
 //! What can go wrong, as facts observed. Whether to try again is the caller's verdict.
 
 mod advice;
+mod words;
 
 use std::{fmt, io, sync::Arc};
 
 use tokio_postgres::error::{Severity, SqlState};
 
-use self::advice::{advice, is_collision};
+use self::{
+    advice::{advice, is_collision},
+    words::{listed, placed, reasons, shortened},
+};
 use crate::server_error::ServerError;
 
 /// The result of everything in this crate.
@@ -111,45 +115,6 @@ impl fmt::Display for Described {
 impl std::error::Error for Described {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         Some(&self.0)
-    }
-}
-
-/// Each host with its reason, which may begin with the host itself.
-fn reasons(refusals: &[(String, Error)]) -> String {
-    let mut reasons: Vec<String> = Vec::new();
-    for (host, error) in refusals {
-        let text = error.to_string();
-        let text = text.strip_prefix("cannot connect to the database: ").unwrap_or(&text);
-        let reason = if text.starts_with(host) { text.to_owned() } else { format!("{host}: {text}") };
-        if !reasons.contains(&reason) {
-            reasons.push(reason); // the addresses of one name often say the same
-        }
-    }
-    reasons.join("; ")
-}
-
-fn placed(place: usize, text: Option<&str>) -> String {
-    match text {
-        Some(text) => format!(" (statement {} in the pipeline: {})", place + 1, shortened(text)),
-        None => " (at the commit)".to_owned(),
-    }
-}
-
-/// The beginning of a statement's text, on one line.
-fn shortened(text: &str) -> String {
-    const MOST: usize = 80;
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(MOST) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
-}
-
-fn listed(ids: &[i64]) -> String {
-    match ids {
-        [id] => format!("message {id}"),
-        [first, ..] => format!("{} messages, the first {first},", ids.len()),
-        [] => "no message".to_owned(),
     }
 }
 

@@ -125,9 +125,11 @@ impl Connection {
     /// Makes the session fit for whoever has the connection next.
     pub fn clean(&self) {
         let mut queued = self.shared.lock();
-        let _ = self.clean_up(&mut queued); // it fails where there is nothing left to clean
-        drop(queued);
-        self.shared.wake.notify_one();
+        if queued.soiled {
+            let _ = self.clean_up(&mut queued); // it fails where there is nothing left to clean
+            drop(queued);
+            self.shared.wake.notify_one();
+        }
     }
 
     fn clean_up(&self, queued: &mut Queued) -> Result<(), Failure> {

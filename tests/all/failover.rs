@@ -1,12 +1,19 @@
 //! Between the death of a primary and the promotion of another, the only server that answers takes no writes.
 
-use std::{convert::Infallible, time::Duration};
+use std::{
+    convert::Infallible,
+    io::{Read, Write},
+    net::TcpListener,
+    thread,
+    time::Duration,
+};
 
+use tokio::time::timeout;
 use tokio_postgres::Client;
 use trunkline::{Db, Message, Settings, Wait, Worker};
 
 use crate::{
-    contract::{Place, place},
+    contract::{Place, SOON, place},
     fixture::{cluster, connect, eventually},
     worker::{Runs, Seen},
 };
@@ -54,4 +61,19 @@ async fn workers_and_consumers_outlive_a_moment_in_which_no_server_takes_writes(
     db.queue::<i64>("other").await.expect("opened").enqueue(3).await.expect("enqueued");
     assert_eq!(waiter.await.expect("no panic").expect("it waited")[0].payload, 3);
     runs.stop().await;
+}
+
+#[tokio::test]
+async fn a_server_that_falls_silent_after_the_login_is_left_in_time() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let port = listener.local_addr().expect("bound").port();
+    thread::spawn(move || {
+        let (mut client, _) = listener.accept()?;
+        let _startup = client.read(&mut [0; 4096])?;
+        client.write_all(b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I")?;
+        client.read_to_end(&mut Vec::new()) // whatever else is said
+    });
+    let url = format!("host=127.0.0.1 port={port} user=u sslmode=disable connect_timeout=1");
+    let error = timeout(SOON, Db::connect(&url)).await.expect("in time").expect_err("nothing was said").to_string();
+    assert!(error.ends_with("no answer in 1 s (connect_timeout)"), "{error}");
 }

@@ -19,6 +19,7 @@ mod bad_input;
 mod payloads;
 mod statements;
 mod transactions;
+mod left_behind;
 mod generic_client;
 mod round_trips;
 mod cuts;

@@ -239,27 +239,35 @@ async fn a_transaction_left_open_is_refused_and_later_data_is_not_lost() {
 }
 
 #[tokio::test]
-async fn a_setting_holds_for_its_own_statement_only() {
-    let db = table().await;
-    let shown = Statement::<(), (String, String)>::new("select current_setting('search_path'), current_user::text");
-    let before = db.run(&shown, ()).await.expect("shown");
-    let role = format!("set_by_run_{}", std::process::id());
+async fn an_answer_that_is_too_large_or_too_late_is_given_up_if_that_is_asked_for() {
+    static REPEAT: Statement<(i32,), (String,)> = Statement::new("select repeat('x', $1)");
+    static KEPT: Statement<(), Vec<(i32, String)>> =
+        Statement::new("insert into t select n, repeat('x', 1000) from generate_series(1, 5000) n returning n, word");
+    let url = database().await;
+    let db = Db::connect(&format!("{url} max_answer=1MB answer_timeout=2")).await.expect("connected");
+    db.run(&Nothing::new("create table t (n int unique, word text)"), ()).await.expect("created");
+    let small = db.run(&REPEAT, (100_000,)).await.expect("small enough").0;
+    assert_eq!(small.len(), 100_000);
     for text in [
-        format!("create role {role}"),
-        format!("set role {role}"),
-        "SET search_path = nowhere".to_owned(),
-        "/* a */ -- comment\n set session search_path to nowhere".to_owned(),
-        "select set_config('search_path', 'nowhere', false)".to_owned(),
-        "do $$ begin set search_path = nowhere; end $$".to_owned(),
+        db.run(&REPEAT, (2_000_000,)).await.expect_err("too large").to_string(),
+        db.run(&KEPT, ()).await.expect_err("too large").to_string(),
     ] {
-        // On each of the connections that statements share.
-        for _ in 0..2 {
-            let ran = db.run(&Nothing::of(text.clone()), ()).await;
-            assert!(ran.is_ok() || text.starts_with("create"), "{text}: {ran:?}");
-        }
-        for _ in 0..4 {
-            assert_eq!(db.run(&shown, ()).await.expect("shown"), before, "{text}");
-        }
+        assert!(text.contains("larger than 1048576 bytes") && text.contains("took effect"), "{text}");
     }
-    db.run(&Nothing::of(format!("drop role {role}")), ()).await.expect("dropped");
+    assert_eq!(db.run(&COUNT, ()).await.expect("others go on").0, 5000, "it took effect");
+    let refused = db.run(&KEPT, ()).await.expect_err("they are there");
+    assert_eq!(refused.sqlstate(), Some(&SqlState::UNIQUE_VIOLATION));
+    // In parts, more than that.
+    let transaction = db.begin().await.expect("begun");
+    let all = Statement::<(), Vec<(i32, String)>>::new("select n, word from t");
+    let mut stream = transaction.stream(&all, (), 100).await.expect("sent");
+    let mut rows = 0;
+    while let Some(chunk) = stream.next_chunk().await.expect("read") {
+        rows += chunk.len();
+    }
+    assert_eq!(rows, 5000);
+    drop(transaction);
+    let late = db.run(&Nothing::new("select pg_sleep(60)"), ()).await.expect_err("too late");
+    assert!(late.is_outcome_unknown(), "{late}");
+    assert_eq!(db.run(&COUNT, ()).await.expect("another connection").0, 5000);
 }
