@@ -7,6 +7,7 @@ use crate::{
     metadata::Metadata,
     payload::{Payload, Received},
     queue::Queue,
+    wire::only,
 };
 
 /// A message that was acknowledged by [`Queue::archive`].
@@ -33,10 +34,10 @@ impl<T: Payload> Queue<T> {
         let (shared, limit) = (&self.shared, i64::try_from(n).unwrap_or(i64::MAX));
         let mut archived = Vec::new();
         for row in shared.query_again(&shared.sql.archived, &[&after, &limit]).await? {
-            let payload: Received<'_> = row.get(4);
-            let (enqueued_at, archived_at, attempt) = (row.get(1), row.get(2), row.get(3));
-            for (id, payload) in shared.column.decode_all(shared.name(), row.get(0), &payload)? {
-                let metadata = row.get::<Option<Metadata>>(5).unwrap_or_default();
+            let payload: Received<'_> = row.read(4)?;
+            let (enqueued_at, archived_at, attempt) = (row.read(1)?, row.read(2)?, row.read(3)?);
+            for (id, payload) in shared.column.decode_all(shared.name(), row.read(0)?, &payload)? {
+                let metadata = row.read::<Option<Metadata>>(5)?.unwrap_or_default();
                 archived.push(Archived { id, enqueued_at, archived_at, attempt, payload, metadata });
             }
         }
@@ -48,13 +49,13 @@ impl<T> Queue<T> {
     /// Deletes what was archived longer ago than `age`. Returns how many messages.
     pub async fn prune(&self, age: Duration) -> Result<u64> {
         let rows = self.shared.query(&self.shared.sql.prune, &[&age.as_secs_f64()]).await?;
-        Ok(rows[0].get::<i64>(0).unsigned_abs())
+        Ok(only(&rows)?.read::<i64>(0)?.unsigned_abs())
     }
 
     /// Empties the queue: due, delayed and leased messages; dead letters and the archive stay. Returns how many
     /// messages.
     pub async fn purge(&self) -> Result<u64> {
         let rows = self.shared.query(&self.shared.sql.purge, &[]).await?;
-        Ok(rows[0].get::<i64>(0).unsigned_abs())
+        Ok(only(&rows)?.read::<i64>(0)?.unsigned_abs())
     }
 }

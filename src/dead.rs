@@ -36,11 +36,11 @@ impl<T: Payload> Queue<T> {
         let rows = shared.query_again(&shared.sql.dead, &[&after, &limit]).await?;
         let mut letters = Vec::with_capacity(rows.len());
         for row in rows {
-            let payload: Received<'_> = row.get(5);
-            let (enqueued_at, dead_at, attempt) = (row.get(1), row.get(2), row.get(3));
-            for (id, payload) in shared.column.decode_all(shared.name(), row.get(0), &payload)? {
-                let metadata = row.get::<Option<Metadata>>(6).unwrap_or_default();
-                letters.push(DeadLetter { id, enqueued_at, dead_at, attempt, error: row.get(4), payload, metadata });
+            let payload: Received<'_> = row.read(5)?;
+            let (enqueued_at, dead_at, attempt) = (row.read(1)?, row.read(2)?, row.read(3)?);
+            for (id, payload) in shared.column.decode_all(shared.name(), row.read(0)?, &payload)? {
+                let metadata = row.read::<Option<Metadata>>(6)?.unwrap_or_default();
+                letters.push(DeadLetter { id, enqueued_at, dead_at, attempt, error: row.read(4)?, payload, metadata });
             }
         }
         Ok(letters)

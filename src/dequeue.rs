@@ -53,7 +53,7 @@ struct Batches {
 impl Batches {
     /// What a statement brought that was sent when it was `began`.
     fn of(rows: Vec<Row>, how: Dequeue, shared: Arc<Shared>, began: Instant, span: &Span) -> Self {
-        let size = rows.iter().map(|row| row.get::<i32>(2).unsigned_abs() as usize).sum();
+        let size = rows.iter().map(|row| row.read::<i32>(2).unwrap_or_default().unsigned_abs() as usize).sum();
         span.record("got", size);
         match how {
             Dequeue::Take => shared.metrics.taken(size, began),
@@ -167,11 +167,11 @@ impl Shared {
         let apart = pages.iter().any(|page| matches!(page.how, Dequeue::LeaseApart(_)));
         let mut dequeued = Dequeued { messages: Vec::with_capacity(count), unreadable: Vec::new() };
         for row in pages.iter().flat_map(|page| &page.rows) {
-            let (attempt, enqueued_at) = (row.get(1), row.get(3));
-            let ran_out = apart && row.get(6);
-            let batch: Received<'_> = row.get(4);
-            let mut carried = Carried::of(row.get(5));
-            self.column.decode(self.name(), row.get(0), &batch, |id, payload| {
+            let (attempt, enqueued_at) = (row.read(1)?, row.read(3)?);
+            let ran_out = apart && row.read(6)?;
+            let batch: Received<'_> = row.read(4)?;
+            let mut carried = Carried::of(row.read(5)?);
+            self.column.decode(self.name(), row.read(0)?, &batch, |id, payload| {
                 let metadata = carried.next();
                 match payload {
                     Ok(payload) => {
@@ -194,10 +194,10 @@ impl Shared {
     /// Decodes what a statement in the caller's transaction brought; the first message that is no `T` is an error.
     pub fn read_fetched<T: Payload>(&self, rows: &[Fetched], messages: &mut Vec<Message<T>>) -> Result<()> {
         for row in rows {
-            let (attempt, enqueued_at) = (row.get(1), row.get(3));
-            let batch: Received<'_> = row.get(4);
-            let mut carried = Carried::of(row.get(5));
-            for (id, payload) in self.column.decode_all(self.name(), row.get(0), &batch)? {
+            let (attempt, enqueued_at) = (row.read(1)?, row.read(3)?);
+            let batch: Received<'_> = row.read(4)?;
+            let mut carried = Carried::of(row.read(5)?);
+            for (id, payload) in self.column.decode_all(self.name(), row.read(0)?, &batch)? {
                 let metadata = carried.next();
                 messages.push(Message { id, attempt, enqueued_at, payload, metadata, ran_out: false });
             }
@@ -209,10 +209,10 @@ impl Shared {
         match how {
             Dequeue::Take => {
                 for row in rows {
-                    let (id, attempt, size): (i64, i32, i32) = (row.get(0), row.get(1), row.get(2));
-                    let (enqueued_at, payload): (Time, Received<'_>) = (row.get(3), row.get(4));
-                    let metadata: Option<Received<'_>> = row.get(5);
-                    let (released, error): (i32, Option<&str>) = (row.get(6), row.get(7));
+                    let (id, attempt, size): (i64, i32, i32) = (row.read(0)?, row.read(1)?, row.read(2)?);
+                    let (enqueued_at, payload): (Time, Received<'_>) = (row.read(3)?, row.read(4)?);
+                    let metadata: Option<Received<'_>> = row.read(5)?;
+                    let (released, error): (i32, Option<&str>) = (row.read(6)?, row.read(7)?);
                     let row: [&(dyn ToSql + Sync); 8] =
                         [&id, &enqueued_at, &attempt, &released, &error, &size, &payload, &metadata];
                     self.query(&self.sql.put_back, &row).await?;
@@ -221,9 +221,9 @@ impl Shared {
             Dequeue::Lease(_) | Dequeue::LeaseApart(_) => {
                 let mut ranges = Ranges::default();
                 for row in rows {
-                    ranges.ids.push(row.get(0));
-                    ranges.attempts.push(row.get(1));
-                    ranges.sizes.push(row.get(2));
+                    ranges.ids.push(row.read(0)?);
+                    ranges.attempts.push(row.read(1)?);
+                    ranges.sizes.push(row.read(2)?);
                 }
                 let (began, asked) = (Instant::now(), ranges.messages());
                 let released = self.query(&self.sql.release, &[&ranges.ids, &ranges.sizes, &ranges.attempts]).await?;

@@ -1,9 +1,16 @@
 //! What can go wrong, as facts observed. Whether to try again is the caller's verdict.
 
+mod advice;
+mod words;
+
 use std::{fmt, io, sync::Arc};
 
 use tokio_postgres::error::{Severity, SqlState};
 
+use self::{
+    advice::{advice, is_collision},
+    words::{listed, placed, reasons, shortened},
+};
 use crate::server_error::ServerError;
 
 /// The result of everything in this crate.
@@ -26,13 +33,34 @@ pub(crate) enum Kind {
     /// No server was reached, or none that could be understood or trusted.
     #[error("cannot connect to the database: {0}")]
     Unreachable(#[source] io::Error),
+    /// None of several hosts took us, each for a reason of its own.
+    #[error("cannot connect to the database: {}", reasons(.0))]
+    Nowhere(Vec<(String, Error)>),
     #[error("cannot set up TLS: {0}")]
     Tls(String),
     #[error("{0}")]
     Postgres(#[source] Described),
     /// The server refused a statement of our own.
-    #[error("{}", .0.told())]
-    Server(#[source] Arc<ServerError>),
+    #[error("{}{}", .error.told(), advice(what, .queue.as_deref(), .error))]
+    Server {
+        what: &'static str,
+        queue: Option<String>,
+        #[source]
+        error: Arc<ServerError>,
+    },
+    /// The answer to a statement of our own has another shape.
+    #[error("the server's answer is not one to the statement: {0}; is the schema `trunkline` the one of this library?")]
+    Answer(Box<dyn std::error::Error + Send + Sync>),
+    #[error(
+        "a transaction was left open on a connection that others share: it was rolled back, and the connection closed; \
+         begin transactions with Db::begin. The statement was {}", shortened(.0)
+    )]
+    LeftOpen(String),
+    #[error(
+        "the answer is larger than {limit} bytes and was not kept, though the statement took effect; ask for less, read it with \
+         Transaction::stream, or allow more with max_answer in the connection string. The statement was {}", shortened(.text)
+    )]
+    TooMuch { text: String, limit: usize },
     /// The server refused a statement of the user's.
     #[error("{}{}", .error.told(), placed(*.place, .text.as_deref()))]
     Statement {
@@ -90,31 +118,6 @@ impl std::error::Error for Described {
     }
 }
 
-fn placed(place: usize, text: Option<&str>) -> String {
-    match text {
-        Some(text) => format!(" (statement {} in the pipeline: {})", place + 1, shortened(text)),
-        None => " (at the commit)".to_owned(),
-    }
-}
-
-/// The beginning of a statement's text, on one line.
-fn shortened(text: &str) -> String {
-    const MOST: usize = 80;
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(MOST) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
-}
-
-fn listed(ids: &[i64]) -> String {
-    match ids {
-        [id] => format!("message {id}"),
-        [first, ..] => format!("{} messages, the first {first},", ids.len()),
-        [] => "no message".to_owned(),
-    }
-}
-
 impl Error {
     pub(crate) fn new(kind: Kind) -> Self {
         Self(Arc::new(kind))
@@ -122,6 +125,18 @@ impl Error {
 
     pub(crate) fn invalid(text: impl Into<String>) -> Self {
         Self::new(Kind::Invalid(text.into()))
+    }
+
+    /// Of hosts that did not take us: one's own error, or all of theirs.
+    pub(crate) fn nowhere(mut refusals: Vec<(String, Self)>) -> Self {
+        match (refusals.pop(), refusals.is_empty()) {
+            (None, _) => Self::invalid("the connection string names no host"),
+            (Some((_, error)), true) => error,
+            (Some(last), false) => {
+                refusals.push(last);
+                Self::new(Kind::Nowhere(refusals))
+            }
+        }
     }
 
     /// What a statement that was sent came back with: an answer of the server, or none.
@@ -133,8 +148,12 @@ impl Error {
         }
     }
 
-    /// Where a queue's own table or function is missing, the queue is.
+    /// Where a queue's own table or function is missing, the queue is. What the user can do about other errors names the queue.
     pub(crate) fn or_no_queue(self, queue: &str) -> Self {
+        if let Kind::Server { what, queue: None, error } = &*self.0 {
+            let named = Self::new(Kind::Server { what, queue: Some(queue.to_owned()), error: error.clone() });
+            return named.or_no_queue(queue);
+        }
         match self.sqlstate() {
             Some(code) if *code == SqlState::UNDEFINED_TABLE || *code == SqlState::UNDEFINED_FUNCTION => {
                 Self::new(Kind::NoQueue(queue.to_owned()))
@@ -167,7 +186,10 @@ impl Error {
     /// There was no connection to the database, or it is gone.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        matches!(&*self.0, Kind::Connect(_) | Kind::Refused(_) | Kind::Unreachable(_) | Kind::Unknown { .. })
+        matches!(
+            &*self.0,
+            Kind::Connect(_) | Kind::Refused(_) | Kind::Unreachable(_) | Kind::Nowhere(_) | Kind::Unknown { .. }
+        )
     }
 
     /// Of a connection that was not made: not a wrong password or a missing database, but something that passes.
@@ -176,6 +198,9 @@ impl Error {
         if let Kind::Unreachable(cause) = &*self.0 {
             // A missing right, a wrong address, a wrong certificate.
             return ![InvalidData, InvalidInput, PermissionDenied, Unsupported].contains(&cause.kind());
+        }
+        if let Kind::Nowhere(refusals) = &*self.0 {
+            return refusals.iter().any(|(_, error)| error.may_pass());
         }
         self.sqlstate().is_none_or(|code| {
             [
@@ -191,7 +216,7 @@ impl Error {
     /// Whether trying again is in vain, as long as nobody changes the queue, the program or the login.
     pub(crate) fn is_final(&self) -> bool {
         match &*self.0 {
-            Kind::Connect(_) | Kind::Refused(_) | Kind::Unreachable(_) => !self.may_pass(),
+            Kind::Connect(_) | Kind::Refused(_) | Kind::Unreachable(_) | Kind::Nowhere(_) => !self.may_pass(),
             Kind::NoQueue(_) | Kind::WrongType { .. } | Kind::Schema { .. } | Kind::Invalid(_) | Kind::Tls(_) => true,
             _ => false,
         }
@@ -209,12 +234,19 @@ impl Error {
         matches!(&*self.0, Kind::WrongType { .. })
     }
 
-    /// The payload itself was refused, by its encoder, by its size or by the server (a check, an invalid character).
+    /// The payload itself was refused, by its encoder, by its size or by the server (a check, an invalid character). Not if a queue's
+    /// sequence is behind its table: then every payload collides with a message that is there.
     #[must_use]
     pub fn is_bad_payload(&self) -> bool {
         match &*self.0 {
             Kind::Encode { .. } | Kind::TooLarge { .. } => true,
-            Kind::Postgres(_) | Kind::Server(_) => {
+            Kind::Server { error, .. } if is_collision(error.schema.as_deref(), error.constraint.as_deref()) => false,
+            Kind::Postgres(Described(error))
+                if error.as_db_error().is_some_and(|db| is_collision(db.schema(), db.constraint())) =>
+            {
+                false
+            }
+            Kind::Postgres(_) | Kind::Server { .. } => {
                 self.sqlstate().is_some_and(|code| ["22", "23", "54", "P0"].contains(&&code.code()[..2]))
             }
             _ => false,
@@ -235,7 +267,8 @@ impl Error {
     #[must_use]
     pub fn sqlstate(&self) -> Option<&SqlState> {
         match &*self.0 {
-            Kind::Refused(error) | Kind::Server(error) | Kind::Statement { error, .. } => Some(&error.code),
+            Kind::Refused(error) | Kind::Server { error, .. } | Kind::Statement { error, .. } => Some(&error.code),
+            Kind::Nowhere(refusals) => refusals.iter().find_map(|(_, error)| error.sqlstate()),
             Kind::Connect(error) | Kind::Postgres(Described(error)) => error.code(),
             Kind::Unknown { source, .. } => {
                 let theirs = source.downcast_ref::<tokio_postgres::Error>().and_then(tokio_postgres::Error::code);

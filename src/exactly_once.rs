@@ -52,7 +52,10 @@ impl Shared {
         let (began, span) = (Instant::now(), span::take(self.name(), n));
         let taken = transaction.fetch(&self.sql.take.text, &params).instrument(span.clone()).await;
         let mut taken = taken.map_err(|error| error.or_no_queue(self.name()))?;
-        let left_alone = taken.last().is_some_and(|row| row.get::<Option<i64>>(0).is_none());
+        let left_alone = match taken.last() {
+            Some(row) => row.read::<Option<i64>>(0)?.is_none(),
+            None => false,
+        };
         if left_alone {
             taken.pop();
         }

@@ -19,6 +19,7 @@ use crate::{
     payload::Payload,
     queue::{Queue, Shared},
     trace,
+    wire::only,
 };
 
 /// How long a notification may be on its way after the transaction that sent it has ended.
@@ -47,7 +48,8 @@ impl<T: Payload> Queue<T> {
         let metadata = &*trace::stamped(metadata, trace.as_ref());
         let beside = Some(metadata).filter(|metadata| !metadata.is_empty());
         let rows = self.shared.db.query(Lane::Enqueue, &sql, &[&self.shared.name(), &&element[4..], &beside]).await;
-        match rows.map_err(|error| error.or_no_queue(self.shared.name()))?[0].get(0) {
+        let rows = rows.map_err(|error| error.or_no_queue(self.shared.name()))?;
+        match only(&rows)?.read(0)? {
             Some(id) => {
                 self.shared.metrics.handed_over();
                 Ok(id)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio_postgres::types::{FromSql, ToSql, Type};
 
 use crate::{
-    error::{Error, Result},
+    error::{Error, Kind, Result},
     rows::{Answered, Rows},
     transaction::{Pending, Transaction},
     wire::{Row, Wrong},
@@ -44,6 +44,16 @@ impl Fetched {
         match &self.0 {
             Inner::Ours(row) => row.get(at),
             Inner::Theirs(row) => row.get(at),
+        }
+    }
+}
+
+impl Fetched {
+    /// The same, where a server that answers something else must not end the program.
+    pub(crate) fn read<'a, T: FromSql<'a>>(&'a self, at: usize) -> Result<T> {
+        match &self.0 {
+            Inner::Ours(row) => row.read(at),
+            Inner::Theirs(row) => row.try_get(at).map_err(|cause| Error::new(Kind::Answer(cause.into()))),
         }
     }
 }

@@ -20,6 +20,7 @@ mod db;
 mod run;
 mod transaction;
 mod insert;
+mod generic_client;
 mod in_transaction;
 mod migrate;
 mod coalesce;
@@ -40,6 +41,9 @@ mod hand_over;
 mod consumer;
 mod attempt;
 mod worker;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 
 pub use bytes::Bytes;
 pub use postgres_types::Json;
@@ -52,6 +56,7 @@ pub use self::{
     dead::DeadLetter,
     error::{Error, Result},
     failure::Failure,
+    generic_client::{AnyRow, Column, GenericClient},
     in_transaction::InTransaction,
     insert::Insert,
     message::{Lease, Message},

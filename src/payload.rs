@@ -121,7 +121,8 @@ impl Column {
         mut each: impl FnMut(i64, Result<T>),
     ) -> Result<()> {
         let array = batch.elements().map_err(|cause| unreadable::<T>(queue, first_id, cause))?;
-        for (id, element) in (first_id..).zip(array) {
+        // A range would overflow behind the last id of all.
+        for (id, element) in (0..).map(|nr| first_id.wrapping_add(nr)).zip(array) {
             let raw = element.and_then(|element| element.ok_or_else(|| "an element is null".into()));
             let raw = raw.map_err(|cause| unreadable::<T>(queue, id, cause))?;
             each(id, self.decode_one(queue, id, raw));

@@ -21,7 +21,7 @@ use crate::{
     payload::{Column, Payload},
     settle::Settler,
     sql::{Sql, Statements},
-    wire::Row,
+    wire::{Row, only},
 };
 
 /// What a queue is created with.
@@ -85,15 +85,15 @@ pub struct Description {
 }
 
 impl Description {
-    fn of(row: &Row) -> Self {
-        Self {
-            name: row.get(0),
-            payload: row.get(1),
-            max_attempts: row.get::<i32>(2).unsigned_abs(),
-            lease: Duration::try_from_secs_f64(row.get(3)).unwrap_or_default(),
-            max_batch: row.get::<i32>(4).unsigned_abs(),
-            created_at: row.get(5),
-        }
+    fn of(row: &Row) -> Result<Self> {
+        Ok(Self {
+            name: row.read(0)?,
+            payload: row.read(1)?,
+            max_attempts: row.read::<i32>(2)?.unsigned_abs(),
+            lease: Duration::try_from_secs_f64(row.read(3)?).unwrap_or_default(),
+            max_batch: row.read::<i32>(4)?.unsigned_abs(),
+            created_at: row.read(5)?,
+        })
     }
 }
 
@@ -122,7 +122,7 @@ impl Db {
     /// All queues, by name.
     pub async fn list_queues(&self) -> Result<Vec<Description>> {
         self.check_schema().await?;
-        Ok(self.describe(None).await?.iter().map(Description::of).collect())
+        self.describe(None).await?.iter().map(Description::of).collect()
     }
 
     /// One queue.
@@ -132,7 +132,7 @@ impl Db {
     pub async fn describe_queue(&self, name: &str) -> Result<Description> {
         self.check_schema().await?;
         let rows = self.describe(Some(name)).await?;
-        rows.first().map(Description::of).ok_or_else(|| Error::new(Kind::NoQueue(name.to_owned())))
+        rows.first().map_or_else(|| Err(Error::new(Kind::NoQueue(name.to_owned()))), Description::of)
     }
 
     async fn describe(&self, name: Option<&str>) -> Result<Vec<Row>> {
@@ -155,7 +155,7 @@ impl Db {
         self.check_schema().await?;
         let rows = self.describe(Some(name)).await?;
         let row = rows.first().ok_or_else(|| Error::new(Kind::NoQueue(name.to_owned())))?;
-        let (description, floor) = (Description::of(row), self.floor_of(name, row.get(6)));
+        let (description, floor) = (Description::of(row)?, self.floor_of(name, row.read(6)?));
         let typed = Sql::of_queue("payload_type", include_str!("../sql/payload_type.sql"), self.schema(), name);
         let session = self.session(Lane::Dequeue).await?;
         let column = session.column_type(&typed).await.map_err(|error| error.or_no_queue(name))?.and_then(Column::new);
@@ -260,9 +260,9 @@ impl Shared {
     pub async fn look(&self) -> Result<Option<f64>> {
         let start = self.floor_state().floor();
         let rows = self.query_again(&self.sql.look, &[&start]).await?;
-        let row = &rows[0]; // the statement always returns one
-        let look = Look { oldest: row.get(0), candidate: row.get(1), running: row.get(3), next: row.get(4) };
-        let cost = Duration::try_from_secs_f64(row.get(5)).unwrap_or_default();
+        let row = only(&rows)?;
+        let look = Look { oldest: row.read(0)?, candidate: row.read(1)?, running: row.read(3)?, next: row.read(4)? };
+        let cost = Duration::try_from_secs_f64(row.read(5)?).unwrap_or_default();
         let keep = {
             let (mut state, now) = (self.floor_state(), Instant::now());
             state.saw(look, now, cost);
@@ -272,7 +272,7 @@ impl Shared {
             let sql = self.db.statement("keep_floor", include_str!("../sql/keep_floor.sql"));
             self.query_again(&sql, &[&self.name(), &reached]).await?;
         }
-        Ok(row.get(2))
+        row.read(2)
     }
 
     /// Finds what lies below the floor; where much is dead, the rest is swept in the background.
@@ -290,9 +290,9 @@ impl Shared {
     async fn sweep_part(&self, page: i64) -> Result<(i64, Duration)> {
         let floor = self.floor_state().floor();
         let rows = self.query_again(&self.sql.sweep, &[&floor, &page]).await?;
-        let row = &rows[0]; // the statement always returns one
-        let cost = Duration::try_from_secs_f64(row.get(2)).unwrap_or_default();
-        Ok((row.get(1), self.floor_state().swept(row.get(0), Instant::now(), cost)))
+        let row = only(&rows)?;
+        let cost = Duration::try_from_secs_f64(row.read(2)?).unwrap_or_default();
+        Ok((row.read(1)?, self.floor_state().swept(row.read(0)?, Instant::now(), cost)))
     }
 
     /// How many rows will make up `n` messages, going by what was seen last.

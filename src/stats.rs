@@ -8,6 +8,7 @@ use crate::{
     metadata::{Carried, Metadata},
     payload::{Payload, Received},
     queue::Queue,
+    wire::only,
 };
 
 /// What a queue holds. Counted when asked for: one pass over the queue's rows, which do not hold the payloads.
@@ -66,17 +67,18 @@ impl<T> Queue<T> {
     /// What the queue holds now.
     pub async fn stats(&self) -> Result<Stats> {
         let rows = self.shared.query_again(&self.shared.sql.stats, &[]).await?;
-        let count = |at: usize| rows[0].get::<i64>(at).unsigned_abs();
+        let row = only(&rows)?;
+        let count = |at: usize| row.read::<i64>(at).map(i64::unsigned_abs);
         Ok(Stats {
-            due: count(0),
-            delayed: count(1),
-            leased: count(2),
-            to_retry: count(3),
-            dead: count(4),
-            archived: count(5),
-            rows: count(6),
-            messages: count(7),
-            oldest_due: rows[0].get::<Option<f64>>(8).and_then(|s| Duration::try_from_secs_f64(s).ok()),
+            due: count(0)?,
+            delayed: count(1)?,
+            leased: count(2)?,
+            to_retry: count(3)?,
+            dead: count(4)?,
+            archived: count(5)?,
+            rows: count(6)?,
+            messages: count(7)?,
+            oldest_due: row.read::<Option<f64>>(8)?.and_then(|s| Duration::try_from_secs_f64(s).ok()),
         })
     }
 }
@@ -94,13 +96,13 @@ impl<T: Payload> Queue<T> {
             let page = PAGE.min(i64::try_from(n - peeked.len()).unwrap_or(PAGE));
             let rows = shared.query_again(&shared.sql.peek, &[&after.0, &after.1, &page]).await?;
             for row in &rows {
-                after = (row.get(2), row.get(0));
-                let payload: Received<'_> = row.get(6);
-                let (enqueued_at, due_at, attempt) = (row.get(1), row.get(2), row.get(3));
-                let mut carried = Carried::of(row.get(7));
-                for (id, payload) in shared.column.decode_all(shared.name(), row.get(0), &payload)? {
+                after = (row.read(2)?, row.read(0)?);
+                let payload: Received<'_> = row.read(6)?;
+                let (enqueued_at, due_at, attempt) = (row.read(1)?, row.read(2)?, row.read(3)?);
+                let mut carried = Carried::of(row.read(7)?);
+                for (id, payload) in shared.column.decode_all(shared.name(), row.read(0)?, &payload)? {
                     let metadata = carried.next();
-                    peeked.push(Peeked { id, enqueued_at, due_at, attempt, error: row.get(4), payload, metadata });
+                    peeked.push(Peeked { id, enqueued_at, due_at, attempt, error: row.read(4)?, payload, metadata });
                 }
             }
             if rows.len() < page as usize {

@@ -1,8 +1,9 @@
 //! What a connection string asks for: hosts, who, and TLS with libpq's meaning of `sslmode`.
 
+mod options;
 mod tls;
 
-use std::sync::Arc;
+use std::{io, sync::Arc, time::Duration};
 
 use rustls::ClientConfig;
 use tokio_postgres::{
@@ -11,8 +12,8 @@ use tokio_postgres::{
 };
 
 pub(crate) use self::tls::MakeTls;
-use self::tls::client_config;
-use crate::error::{Error, Result};
+use self::{options::Options, tls::client_config};
+use crate::error::{Error, Kind, Result};
 
 /// How to connect: the parsed connection string and its TLS.
 #[derive(Clone)]
@@ -24,47 +25,64 @@ pub(crate) struct Target {
     pub tls: MakeTls,
     /// Whether connections keep prepared statements; where not, each use parses anew, as a pooler in transaction mode needs.
     pub keeps_statements: bool,
+    pub limits: Limits,
 }
+
+/// What a server may cost us.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// How long it may say nothing while an answer is due.
+    pub answer: Option<Duration>,
+    /// Bytes of one answer that are kept.
+    pub answer_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { answer: None, answer_bytes: ANSWER_BYTES }
+    }
+}
+
+/// A host has this long from its socket to the end of the login, unless `connect_timeout` says otherwise.
+const CONNECT: Duration = Duration::from_secs(10);
+/// An answer is at most this large, unless `max_answer` says otherwise.
+const ANSWER_BYTES: usize = 2 << 30;
+/// The library's own answers fit into less.
+const LEAST_ANSWER_BYTES: usize = 1 << 20;
 
 impl Target {
     /// `sslmode=require` encrypts, `verify-full` also checks the certificate against the system's authorities or
-    /// `sslrootcert`. `tokio_postgres` knows neither `verify-full` nor `sslrootcert`, so they are taken out before.
+    /// `sslrootcert`. What `tokio_postgres` does not know is taken out before.
     pub fn parse(url: &str) -> Result<Self> {
-        let (url, mode) = take_option(url, "sslmode");
-        let (url, root) = take_option(&url, "sslrootcert");
-        let (url, kept) = take_option(&url, "prepared_statements");
-        let keeps_statements = match kept.as_deref() {
-            None | Some("on") => true,
-            Some("off") => false,
-            Some(other) => {
-                return Err(Error::invalid(format!("prepared_statements={other} is not known: use on or off")));
-            }
+        Self::parse_in(url, |name| std::env::var(name).ok())
+    }
+
+    /// As [`Target::parse`]. `PGSSLMODE` and `PGSSLROOTCERT` hold where the string says nothing, as in libpq: an environment that
+    /// demands TLS must not be passed over.
+    pub fn parse_in(url: &str, environment: impl Fn(&str) -> Option<String>) -> Result<Self> {
+        let mut options = Options::parse(url)?;
+        let given = |name: &str| environment(name).filter(|value| !value.is_empty());
+        let mode = options.take("sslmode")?.or_else(|| given("PGSSLMODE"));
+        let root = options.take("sslrootcert")?.or_else(|| given("PGSSLROOTCERT"));
+        let keeps_statements = switch(options.take("prepared_statements")?.as_deref())?;
+        let limits = Limits {
+            answer: options.take("answer_timeout")?.map(|text| seconds("answer_timeout", &text)).transpose()?.flatten(),
+            answer_bytes: options.take("max_answer")?.map_or(Ok(ANSWER_BYTES), |text| bytes(&text))?,
         };
-        let mut config: Config = url.parse().map_err(|e: tokio_postgres::Error| {
+        let mut config: Config = options.rest().parse().map_err(|e: tokio_postgres::Error| {
             Error::invalid(format!("the connection string is not valid: {}", full(&e)))
         })?;
-        let verify = match mode.as_deref() {
-            None | Some("prefer" | "allow") => false,
-            Some("disable") => {
-                config.ssl_mode(SslMode::Disable);
-                false
-            }
-            Some("require") => {
-                config.ssl_mode(SslMode::Require);
-                root.is_some()
-            }
-            Some("verify-full" | "verify-ca") => {
-                config.ssl_mode(SslMode::Require);
-                true
-            }
-            Some(other) => {
-                return Err(Error::invalid(format!(
-                    "sslmode={other} is not known: use disable, prefer, require or verify-full"
-                )));
-            }
-        };
+        let (ssl_mode, verify) = encryption(mode.as_deref(), root.is_some())?;
+        config.ssl_mode(ssl_mode);
+        if !options.has("connect_timeout") {
+            config.connect_timeout(CONNECT);
+        }
         if config.get_application_name().is_none() {
             config.application_name("trunkline");
+        }
+        let on_socket = |host: &Host| matches!(host, Host::Unix(_));
+        if !config.get_hostaddrs().is_empty() && config.get_hosts().iter().any(on_socket) {
+            return Err(Error::invalid("a host that is a folder has a socket and no hostaddr: name one of the two"));
         }
         if config.get_hosts().is_empty() {
             // An address is the name that its certificate must have, as in libpq.
@@ -72,12 +90,65 @@ impl Target {
                 config.host(address.to_string());
             }
         }
-        if config.get_hosts().iter().all(|host| matches!(host, Host::Unix(_))) {
+        if config.get_hosts().iter().all(on_socket) {
             config.ssl_mode(SslMode::Disable);
         }
         let rustls = client_config(verify, root.as_deref())?;
-        Ok(Self { config, tls: MakeTls::new(rustls.clone()), rustls: Arc::new(rustls), keeps_statements })
+        Ok(Self { config, tls: MakeTls::new(rustls.clone()), rustls: Arc::new(rustls), keeps_statements, limits })
     }
+}
+
+impl Target {
+    /// Within the time that so many hosts have to take us.
+    pub async fn in_time<T>(&self, hosts: usize, work: impl Future<Output = Result<T>>) -> Result<T> {
+        let Some(limit) = self.config.get_connect_timeout() else { return work.await };
+        let all = limit.saturating_mul(u32::try_from(hosts).unwrap_or(u32::MAX));
+        tokio::time::timeout(all, work).await.unwrap_or_else(|_| Err(Error::new(Kind::Unreachable(late(*limit)))))
+    }
+}
+
+/// Nobody answered within `connect_timeout`.
+pub(crate) fn late(limit: Duration) -> io::Error {
+    let text = format!("no answer in {} s (connect_timeout)", limit.as_secs_f64());
+    io::Error::new(io::ErrorKind::TimedOut, text)
+}
+
+/// Whether to encrypt, and whether to ask who the server is.
+fn encryption(mode: Option<&str>, root: bool) -> Result<(SslMode, bool)> {
+    match mode {
+        None | Some("prefer" | "allow") => Ok((SslMode::Prefer, false)),
+        Some("disable") => Ok((SslMode::Disable, false)),
+        Some("require") => Ok((SslMode::Require, root)),
+        Some("verify-full" | "verify-ca") => Ok((SslMode::Require, true)),
+        Some(other) => {
+            Err(Error::invalid(format!("sslmode={other} is not known: use disable, prefer, require or verify-full")))
+        }
+    }
+}
+
+fn switch(value: Option<&str>) -> Result<bool> {
+    match value {
+        None | Some("on") => Ok(true),
+        Some("off") => Ok(false),
+        Some(other) => Err(Error::invalid(format!("prepared_statements={other} is not known: use on or off"))),
+    }
+}
+
+/// A number of seconds; 0 is no limit.
+fn seconds(name: &str, text: &str) -> Result<Option<Duration>> {
+    let seconds = text.parse().map(Duration::from_secs);
+    let seconds = seconds.map_err(|_| Error::invalid(format!("{name}={text} is not a number of seconds")))?;
+    Ok((!seconds.is_zero()).then_some(seconds))
+}
+
+/// `64MB`, as Postgres writes sizes.
+fn bytes(text: &str) -> Result<usize> {
+    let units = [("kB", 1 << 10), ("MB", 1 << 20), ("GB", 1_usize << 30), ("", 1)];
+    let found = units.iter().find_map(|(unit, bytes)| Some((text.strip_suffix(unit)?, bytes)));
+    let size = found.and_then(|(number, bytes)| number.parse::<usize>().ok()?.checked_mul(*bytes));
+    size.filter(|size| *size >= LEAST_ANSWER_BYTES).ok_or_else(|| {
+        Error::invalid(format!("max_answer={text} is not a size of at least 1MB; write it as in 64MB or 4GB"))
+    })
 }
 
 fn full(error: &tokio_postgres::Error) -> String {
@@ -87,51 +158,5 @@ fn full(error: &tokio_postgres::Error) -> String {
     }
 }
 
-/// Takes `name=value` out of a URL's query or a list of words.
-fn take_option(url: &str, name: &str) -> (String, Option<String>) {
-    let (head, options, separator) = if url.contains("://") {
-        match url.split_once('?') {
-            Some((head, query)) => (head, query, '&'),
-            None => return (url.to_owned(), None),
-        }
-    } else {
-        ("", url, ' ')
-    };
-    let mut value = None;
-    let kept: Vec<&str> = options
-        .split(separator)
-        .filter(|option| match option.split_once('=') {
-            Some((key, found)) if key.trim() == name => {
-                value = Some(found.trim().trim_matches('\'').replace("%2F", "/").replace("%2f", "/"));
-                false
-            }
-            _ => true,
-        })
-        .collect();
-    let kept = kept.join(&separator.to_string());
-    let rest = match (head, kept.as_str()) {
-        ("", options) => options.to_owned(),
-        (head, "") => head.to_owned(),
-        (head, options) => format!("{head}?{options}"),
-    };
-    (rest, value)
-}
-
 #[cfg(test)]
-mod tests {
-    use super::take_option;
-
-    #[test]
-    fn an_option_leaves_a_url_or_a_list_of_words() {
-        for (from, rest, value) in [
-            ("postgres://h/d?sslmode=require", "postgres://h/d", Some("require")),
-            ("postgres://h/d?a=b&sslmode=require&c=d", "postgres://h/d?a=b&c=d", Some("require")),
-            ("postgres://h/d", "postgres://h/d", None),
-            ("host=h sslmode=verify-full dbname=d", "host=h dbname=d", Some("verify-full")),
-            ("host=h dbname=d", "host=h dbname=d", None),
-        ] {
-            let (left, found) = take_option(from, "sslmode");
-            assert_eq!((left.as_str(), found.as_deref()), (rest, value), "{from}");
-        }
-    }
-}
+mod tests;

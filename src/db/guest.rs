@@ -11,5 +11,7 @@ pub(crate) type TlsStream = <MakeTls as tokio_postgres::tls::MakeTlsConnect<Sock
 
 /// Connects once, without patience.
 pub(crate) async fn connect(target: &Target) -> Result<(Client, Connection<Socket, TlsStream>)> {
-    target.config.connect(target.tls.clone()).await.map_err(|e| Error::new(Kind::Connect(e)))
+    let connecting =
+        async { target.config.connect(target.tls.clone()).await.map_err(|e| Error::new(Kind::Connect(e))) };
+    target.in_time(target.config.get_hosts().len(), connecting).await
 }

@@ -5,7 +5,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError, Weak,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -21,7 +24,7 @@ use super::{
     guest::{TlsStream, connect},
     session::Session,
 };
-use crate::{error::Result, sql::quote, target::Target};
+use crate::{error::Result, sql::quote, target::Target, wire::Use};
 
 /// How long the notification to itself may take.
 const PROOF: Duration = Duration::from_secs(5);
@@ -48,12 +51,40 @@ struct Channel {
     subscribers: usize,
 }
 
-#[derive(Default)]
-struct Channels(Mutex<HashMap<String, Channel>>);
+struct Channels {
+    all: Mutex<HashMap<String, Channel>>,
+    /// How many subscriptions there are.
+    subscribed: AtomicUsize,
+    /// Told of every change of the list.
+    changed: watch::Sender<()>,
+    /// A task listens, or is about to.
+    listening: AtomicBool,
+    target: Target,
+    mark: String,
+}
+
+/// The task that listens. However it ends, with its runtime or by a panic, whoever waits polls, and the next caller listens again.
+struct Listening(Weak<Channels>);
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        if let Some(channels) = self.0.upgrade() {
+            channels.listening.store(false, Ordering::Release);
+            channels.deaf();
+        }
+    }
+}
 
 impl Channels {
+    /// Sees to it that a task listens.
+    fn listen(self: &Arc<Self>) {
+        if !self.listening.swap(true, Ordering::AcqRel) {
+            tokio::spawn(listen(Listening(Arc::downgrade(self)), self.target.clone(), self.mark.clone()));
+        }
+    }
+
     fn with<R>(&self, act: impl FnOnce(&mut HashMap<String, Channel>) -> R) -> R {
-        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        act(&mut self.all.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn ring(&self, channel: &str, letter: Option<&str>) {
@@ -90,8 +121,6 @@ impl Channels {
 /// The listening connection of a [`Db`](crate::Db).
 pub(crate) struct Listener {
     channels: Arc<Channels>,
-    changed: mpsc::UnboundedSender<()>,
-    start: Mutex<Option<(Target, mpsc::UnboundedReceiver<()>)>>,
     /// Marks our own notifications: they were rung here already.
     pub mark: String,
 }
@@ -101,7 +130,6 @@ pub(crate) struct Subscription {
     pub heard: watch::Receiver<Heard>,
     name: String,
     channels: Arc<Channels>,
-    changed: mpsc::UnboundedSender<()>,
 }
 
 impl Drop for Subscription {
@@ -114,23 +142,27 @@ impl Drop for Subscription {
                 }
             }
         });
-        let _ = self.changed.send(()); // the task is gone: nobody listens any more
+        self.channels.subscribed.fetch_sub(1, Ordering::Relaxed);
+        self.channels.changed.send_replace(());
     }
 }
 
 impl Listener {
     pub fn new(target: Target) -> Self {
-        let (changed, news) = mpsc::unbounded_channel();
         let mark = uuid::Uuid::from_u64_pair(std::process::id().into(), random()).simple().to_string();
-        Self { channels: Arc::default(), changed, start: Mutex::new(Some((target, news))), mark }
+        let channels = Channels {
+            all: Mutex::default(),
+            subscribed: AtomicUsize::new(0),
+            changed: watch::Sender::default(),
+            listening: AtomicBool::new(false),
+            target,
+            mark: mark.clone(),
+        };
+        Self { channels: Arc::new(channels), mark }
     }
 
     /// Listens to a channel; the connection is made at the first call.
     pub fn subscribe(&self, name: &str, letters: Option<mpsc::UnboundedSender<String>>) -> Subscription {
-        let started = self.start.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some((target, changes)) = started {
-            tokio::spawn(listen(target, Arc::downgrade(&self.channels), changes, self.mark.clone()));
-        }
         let heard = self.channels.with(|all| {
             let channel = all.entry(name.to_owned()).or_insert_with(|| Channel {
                 heard: watch::Sender::default(),
@@ -141,8 +173,19 @@ impl Listener {
             channel.subscribers += 1;
             channel.heard.subscribe()
         });
-        let _ = self.changed.send(()); // fails only when the runtime shuts down
-        Subscription { heard, name: name.to_owned(), channels: self.channels.clone(), changed: self.changed.clone() }
+        self.channels.subscribed.fetch_add(1, Ordering::Relaxed);
+        self.channels.changed.send_replace(());
+        let subscription = Subscription { heard, name: name.to_owned(), channels: self.channels.clone() };
+        self.channels.listen();
+        subscription
+    }
+
+    /// Listens again for those who are subscribed still, if the task that did so has ended.
+    pub fn revive(&self) {
+        let Channels { listening, subscribed, .. } = &*self.channels;
+        if !listening.load(Ordering::Relaxed) && subscribed.load(Ordering::Relaxed) > 0 {
+            self.channels.listen();
+        }
     }
 
     /// Wakes the consumers of this process, without a detour through the server.
@@ -157,17 +200,12 @@ fn random() -> u64 {
 }
 
 /// Listens until the last handle of the listener is gone.
-async fn listen(
-    target: Target,
-    channels: std::sync::Weak<Channels>,
-    mut changes: mpsc::UnboundedReceiver<()>,
-    mark: String,
-) {
-    let mut pause = PAUSE;
+async fn listen(listening: Listening, target: Target, mark: String) {
+    let (channels, mut pause) = (&listening.0, PAUSE);
     while channels.strong_count() > 0 {
         match connect(&target).await {
             Ok((client, connection)) => {
-                let proven = listen_on(&client, connection, &target, &channels, &mut changes, &mark).await;
+                let proven = listen_on(&client, connection, &target, channels, &mark).await;
                 pause = if proven { PAUSE } else { DEAF_PAUSE };
             }
             Err(error) => debug!(%error, "the listener cannot connect; consumers poll"),
@@ -185,8 +223,7 @@ async fn listen_on(
     client: &Client,
     mut connection: tokio_postgres::Connection<tokio_postgres::Socket, TlsStream>,
     target: &Target,
-    channels: &std::sync::Weak<Channels>,
-    changes: &mut mpsc::UnboundedReceiver<()>,
+    channels: &Weak<Channels>,
     mark: &str,
 ) -> bool {
     let (proof_heard, mut proof) = mpsc::unbounded_channel();
@@ -214,9 +251,11 @@ async fn listen_on(
         })
     };
     let alive = random().cast_signed();
-    let proven = prove(client, target, &mut proof, mark).await && client.execute(ALIVE, &[&alive]).await.is_ok();
+    let proving =
+        async { prove(client, target, &mut proof, mark).await && client.execute(ALIVE, &[&alive]).await.is_ok() };
+    let proven = timeout(4 * PROOF, proving).await.unwrap_or(false);
     if proven {
-        follow(client, alive, channels, changes, ears).await;
+        follow(client, alive, channels, ears).await;
     } else {
         warn!("no notification reaches this process (is a transaction pooler in between?); its consumers poll");
         ears.abort();
@@ -239,20 +278,16 @@ async fn prove(client: &Client, target: &Target, proof: &mut mpsc::UnboundedRece
 }
 
 async fn notify(target: &Target, channel: &str) -> Result<()> {
-    Session::open_now(target, Arc::default()).await?.batch("notify", &format!("notify {channel}")).await
+    Session::open_now(target, Use::Alone, Arc::default()).await?.batch("notify", &format!("notify {channel}")).await
 }
 
 /// Keeps the server's list of channels equal to ours, until the connection ends.
-async fn follow(
-    client: &Client,
-    alive: i64,
-    channels: &std::sync::Weak<Channels>,
-    changes: &mut mpsc::UnboundedReceiver<()>,
-    mut ears: tokio::task::JoinHandle<()>,
-) {
+async fn follow(client: &Client, alive: i64, channels: &Weak<Channels>, mut ears: tokio::task::JoinHandle<()>) {
     let mut listened: Vec<String> = Vec::new();
+    let Some(mut changes) = channels.upgrade().map(|all| all.changed.subscribe()) else { return ears.abort() };
     loop {
         let Some(all) = channels.upgrade() else { break };
+        changes.borrow_and_update(); // before the list is read
         let wanted: Vec<String> = all.with(|all| all.keys().cloned().collect());
         let fresh: Vec<String> = wanted.iter().filter(|name| !listened.contains(name)).cloned().collect();
         let statements: Vec<String> = fresh
@@ -262,7 +297,8 @@ async fn follow(
                 listened.iter().filter(|name| !wanted.contains(name)).map(|name| format!("unlisten {}", quote(name))),
             )
             .collect();
-        if !statements.is_empty() && client.batch_execute(&statements.join("; ")).await.is_err() {
+        let said = statements.join("; ");
+        if !said.is_empty() && !timeout(PROOF, client.batch_execute(&said)).await.is_ok_and(|said| said.is_ok()) {
             break;
         }
         listened = wanted;
@@ -275,10 +311,7 @@ async fn follow(
         all.hearing(&unaware, alive);
         drop(all);
         tokio::select! {
-            change = changes.recv() => {
-                if change.is_none() { break; }
-                while changes.try_recv().is_ok() {}
-            }
+            change = changes.changed() => if change.is_err() { break },
             _ = &mut ears => break,
         }
     }

@@ -26,11 +26,11 @@ pub(crate) use self::{
     session::{Session, told_to_user},
 };
 use crate::{
-    error::Result,
+    error::{Error, Result},
     floor::{Floor, Time},
     sql::{Schema, Sql},
     target::Target,
-    wire::Row,
+    wire::{Row, Use},
 };
 
 /// Connections for enqueueing, as many for dequeueing and settling, and as many for statements of the user.
@@ -65,9 +65,34 @@ struct Inner {
 /// A place for a connection.
 #[derive(Default)]
 struct Slot {
-    session: Mutex<Option<Arc<Session>>>,
+    place: Mutex<Place>,
     /// Statements on their way.
     load: Arc<AtomicUsize>,
+}
+
+#[derive(Default)]
+struct Place {
+    session: Option<Arc<Session>>,
+    /// Why there is none, and since when.
+    refused: Option<(Instant, Error)>,
+}
+
+/// Sends notifications, and nobody else does so at the time. However it ends, with its runtime or by a panic, the next caller
+/// takes over, with what was not sent.
+struct Sending {
+    db: Db,
+    unsent: Vec<String>,
+    over: bool,
+}
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        if !self.over {
+            let mut notify = self.db.notifications();
+            notify.sending = false;
+            notify.channels.extend(self.unsent.drain(..));
+        }
+    }
 }
 
 #[derive(Default)]
@@ -97,11 +122,18 @@ impl Db {
     /// `prepared_statements=off` every statement is parsed with each use, for poolers in transaction mode; the role's default
     /// isolation level must be `read committed` there.
     ///
+    /// A host has ten seconds to take us, unless `connect_timeout` says otherwise. With `answer_timeout=60` a connection whose server
+    /// says nothing for so many seconds, while an answer is due, is given up. An answer is at most 2 GiB, unless `max_answer=64MB`
+    /// says otherwise.
+    ///
+    /// A handle may outlive the runtime that it was made in: connections end with the runtime that made them, and are made anew. A
+    /// current-thread runtime that is not running stops its connections with it.
+    ///
     /// # Errors
     /// The string does not parse, or the database cannot be reached now. Only later losses are waited out.
     pub async fn connect(url: &str) -> Result<Self> {
         let target = Target::parse(url)?;
-        let first = Session::open_now(&target, Arc::default()).await?; // the first transaction will have it
+        let first = Session::open_now(&target, Use::Alone, Arc::default()).await?; // the first transaction will have it
         let db = Self(Arc::new(Inner {
             listener: Listener::new(target.clone()),
             target,
@@ -152,13 +184,19 @@ impl Db {
                 slot = other;
             }
         }
-        let mut place = slot.session.lock().await;
-        if let Some(session) = place.as_ref().filter(|session| !session.is_closed()) {
+        self.0.listener.revive();
+        let asked = Instant::now();
+        let mut place = slot.place.lock().await;
+        if let Some(session) = place.session.as_ref().filter(|session| !session.is_closed()) {
             return Ok(session.clone());
         }
-        let session = Arc::new(Session::open(&self.0.target, slot.load.clone()).await?);
-        *place = Some(session.clone());
-        Ok(session)
+        if let Some((_, error)) = place.refused.as_ref().filter(|(at, _)| *at >= asked) {
+            return Err(error.clone()); // the same database, tried with patience while this caller waited
+        }
+        let opened = Session::open(&self.0.target, Use::Common, slot.load.clone()).await.map(Arc::new);
+        place.session = opened.as_ref().ok().cloned();
+        place.refused = opened.as_ref().err().map(|error| (Instant::now(), error.clone()));
+        opened
     }
 
     /// Runs one statement in a transaction of its own.
@@ -195,12 +233,13 @@ impl Db {
             match idle {
                 Some(session) if session.is_closed() => {}
                 Some(session) => return Ok(session),
-                None => return Session::open(&self.0.target, Arc::default()).await.map(Arc::new),
+                None => return Session::open(&self.0.target, Use::Alone, Arc::default()).await.map(Arc::new),
             }
         }
     }
 
     pub(crate) fn give_back(&self, session: Arc<Session>) {
+        session.connection().clean();
         let mut idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < IDLE && !session.is_closed() {
             idle.push(session);
@@ -226,9 +265,16 @@ impl Db {
         if !notify.channels.contains(channel) {
             notify.channels.insert(channel.to_owned());
         }
-        if !std::mem::replace(&mut notify.sending, true) {
-            tokio::spawn(self.clone().notify(Duration::ZERO));
+        drop(notify);
+        if let Some(sending) = self.sending() {
+            tokio::spawn(sending.notify(Duration::ZERO));
         }
+    }
+
+    /// The right to send notifications, unless somebody has it.
+    fn sending(&self) -> Option<Sending> {
+        let before = std::mem::replace(&mut self.notifications().sending, true);
+        (!before).then(|| Sending { db: self.clone(), unsent: Vec::new(), over: false })
     }
 
     /// Runs a statement whose commit wakes consumers. Where no notification is under way, it follows in the same flush,
@@ -243,12 +289,12 @@ impl Db {
         // Prepared before either is sent: the notification must not overtake.
         session.ready(sql).await?;
         session.ready(&self.0.notify_sql).await?;
-        if std::mem::replace(&mut self.notifications().sending, true) {
+        let Some(sending) = self.sending() else {
             let rows = session.query(sql, params).await?;
             self.wake(channel);
             return Ok(rows);
-        }
-        tokio::spawn(self.clone().notify(NOTIFY_GAP)); // and then what is asked for meanwhile
+        };
+        tokio::spawn(sending.notify(NOTIFY_GAP)); // and then what is asked for meanwhile
         let channels = [channel];
         let notification: [&(dyn ToSql + Sync); 2] = [&&channels[..], &self.0.listener.mark];
         // Both are sent by the first poll, in this order; the caller's answer does not wait for the second's.
@@ -265,23 +311,28 @@ impl Db {
     fn notifications(&self) -> std::sync::MutexGuard<'_, Notifications> {
         self.0.notify.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
+impl Sending {
     /// Sends what is asked for, until nothing is.
-    async fn notify(self, mut pause: Duration) {
+    async fn notify(mut self, mut pause: Duration) {
         loop {
             if !pause.is_zero() {
                 tokio::time::sleep(pause).await;
             }
             pause = NOTIFY_GAP;
-            let channels: Vec<String> = {
-                let mut notify = self.notifications();
-                notify.sending = !notify.channels.is_empty();
-                if !notify.sending {
+            {
+                let mut notify = self.db.notifications();
+                if notify.channels.is_empty() {
+                    notify.sending = false;
+                    self.over = true;
                     return;
                 }
-                std::mem::take(&mut notify.channels).into_iter().collect()
-            };
-            let sent = self.query_again(Lane::Enqueue, &self.0.notify_sql, &[&channels, &self.0.listener.mark]).await;
+                self.unsent = std::mem::take(&mut notify.channels).into_iter().collect();
+            }
+            let Inner { notify_sql, listener, .. } = &*self.db.0;
+            let sent = self.db.query_again(Lane::Enqueue, notify_sql, &[&self.unsent, &listener.mark]).await;
+            self.unsent.clear();
             if let Err(error) = sent {
                 debug!(%error, "a notification was not sent; consumers of other processes find the messages by polling");
             }

@@ -4,19 +4,19 @@ use std::{
     future::Future,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
 
-use tokio_postgres::types::ToSql;
+use tokio_postgres::{config::TargetSessionAttrs, types::ToSql};
 use tracing::{debug, trace};
 
 use crate::{
     error::{Error, Kind, Result},
     sql::Sql,
     target::Target,
-    wire::{Answer, Connection, Failure, Group, Prepared, Row},
+    wire::{Answer, Connection, Failure, Group, Prepared, Row, Use},
 };
 
 /// How long a call waits for a database that went away, in all.
@@ -32,6 +32,10 @@ pub(crate) struct Session {
     connection: Connection,
     /// Statements on their way, counted for whoever chooses between connections.
     load: Arc<AtomicUsize>,
+    /// The server shall take writes.
+    writes: bool,
+    /// It takes none any more: another may have its place.
+    demoted: AtomicBool,
 }
 
 /// Connects, again and again while the database is starting, restarting or out of connections.
@@ -52,15 +56,17 @@ pub(super) async fn patiently<T, F: Future<Output = Result<T>>>(mut connect: imp
 
 impl Session {
     /// Connects with patience.
-    pub async fn open(target: &Target, load: Arc<AtomicUsize>) -> Result<Self> {
-        patiently(|| Self::open_now(target, load.clone())).await
+    pub async fn open(target: &Target, usage: Use, load: Arc<AtomicUsize>) -> Result<Self> {
+        patiently(|| Self::open_now(target, usage, load.clone())).await
     }
 
     /// Connects once.
-    pub async fn open_now(target: &Target, load: Arc<AtomicUsize>) -> Result<Self> {
-        let session = Self { connection: Connection::open(target).await?, load };
+    pub async fn open_now(target: &Target, usage: Use, load: Arc<AtomicUsize>) -> Result<Self> {
+        let writes = target.config.get_target_session_attrs() == TargetSessionAttrs::ReadWrite;
+        let connection = Connection::open(target, usage).await?;
+        let session = Self { connection, load, writes, demoted: AtomicBool::new(false) };
         if target.keeps_statements {
-            session.batch("connect", SET_UP).await?;
+            target.in_time(1, session.batch("connect", SET_UP)).await?;
         } // else a pooler gives every transaction another connection, which settings of ours would only soil
         Ok(session)
     }
@@ -119,6 +125,10 @@ impl Session {
                     again = true;
                     texts.clone().for_each(|text| self.connection.forget(text));
                 }
+                Err(failure) if self.writes && failure.is_read_only() => {
+                    self.demoted.store(true, Ordering::Relaxed);
+                    return Err(failure);
+                }
                 outcome => return outcome.map(|answer| (answer, prepared)),
             }
         }
@@ -141,7 +151,7 @@ impl Session {
     }
 
     pub fn is_closed(&self) -> bool {
-        self.connection.is_closed()
+        self.demoted.load(Ordering::Relaxed) || self.connection.is_closed()
     }
 }
 
@@ -152,7 +162,9 @@ fn told(what: &'static str, failure: Failure) -> Error {
         Failure::Server { error, .. } | Failure::Lost(Some(error)) if error.is_fatal() => {
             Error::new(Kind::Unknown { what, source: Box::new(error) })
         }
-        Failure::Server { error, .. } => Error::new(Kind::Server(error)),
+        Failure::Server { error, .. } => Error::new(Kind::Server { what, queue: None, error }),
+        Failure::LeftOpen => Error::new(Kind::LeftOpen(what.to_owned())),
+        Failure::TooLarge(limit) => Error::new(Kind::TooMuch { text: what.to_owned(), limit }),
         Failure::Encode(cause) => Error::invalid(format!("{what}: a parameter cannot be written: {cause}")),
         lost => Error::new(Kind::Unknown { what, source: Box::new(lost) }),
     }
@@ -166,6 +178,8 @@ pub(crate) fn told_to_user(first: usize, text: &str, failure: Failure) -> Error 
             Error::new(Kind::Statement { place: first + statement, text, error })
         }
         Failure::Encode(cause) => Error::new(Kind::Parameters { text: text.to_owned(), cause }),
+        Failure::LeftOpen => Error::new(Kind::LeftOpen(text.to_owned())),
+        Failure::TooLarge(limit) => Error::new(Kind::TooMuch { text: text.to_owned(), limit }),
         lost => told("a statement", lost),
     }
 }

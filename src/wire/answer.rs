@@ -78,12 +78,12 @@ impl Answer {
     }
 
     /// Reads the rows of the statement of that place where they are.
-    pub fn each<'a>(&'a self, place: usize, columns: &'a Columns) -> impl ExactSizeIterator<Item = Values<'a>> {
+    pub fn each<'a>(&'a self, place: usize, columns: &'a Arc<Columns>) -> impl ExactSizeIterator<Item = Values<'a>> {
         let mut rows = self.values(place);
         let count = self.parts.get(place).map_or(0, |part| part.rows);
         (0..count).map(move |_| {
             let values = rows.next().map_or(&[][..], |(chunk, values)| &chunk[values]);
-            Values::new(&columns.columns, values)
+            Values::new(columns, values)
         })
     }
 

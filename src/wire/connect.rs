@@ -24,26 +24,26 @@ pub(crate) use super::login::Connected;
 use super::{login::login, stream::Stream};
 use crate::{
     error::{Error, Kind, Result},
-    target::Target,
+    target::{Target, late},
 };
 
 /// Connects once, without patience: to the first host of the connection string that takes us, or to any such.
 ///
-/// `connect_timeout` is for each address, from its socket to the end of its login.
+/// `connect_timeout` is for each address, from its socket to the end of its login. Where several hosts refuse, each one's reason is told.
 pub(crate) async fn connect(target: &Target) -> Result<Connected> {
     let mut places = places(&target.config)?;
     shuffle(&mut places, &target.config);
-    let mut last = Error::invalid("the connection string names no host");
+    let mut refusals = Vec::new();
     for place in places {
         match reach(&place, target).await {
             Ok(connected) => return Ok(connected),
             Err(error) => {
                 debug!(%error, host = %place, "a host did not take us");
-                last = error;
+                refusals.push((place.to_string(), error));
             }
         }
     }
-    Err(last)
+    Err(Error::nowhere(refusals))
 }
 
 async fn reach(place: &Place, target: &Target) -> Result<Connected> {
@@ -62,7 +62,10 @@ async fn reach(place: &Place, target: &Target) -> Result<Connected> {
     let found = async { lookup_host((address.as_str(), place.port)).await.map_err(|error| unreached(place, &error)) };
     let mut addresses: Vec<SocketAddr> = in_time(place, config, found).await?.collect();
     shuffle(&mut addresses, config);
-    let mut last = unreached(place, &io::Error::new(ErrorKind::NotFound, "the name has no address"));
+    if addresses.is_empty() {
+        return Err(unreached(place, &io::Error::new(ErrorKind::NotFound, "the name has no address")));
+    }
+    let mut refusals = Vec::new();
     for address in addresses {
         let connected = async {
             let socket = open(address, config).await.map_err(|error| unreached(place, &error))?;
@@ -70,10 +73,10 @@ async fn reach(place: &Place, target: &Target) -> Result<Connected> {
         };
         match in_time(place, config, connected).await {
             Ok(connected) => return Ok(connected),
-            Err(error) => last = error,
+            Err(error) => refusals.push((place.to_string(), error)),
         }
     }
-    Err(last)
+    Err(Error::nowhere(refusals))
 }
 
 async fn open(address: SocketAddr, config: &Config) -> io::Result<TcpStream> {
@@ -100,10 +103,9 @@ async fn open(address: SocketAddr, config: &Config) -> io::Result<TcpStream> {
 async fn in_time<T>(place: &Place, config: &Config, work: impl Future<Output = Result<T>>) -> Result<T> {
     match config.get_connect_timeout() {
         None => work.await,
-        Some(limit) => tokio::time::timeout(*limit, work).await.unwrap_or_else(|_| {
-            let text = format!("no answer in {} s (connect_timeout)", limit.as_secs_f64());
-            Err(unreached(place, &io::Error::new(ErrorKind::TimedOut, text)))
-        }),
+        Some(limit) => {
+            tokio::time::timeout(*limit, work).await.unwrap_or_else(|_| Err(unreached(place, &late(*limit))))
+        }
     }
 }
 

@@ -1,24 +1,27 @@
-use std::sync::Arc;
+use std::sync::{Arc, atomic::AtomicUsize};
 
-use bytes::Bytes;
 use postgres_protocol::message::frontend;
 use tokio::sync::oneshot;
 use tracing::{debug, warn};
 
 use super::{
-    Answer, Descriptions, Failure, Group, Named, Prepared,
+    Answer, Descriptions, Failure, Group, Named, Prepared, Use,
+    catalog::Asked,
     connect::connect,
     drive::drive,
     named::Described,
-    queued::{Queued, Shared, To, Waiting},
+    queued::{Came, Queued, Shared, To, Waiting},
     row::Columns,
 };
-use crate::{error::Result, server_error::ServerError, target::Target};
+use crate::{error::Result, target::Target};
 
 /// Bytes that may wait to be written before callers wait, too: what is on its way stays bounded.
 const QUEUED: usize = 8 << 20;
 /// Statements that a connection keeps prepared.
 const KEPT: usize = 1000;
+
+/// Undoes what a statement of the user's may have set for the session, and sets up anew what was ours.
+const CLEAN: &str = concat!(include_str!("../../sql/clean.sql"), ";\n", include_str!("../../sql/connect.sql"));
 
 /// A connection: any number of callers, each with its own groups.
 pub(crate) struct Connection {
@@ -29,14 +32,14 @@ pub(crate) struct Connection {
 
 impl Connection {
     /// Connects once, and drives the connection in a task of its own.
-    pub async fn open(target: &Target) -> Result<Self> {
+    pub async fn open(target: &Target, usage: Use) -> Result<Self> {
         let connected = connect(target).await?;
         let version = connected.parameters.get("server_version");
         debug!(process_id = connected.process_id, version, "connected");
-        let shared = Arc::new(Shared::default());
-        let driver = shared.clone();
+        let shared = Arc::new(Shared::new(target.limits, usage));
+        let driver = drive(connected.stream, connected.read, shared.clone());
         tokio::spawn(async move {
-            if let Err(error) = drive(connected.stream, connected.read, driver).await {
+            if let Err(error) = driver.await {
                 warn!(%error, "a connection to the database broke");
             }
         });
@@ -44,7 +47,7 @@ impl Connection {
     }
 
     /// Over what a driver already works on.
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(super) fn over(shared: Arc<Shared>) -> Self {
         Self { shared, unnamed: None }
     }
@@ -93,13 +96,19 @@ impl Connection {
         let (to, answered) = oneshot::channel();
         let sent = {
             let mut queued = self.shared.lock();
-            let sent = check(&queued);
+            let mut sent = check(&queued);
             if sent.is_ok() {
                 match queued.bytes.is_empty() {
                     true => queued.bytes = group.bytes,
                     false => queued.bytes.extend_from_slice(&group.bytes),
                 }
-                queued.groups.push_back(Waiting { copies: group.copies, ..Waiting::new(To::Caller(to)) });
+                let mut waiting = Waiting::new(To::Caller(to));
+                waiting.copies = group.copies;
+                queued.groups.push_back(waiting);
+                queued.soiled |= group.soils;
+                if self.shared.usage == Use::Common {
+                    sent = self.clean_up(&mut queued); // right behind it: nobody else shall see what it set
+                }
             }
             sent
         };
@@ -107,9 +116,30 @@ impl Connection {
         let (places, script) = (group.places, group.script);
         async move {
             sent?;
-            let chunks: Result<Vec<Bytes>, Option<Arc<ServerError>>> = answered.await.unwrap_or(Err(None));
-            Answer::read(chunks.map_err(Failure::Lost)?, &places, script)
+            let Came { chunks, over } = answered.await.unwrap_or(Err(Failure::Lost(None)))?;
+            let answer = Answer::read(chunks, &places, script)?;
+            over.map_or(Ok(answer), |limit| Err(Failure::TooLarge(limit)))
         }
+    }
+
+    /// Makes the session fit for whoever has the connection next.
+    pub fn clean(&self) {
+        let mut queued = self.shared.lock();
+        if queued.soiled {
+            let _ = self.clean_up(&mut queued); // it fails where there is nothing left to clean
+            drop(queued);
+            self.shared.wake.notify_one();
+        }
+    }
+
+    fn clean_up(&self, queued: &mut Queued) -> Result<(), Failure> {
+        // Behind a pooler in transaction mode the session is not ours, and the next words may reach another.
+        if std::mem::take(&mut queued.soiled) && self.unnamed.is_none() {
+            check(queued)?;
+            frontend::query(CLEAN, &mut queued.bytes).map_err(Failure::encode)?;
+            queued.groups.push_back(Waiting::new(To::Nobody));
+        }
+        Ok(())
     }
 
     /// Waits while more is queued than should be.
@@ -163,12 +193,13 @@ impl Connection {
     }
 
     async fn typed(&self, described: &Described) -> Result<Columns, Failure> {
-        let mut columns = Columns::default();
+        let (mut columns, count) = (Columns::default(), AtomicUsize::new(0));
+        let asked = Asked::new(&count);
         for oid in &described.parameters {
-            columns.parameters.push(self.of_oid(*oid).await?);
+            columns.parameters.push(self.of_oid(*oid, asked).await?);
         }
         for (name, oid) in &described.columns {
-            columns.columns.push((name.clone(), self.of_oid(*oid).await?));
+            columns.columns.push((name.clone(), self.of_oid(*oid, asked).await?));
         }
         Ok(columns)
     }

@@ -1,4 +1,8 @@
-use std::{io, sync::Arc};
+use std::{
+    io,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use bytes::{Buf, BufMut, BytesMut};
 use postgres_protocol::message::frontend;
@@ -6,8 +10,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tracing::debug;
 
 use super::{
-    Failure,
-    frame::{frames, length},
+    Failure, Use,
+    frame::{SHORTEST, frames, length},
     named::Described,
     queued::{Shared, To, Waiting, Why},
 };
@@ -21,8 +25,23 @@ const SENT: usize = 8 << 10;
 const LONGEST: usize = 1 << 30;
 
 /// Writes what is queued and hands out what is answered, until the connection or its last caller is gone.
-pub(super) async fn drive<S: AsyncRead + AsyncWrite>(io: S, read: BytesMut, shared: Arc<Shared>) -> io::Result<()> {
-    let mut ended = Ended { shared: shared.clone(), why: None };
+pub(super) fn drive<S: AsyncRead + AsyncWrite>(
+    io: S,
+    read: BytesMut,
+    shared: Arc<Shared>,
+) -> impl Future<Output = io::Result<()>> {
+    // Made at once: a runtime that ends drops tasks that it never ran.
+    let ended = Ended { shared: shared.clone(), why: None, left_open: None };
+    run(io, read, shared, ended)
+}
+
+async fn run<S: AsyncRead + AsyncWrite>(
+    io: S,
+    read: BytesMut,
+    shared: Arc<Shared>,
+    mut ended: Ended,
+) -> io::Result<()> {
+    let mut silence = Silence { limit: shared.limits.answer, until: None };
     let (mut from, mut to) = tokio::io::split(io);
     let (mut reader, mut write, mut unflushed) = (Reader { read, whole: 0 }, BytesMut::new(), false);
     reader.hand_out(&shared, &mut ended)?;
@@ -34,6 +53,7 @@ pub(super) async fn drive<S: AsyncRead + AsyncWrite>(io: S, read: BytesMut, shar
             std::mem::swap(&mut write, &mut queued.bytes);
             leaving = queued.leaving && queued.groups.is_empty() && write.is_empty();
         }
+        silence.expect(&shared);
         if !write.is_empty() {
             shared.room.notify_waiters();
         }
@@ -48,9 +68,11 @@ pub(super) async fn drive<S: AsyncRead + AsyncWrite>(io: S, read: BytesMut, shar
                 if count? == 0 {
                     return Err(io::ErrorKind::UnexpectedEof.into());
                 }
+                silence.until = None;
                 reader.hand_out(&shared, &mut ended)?;
                 reader.make_room();
             }
+            () = silence.lasts(), if silence.until.is_some() => return Err(silence.error()),
             written = push_out(&mut to, &mut write, &mut unflushed), if unflushed || !write.is_empty() => written?,
             () = shared.wake.notified(), if write.is_empty() => {}
         }
@@ -75,6 +97,33 @@ async fn push_out(to: &mut (impl AsyncWrite + Unpin), write: &mut BytesMut, unfl
     Ok(())
 }
 
+/// How long the server may say nothing while an answer is due.
+struct Silence {
+    limit: Option<Duration>,
+    until: Option<Instant>,
+}
+
+impl Silence {
+    fn expect(&mut self, shared: &Shared) {
+        let Some(limit) = self.limit else { return };
+        match shared.lock().groups.is_empty() {
+            true => self.until = None,
+            false => drop(self.until.get_or_insert_with(|| Instant::now() + limit)),
+        }
+    }
+
+    async fn lasts(&self) {
+        if let Some(until) = self.until {
+            tokio::time::sleep_until(until.into()).await;
+        }
+    }
+
+    fn error(&self) -> io::Error {
+        let text = format!("no answer in {} s (answer_timeout)", self.limit.unwrap_or_default().as_secs_f64());
+        io::Error::new(io::ErrorKind::TimedOut, text)
+    }
+}
+
 /// What was read and not handed out yet.
 struct Reader {
     read: BytesMut,
@@ -92,8 +141,8 @@ impl Reader {
     /// Hands every whole message to the group that it answers.
     fn hand_out(&mut self, shared: &Shared, ended: &mut Ended) -> io::Result<()> {
         while let Some(length) = length(&self.read[self.whole..]) {
-            if length > LONGEST {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, "a message that is too long"));
+            if !(SHORTEST..=LONGEST).contains(&length) {
+                return Err(unexpected("a message of an impossible length"));
             }
             if self.read.len() < self.whole + length {
                 self.read.reserve(self.whole + length - self.read.len());
@@ -101,10 +150,17 @@ impl Reader {
             }
             match self.read[self.whole] {
                 b'Z' => {
+                    let idle = self.read.get(self.whole + SHORTEST) == Some(&b'I');
                     self.whole += length;
                     self.keep(shared, ended)?;
                     let waiting = shared.lock().groups.pop_front();
-                    answer(waiting.ok_or_else(|| unexpected("an answer that nobody waits for"))?, shared);
+                    let waiting = waiting.ok_or_else(|| unexpected("an answer that nobody waits for"))?;
+                    if !idle && shared.usage == Use::Common {
+                        // Whatever comes next would be part of it, and lost with it.
+                        ended.left_open = Some(waiting);
+                        return Err(unexpected("a transaction was left open"));
+                    }
+                    answer(waiting, shared)?;
                 }
                 b'A' | b'N' | b'S' => {
                     // Between an answer's messages, and nobody's answer.
@@ -139,7 +195,7 @@ impl Reader {
             }
         }
         match queued.groups.front_mut() {
-            Some(waiting) => waiting.chunks.push(chunk),
+            Some(waiting) => waiting.keep(chunk, shared.limits.answer_bytes)?,
             None if ended.why.is_some() => {}
             None => return Err(unexpected("a message that answers nothing")),
         }
@@ -151,25 +207,31 @@ fn unexpected(what: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
-fn answer(waiting: Waiting, shared: &Shared) {
-    let Waiting { chunks, to, .. } = waiting;
+fn answer(waiting: Waiting, shared: &Shared) -> io::Result<()> {
+    let (came, to) = waiting.answered();
     match to {
-        To::Caller(to) => drop(to.send(Ok(chunks))), // nobody may be left to take it
+        To::Caller(to) => drop(to.send(Ok(came))), // nobody may be left to take it
+        To::Nobody if came.chunks.iter().flat_map(|chunk| frames(chunk)).any(|(kind, _)| kind == b'E') => {
+            return Err(unexpected("a session that cannot be cleaned up"));
+        }
         To::Nobody => {}
         To::Named(named) => {
-            let outcome = Described::read(&chunks);
+            let outcome = Described::read(&came.chunks);
             if outcome.is_err() {
                 shared.lock().named.remove(&named.text);
             }
             named.answered(outcome.map(Arc::new));
         }
     }
+    Ok(())
 }
 
 /// Whatever ends the driver, nobody waits for ever.
 struct Ended {
     shared: Arc<Shared>,
     why: Option<Arc<ServerError>>,
+    /// The group that is the reason, answered once nobody can send any more.
+    left_open: Option<Waiting>,
 }
 
 impl Drop for Ended {
@@ -181,10 +243,12 @@ impl Drop for Ended {
             queued.named.clear();
             std::mem::take(&mut queued.groups)
         };
-        for waiting in groups {
-            match waiting.to {
-                To::Caller(to) => drop(to.send(Err(self.why.clone()))), // nobody may be left to take it
-                To::Named(named) => named.answered(Err(Failure::Lost(self.why.clone()))),
+        let left_open = self.left_open.take().map(|waiting| (waiting, Failure::LeftOpen));
+        let lost = groups.into_iter().map(|waiting| (waiting, Failure::Lost(self.why.clone())));
+        for (waiting, failure) in left_open.into_iter().chain(lost) {
+            match waiting.answered().1 {
+                To::Caller(to) => drop(to.send(Err(failure))), // nobody may be left to take it
+                To::Named(named) => named.answered(Err(failure)),
                 To::Nobody => {}
             }
         }

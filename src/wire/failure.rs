@@ -16,6 +16,10 @@ pub(crate) enum Failure {
     Encode(Arc<dyn StdError + Send + Sync>),
     /// The server said something that is not the protocol.
     Protocol(&'static str),
+    /// The group left a transaction open where others come next: the connection was closed, and the server rolls back.
+    LeftOpen,
+    /// The answer is larger than so many bytes; what was asked for took effect.
+    TooLarge(usize),
 }
 
 impl Failure {
@@ -27,6 +31,11 @@ impl Failure {
     pub fn is_outdated(&self) -> bool {
         let Self::Server { error, .. } = self else { return false };
         [SqlState::FEATURE_NOT_SUPPORTED, SqlState::INVALID_SQL_STATEMENT_NAME].contains(&error.code)
+    }
+
+    /// The server takes no writes.
+    pub fn is_read_only(&self) -> bool {
+        matches!(self, Self::Server { error, .. } if error.code == SqlState::READ_ONLY_SQL_TRANSACTION)
     }
 
     #[cfg(test)]
@@ -46,6 +55,8 @@ impl fmt::Display for Failure {
             Self::Lost(None) => out.write_str("the connection was closed"),
             Self::Encode(cause) => write!(out, "a parameter cannot be written: {cause}"),
             Self::Protocol(what) => write!(out, "the server does not speak the protocol: {what}"),
+            Self::LeftOpen => out.write_str("a transaction was left open"),
+            Self::TooLarge(limit) => write!(out, "the answer is larger than {limit} bytes"),
         }
     }
 }

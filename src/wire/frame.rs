@@ -12,18 +12,20 @@ pub(crate) fn frames(bytes: &[u8]) -> impl Iterator<Item = Frame<'_>> {
 pub(crate) fn frames_at(bytes: &[u8], mut at: usize) -> impl Iterator<Item = (u8, Range<usize>)> + '_ {
     std::iter::from_fn(move || {
         let rest = bytes.get(at..)?;
-        let length = length(rest).filter(|length| *length <= rest.len())?;
+        let length = length(rest).filter(|length| (SHORTEST..=rest.len()).contains(length))?;
         let body = at + 5..at + length;
         at += length;
         Some((rest[0], body))
     })
 }
 
-/// How long the message at the front is, its kind and length included, as far as that was read. A length below the shortest is taken for
-/// the shortest: the driver has refused it.
+/// A message without a body: its kind and its length.
+pub(crate) const SHORTEST: usize = 5;
+
+/// How long the message at the front says it is, its kind and length included, as far as that was read.
 pub(crate) fn length(bytes: &[u8]) -> Option<usize> {
-    let head = bytes.first_chunk::<5>()?;
-    Some((u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize).max(4) + 1)
+    let [_, length @ ..] = *bytes.first_chunk::<SHORTEST>()?;
+    Some((u32::from_be_bytes(length) as usize).saturating_add(1))
 }
 
 #[cfg(test)]
@@ -36,6 +38,7 @@ mod tests {
         let cut: Vec<_> = frames(bytes).collect();
         assert_eq!(cut, [(b'C', &b"ab"[..]), (b'Z', &b"I"[..])]);
         assert_eq!(frames_at(bytes, 7).collect::<Vec<_>>(), [(b'Z', 12..13)]);
+        assert_eq!(frames(b"C\0\0\0\x03abcdef").count(), 0, "a length below the shortest ends it");
         assert_eq!(frames(b"").count() + frames(b"Z\0\0").count() + frames_at(bytes, 99).count(), 0);
     }
 }

@@ -18,6 +18,8 @@ pub(crate) struct Group {
     pub(super) script: bool,
     /// There is a copy with its data among them.
     pub(super) copies: bool,
+    /// One of them may change the session beyond its transaction.
+    pub(super) soils: bool,
 }
 
 /// One statement of a group.
@@ -82,6 +84,7 @@ impl Group {
         match named {
             Some(named) => {
                 self.bind(&named.name, &columns.parameters, parameters, portal)?;
+                self.soils |= named.soils;
                 self.places.push(Place { text: text.clone(), named: Some(named.clone()) });
                 Ok(())
             }

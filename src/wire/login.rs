@@ -4,7 +4,7 @@ mod binding;
 mod exchange;
 mod proof;
 
-use std::{collections::HashMap, io::ErrorKind::PermissionDenied};
+use std::{collections::HashMap, io::ErrorKind::ConnectionRefused};
 
 use bytes::{Bytes, BytesMut};
 use postgres_protocol::message::frontend;
@@ -86,9 +86,10 @@ async fn suits(exchange: &mut Exchange, wanted: TargetSessionAttrs) -> Result<()
             _ => {}
         }
     }
+    // It passes: a failover makes another server the one that takes writes.
     match (wanted, row.ends_with(b"\x02on")) {
-        (TargetSessionAttrs::ReadWrite, true) => Err(failed(PermissionDenied, "the database does not allow writes")),
-        (TargetSessionAttrs::ReadOnly, false) => Err(failed(PermissionDenied, "the database is not read only")),
+        (TargetSessionAttrs::ReadWrite, true) => Err(failed(ConnectionRefused, "the database does not allow writes")),
+        (TargetSessionAttrs::ReadOnly, false) => Err(failed(ConnectionRefused, "the database is not read only")),
         _ => Ok(()),
     }
 }

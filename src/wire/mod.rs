@@ -10,6 +10,7 @@ mod login;
 mod connect;
 mod failure;
 mod frame;
+mod soil;
 mod named;
 mod group;
 mod row;
@@ -26,8 +27,23 @@ pub(crate) use self::{
     connection::Connection,
     failure::Failure,
     group::{Group, Portal, Prepared},
-    row::{Columns, Row, Wrong},
+    row::{Columns, Row, Wrong, only},
 };
+
+/// Who sends on a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Use {
+    /// Any number of callers: what one leaves behind would be another's.
+    #[default]
+    Common,
+    /// One at a time, who may leave a transaction open between two groups.
+    Alone,
+}
+
+#[cfg(any(test, fuzzing))]
+mod fuzz;
+#[cfg(any(test, fuzzing))]
+pub(crate) use self::fuzz::server_says;
 
 #[cfg(test)]
 mod tests;

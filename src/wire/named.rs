@@ -6,7 +6,7 @@ use std::{
 use postgres_types::Oid;
 use tokio::sync::watch;
 
-use super::{Failure, row::Columns};
+use super::{Failure, row::Columns, soil::soils};
 
 /// A statement that the connection has prepared, or is about to.
 #[derive(Debug)]
@@ -14,6 +14,8 @@ pub(crate) struct Named {
     /// Its name on this connection, of a counter: a name is never used again, so that none can mean two things.
     pub name: String,
     pub text: Arc<str>,
+    /// It may change the session beyond its transaction.
+    pub soils: bool,
     /// The server's answer to its preparation.
     answer: watch::Sender<Option<Result<Arc<Described>, Failure>>>,
     /// Its description in types, once those that the catalog had to be asked for are known.
@@ -55,7 +57,7 @@ impl Descriptions {
 
 impl Named {
     pub fn new(name: String, text: Arc<str>) -> Self {
-        Self { name, text, answer: watch::Sender::new(None), typed: OnceLock::new() }
+        Self { name, soils: soils(&text), text, answer: watch::Sender::new(None), typed: OnceLock::new() }
     }
 
     pub fn answered(&self, answer: Result<Arc<Described>, Failure>) {

@@ -3,6 +3,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use postgres_types::{FromSql, Type, WrongType};
 
+use crate::error::{Error, Kind, Result};
+
 /// The parameters and columns of a statement, in types.
 #[derive(Debug, Default)]
 pub(crate) struct Columns {
@@ -30,8 +32,18 @@ impl Row {
         self.try_get(at).unwrap_or_else(|wrong| panic!("{wrong}"))
     }
 
+    /// The same, where a server that answers something else must not end the program.
+    pub fn read<'a, T: FromSql<'a>>(&'a self, at: usize) -> Result<T> {
+        self.try_get(at).map_err(|cause| Error::new(Kind::Answer(cause)))
+    }
+
+    /// The names and types of all columns.
+    pub fn columns(&self) -> &[(String, Type)] {
+        &self.columns.columns
+    }
+
     pub fn try_get<'a, T: FromSql<'a>>(&'a self, at: usize) -> Result<T, Wrong> {
-        let mut values = Values::new(&self.columns.columns, &self.values);
+        let mut values = Values::new(&self.columns, &self.values);
         for _ in 0..at {
             values.skip()?;
         }
@@ -39,23 +51,34 @@ impl Row {
     }
 }
 
+/// The only row of an answer.
+pub(crate) fn only(rows: &[Row]) -> Result<&Row> {
+    rows.first().ok_or_else(|| Error::new(Kind::Answer("it has no row".into())))
+}
+
 /// The columns of a row, from the left to the right.
 #[derive(Debug)]
 pub struct Values<'a> {
-    columns: &'a [(String, Type)],
+    columns: &'a Arc<Columns>,
     at: usize,
     rest: &'a [u8],
 }
 
 impl<'a> Values<'a> {
-    pub(crate) fn new(columns: &'a [(String, Type)], bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(columns: &'a Arc<Columns>, bytes: &'a [u8]) -> Self {
         Self { columns, at: 0, rest: bytes }
     }
 
     /// The names and types of all columns.
     #[must_use]
     pub fn columns(&self) -> &'a [(String, Type)] {
-        self.columns
+        &self.columns.columns
+    }
+
+    /// The rest of the row, unread.
+    pub(crate) fn keep(&mut self) -> Row {
+        self.at = self.columns.columns.len();
+        Row { columns: self.columns.clone(), values: Bytes::copy_from_slice(std::mem::take(&mut self.rest)) }
     }
 
     /// How many columns were read so far.
@@ -69,10 +92,10 @@ impl<'a> Values<'a> {
     /// # Errors
     /// There is none, it is null, or it is of another type.
     pub fn read<T: FromSql<'a>>(&mut self) -> Result<T, Wrong> {
-        let (name, ty) = self
-            .columns
+        let columns = self.columns();
+        let (name, ty) = columns
             .get(self.at)
-            .ok_or_else(|| format!("the statement has {} columns, fewer than are read", self.columns.len()))?;
+            .ok_or_else(|| format!("the statement has {} columns, fewer than are read", columns.len()))?;
         let value = match T::accepts(ty) {
             true => self.skip().and_then(|value| T::from_sql_nullable(ty, value)),
             false => Err(WrongType::new::<T>(ty.clone()).into()),

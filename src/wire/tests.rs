@@ -2,18 +2,19 @@
 
 mod broken;
 mod bytes;
+mod hostile;
 
 use std::{sync::Arc, time::Duration};
 
 use postgres_types::Type;
 use tokio_postgres::error::SqlState;
 
-use super::{Answer, Columns, Connection, Failure, Group, Prepared, connect::tests::server::server};
+use super::{Answer, Columns, Connection, Failure, Group, Prepared, Use, connect::tests::server::server};
 use crate::target::Target;
 
 pub(super) async fn connection() -> Connection {
     let target = Target::parse(&server().await.on_socket()).expect("a valid string");
-    Connection::open(&target).await.expect("connected")
+    Connection::open(&target, Use::Alone).await.expect("connected")
 }
 
 /// A group of statements without parameters, not kept.

@@ -230,3 +230,21 @@ async fn delays_and_leases_out_of_bounds_change_nothing() {
     queue.ack(&leased).await.expect("still held");
     assert_eq!(queue.stats().await.expect("counted").messages, 0);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sequence_behind_its_table_is_not_blamed_on_the_payload() {
+    let Place { queue, sql, .. } = place::<i64>(Settings::new("int8")).await;
+    let id = queue.enqueue(1).await.expect("enqueued");
+    let set_back = "select setval('trunkline.id_q', $1, false)";
+    for many in [true, false] {
+        sql.execute(set_back, &[&id]).await.expect("set back");
+        let error = match many {
+            true => queue.enqueue_many(&[2]).await.expect_err("it collides"),
+            false => queue.enqueue(3).await.expect_err("it collides"),
+        };
+        let text = error.to_string();
+        assert!(code(&error) == "23505" && !error.is_bad_payload(), "{text}");
+        assert!(text.contains("behind its table") && text.contains("trunkline.repair_sequence('q')"), "{text}");
+    }
+    assert_eq!(queue.at_most_once(9).await.expect("taken").len(), 1, "nothing is lost, and nothing was stored");
+}

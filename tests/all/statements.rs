@@ -216,3 +216,58 @@ async fn without_prepared_statements_all_is_the_same() {
     let error = Db::connect(&format!("{url} prepared_statements=maybe")).await.expect_err("not known");
     assert!(error.to_string().contains("use on or off"), "{error}");
 }
+
+#[tokio::test]
+async fn a_transaction_left_open_is_refused_and_later_data_is_not_lost() {
+    let db = table().await;
+    for text in ["begin", "start transaction", "begin isolation level serializable"] {
+        for turn in 0..3 {
+            let refused = db.run(&Nothing::new(text), ()).await.expect_err("nobody could end it").to_string();
+            assert!(refused.contains("Db::begin") && refused.contains("open"), "{text}, {turn}: {refused}");
+        }
+    }
+    let many = db.run_many(&Nothing::new("begin"), [(), ()]).await.expect_err("nor these").to_string();
+    assert!(many.contains("Db::begin"), "{many}");
+    for n in 0..6 {
+        assert_eq!(db.run(&INSERT, (n, "there")).await.expect("inserted"), 1);
+    }
+    let other = db.begin().await.expect("another connection");
+    assert_eq!(other.run(&COUNT, ()).await.expect("read"), (6,), "for everybody");
+    for text in ["commit", "rollback"] {
+        db.run(&Nothing::new(text), ()).await.expect("there is none, as the server warns");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_large_or_too_late_is_given_up_if_that_is_asked_for() {
+    static REPEAT: Statement<(i32,), (String,)> = Statement::new("select repeat('x', $1)");
+    static KEPT: Statement<(), Vec<(i32, String)>> =
+        Statement::new("insert into t select n, repeat('x', 1000) from generate_series(1, 5000) n returning n, word");
+    let url = database().await;
+    let db = Db::connect(&format!("{url} max_answer=1MB answer_timeout=2")).await.expect("connected");
+    db.run(&Nothing::new("create table t (n int unique, word text)"), ()).await.expect("created");
+    let small = db.run(&REPEAT, (100_000,)).await.expect("small enough").0;
+    assert_eq!(small.len(), 100_000);
+    for text in [
+        db.run(&REPEAT, (2_000_000,)).await.expect_err("too large").to_string(),
+        db.run(&KEPT, ()).await.expect_err("too large").to_string(),
+    ] {
+        assert!(text.contains("larger than 1048576 bytes") && text.contains("took effect"), "{text}");
+    }
+    assert_eq!(db.run(&COUNT, ()).await.expect("others go on").0, 5000, "it took effect");
+    let refused = db.run(&KEPT, ()).await.expect_err("they are there");
+    assert_eq!(refused.sqlstate(), Some(&SqlState::UNIQUE_VIOLATION));
+    // In parts, more than that.
+    let transaction = db.begin().await.expect("begun");
+    let all = Statement::<(), Vec<(i32, String)>>::new("select n, word from t");
+    let mut stream = transaction.stream(&all, (), 100).await.expect("sent");
+    let mut rows = 0;
+    while let Some(chunk) = stream.next_chunk().await.expect("read") {
+        rows += chunk.len();
+    }
+    assert_eq!(rows, 5000);
+    drop(transaction);
+    let late = db.run(&Nothing::new("select pg_sleep(60)"), ()).await.expect_err("too late");
+    assert!(late.is_outcome_unknown(), "{late}");
+    assert_eq!(db.run(&COUNT, ()).await.expect("another connection").0, 5000);
+}

@@ -47,7 +47,7 @@ pub(super) fn places(config: &Config) -> Result<Vec<Place>> {
         let way = match (host, address) {
             #[cfg(unix)]
             (Host::Unix(folder), None) => Way::Socket(folder.join(format!(".s.PGSQL.{port}"))),
-            #[cfg(unix)]
+            #[cfg(unix)] // the string was refused before
             (Host::Unix(_), Some(address)) => Way::Network { name: address.clone(), address },
             (Host::Tcp(name), address) => {
                 Way::Network { name: name.clone(), address: address.unwrap_or_else(|| name.clone()) }

@@ -2,13 +2,13 @@
 
 use trunkline_embedded::DelayProxy;
 
-use super::{Connection, Failure, connection, group, numbers, server};
+use super::{Connection, Failure, Use, connection, group, numbers, server};
 use crate::target::Target;
 
 /// A connection through a proxy that can cut it.
 async fn through(proxy: &DelayProxy) -> Connection {
     let url = format!("host=127.0.0.1 port={} user=trunkline dbname=postgres sslmode=disable", proxy.addr().port());
-    Connection::open(&Target::parse(&url).expect("a valid string")).await.expect("connected")
+    Connection::open(&Target::parse(&url).expect("a valid string"), Use::Alone).await.expect("connected")
 }
 
 #[tokio::test(flavor = "multi_thread")]

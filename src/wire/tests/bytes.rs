@@ -1,46 +1,14 @@
 //! Whatever bytes come, and in whatever pieces: an answer, or an error; never a panic, and nobody waits for ever.
 
-use std::{sync::Arc, time::Duration};
-
-use bytes::BytesMut;
 use proptest::prelude::*;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::wire::{Answer, Failure, Group, connection::Connection, drive::drive, named::Described, queued::Shared};
+use crate::wire::{Failure, fuzz::told, named::Described};
 
 /// An answer to three statements: a row each of one text, with a notice and a notification in between.
 const ANSWER: &[u8] = b"1\0\0\0\x042\0\0\0\x04D\0\0\0\x0b\0\x01\0\0\0\x01aC\0\0\0\x0dSELECT 1\0\
     N\0\0\0\x0aMhey\0\0\
     2\0\0\0\x04D\0\0\0\x0b\0\x01\0\0\0\x01bC\0\0\0\x0dSELECT 1\0A\0\0\0\x0c\0\0\0\x01c\0p\0\
     2\0\0\0\x04D\0\0\0\x0b\0\x01\0\0\0\x01cC\0\0\0\x0dSELECT 1\0Z\0\0\0\x05I";
-
-/// What a caller gets if the server says these pieces, one after another, and then goes.
-fn told(pieces: &[&[u8]], statements: usize) -> Result<Answer, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
-    runtime.block_on(async {
-        let (ours, mut theirs) = tokio::io::duplex(1 << 20);
-        let shared = Arc::new(Shared::default());
-        let connection = Connection::over(shared.clone());
-        let driver = tokio::spawn(drive(ours, BytesMut::new(), shared));
-        let mut group = Group::new();
-        for _ in 0..statements {
-            group.push_unnamed(&"select 'x'".into(), &[], &[]).expect("encoded");
-        }
-        let answer = connection.send(group);
-        let mut asked = vec![0; 64];
-        assert!(theirs.read(&mut asked).await.expect("the group was sent") > 0);
-        for piece in pieces {
-            if theirs.write_all(piece).await.is_err() {
-                break; // it has heard enough
-            }
-            tokio::task::yield_now().await;
-        }
-        drop(theirs);
-        let answer = tokio::time::timeout(Duration::from_secs(10), answer).await.expect("nobody waits for ever");
-        let _ = driver.await.expect("the driver does not panic");
-        answer
-    })
-}
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]

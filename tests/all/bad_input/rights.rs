@@ -57,6 +57,12 @@ async fn a_role_without_rights_is_told_what_it_lacks_and_nothing_is_lost() {
     let denied = |error: Error, object: &str| {
         let text = error.to_string();
         assert!(code(&error) == "42501" && text.contains(object), "{text} names {object}");
+        text
+    };
+    let needs = |error: Error, object: &str, right: &str, role: &str| {
+        let text = denied(error, object);
+        let grant = format!("`trunkline grant q {role} ROLE`");
+        assert!(text.contains(right) && text.contains(&grant), "{text}, but not {right}, {grant}");
     };
     denied(poor.queue::<i64>("q").await.expect_err("no schema"), "schema trunkline");
     denied(poor.migrate().await.expect_err("no schema"), "trunkline");
@@ -66,12 +72,14 @@ async fn a_role_without_rights_is_told_what_it_lacks_and_nothing_is_lost() {
     denied(poor.create_queue("mine", &Settings::new("int8")).await.expect_err("no right"), "table queue");
     denied(poor.drop_queue("q").await.expect_err("no right"), "q");
     let poor = poor.queue::<i64>("q").await.expect("it may know of it");
-    denied(poor.enqueue(2).await.expect_err("no right"), "queue_q");
-    denied(poor.enqueue_many(&[2]).await.expect_err("no right"), "queue_q");
-    denied(poor.at_most_once(1).await.expect_err("no right"), "queue_q");
+    needs(poor.enqueue(2).await.expect_err("no right"), "table queue_q", "insert", "--producer");
+    needs(poor.enqueue_many(&[2]).await.expect_err("no right"), "table queue_q", "insert", "--producer");
+    needs(poor.at_most_once(1).await.expect_err("no right"), "queue_q", "consume", "--consumer");
     denied(poor.consumer(Wait::Adaptive).at_least_once(1).await.expect_err("no right"), "queue_q");
     denied(poor.stats().await.expect_err("no right"), "queue_q");
-    denied(poor.purge().await.expect_err("no right"), "queue_q");
+    needs(poor.purge().await.expect_err("no right"), "queue_q", "delete", "--operator");
+    sql.batch_execute("grant insert, select on trunkline.queue_q to nobody_here").await.expect("granted");
+    needs(poor.enqueue(2).await.expect_err("no right"), "sequence id_q", "usage", "--producer");
     assert_eq!(queue.at_most_once(5).await.expect("taken").len(), 1, "nothing is lost");
     sql.batch_execute("drop owned by nobody_here").await.expect("cleaned up");
 }

@@ -1,0 +1,56 @@
+//! What the user can do about an error of the server's in a statement of our own.
+
+use tokio_postgres::error::SqlState;
+
+use crate::server_error::ServerError;
+
+/// Behind the server's text, which names the object and its kind.
+pub(super) fn advice(what: &str, queue: Option<&str>, error: &ServerError) -> String {
+    let queue = queue.unwrap_or("QUEUE");
+    if error.code == SqlState::INSUFFICIENT_PRIVILEGE {
+        let (needs, role) = right(what);
+        return match role {
+            Some(role) => format!(". {needs}; `trunkline grant {queue} {role} ROLE` gives it"),
+            None => format!(". {needs}"),
+        };
+    }
+    if is_collision(error.schema.as_deref(), error.constraint.as_deref()) {
+        let repair = format!("select trunkline.repair_sequence('{queue}')");
+        return format!(
+            ". The queue's sequence is behind its table, as after a restore without sequences: run `{repair}`"
+        );
+    }
+    String::new()
+}
+
+/// The right that a statement needs, and who has it.
+fn right(what: &str) -> (&'static str, Option<&'static str>) {
+    match what {
+        "enqueue" | "enqueue_with" | "enqueue_in" | "hand_over" => (
+            "To enqueue, a role needs the usage of the schema and of the queue's sequence, and to insert into its table",
+            Some("--producer"),
+        ),
+        "take" | "cut" | "lease" | "lease_apart" | "look" | "carve" | "put_back" | "release" | "ack" | "archive"
+        | "retry" | "bury" | "extend" | "charge" | "wait_for" | "wait_no_more" => (
+            "To consume, a role needs the usage of the schema, and to select, update and delete in the queue's tables",
+            Some("--consumer"),
+        ),
+        "create_queue" | "drop_queue" | "migrate" | "migrate_record" => {
+            ("Only the role that owns the schema `trunkline` may do this", None)
+        }
+        "purge" | "prune" | "replay" | "discard" | "stats" | "peek" | "dead" | "archived" => (
+            "To look after a queue, a role needs the usage of the schema, and to select and delete in the queue's tables",
+            Some("--operator"),
+        ),
+        _ => (
+            "To use a queue, a role needs the usage of the schema `trunkline`, and to select from its tables",
+            Some("--consumer"),
+        ),
+    }
+}
+
+/// Whether a unique violation is one of a queue's own ids, which come from its sequence.
+pub(super) fn is_collision(schema: Option<&str>, constraint: Option<&str>) -> bool {
+    let of_ids = |name: &str| ["key_", "dead_key_", "archive_key_"].iter().any(|prefix| name.starts_with(prefix));
+    schema == Some("trunkline") && constraint.is_some_and(of_ids)
+}

@@ -1,0 +1,42 @@
+//! Parts of an error's text.
+
+use super::Error;
+
+/// Each host with its reason, which may begin with the host itself.
+pub(super) fn reasons(refusals: &[(String, Error)]) -> String {
+    let mut reasons: Vec<String> = Vec::new();
+    for (host, error) in refusals {
+        let text = error.to_string();
+        let text = text.strip_prefix("cannot connect to the database: ").unwrap_or(&text);
+        let reason = if text.starts_with(host) { text.to_owned() } else { format!("{host}: {text}") };
+        if !reasons.contains(&reason) {
+            reasons.push(reason); // the addresses of one name often say the same
+        }
+    }
+    reasons.join("; ")
+}
+
+pub(super) fn placed(place: usize, text: Option<&str>) -> String {
+    match text {
+        Some(text) => format!(" (statement {} in the pipeline: {})", place + 1, shortened(text)),
+        None => " (at the commit)".to_owned(),
+    }
+}
+
+/// The beginning of a statement's text, on one line.
+pub(super) fn shortened(text: &str) -> String {
+    const MOST: usize = 80;
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+pub(super) fn listed(ids: &[i64]) -> String {
+    match ids {
+        [id] => format!("message {id}"),
+        [first, ..] => format!("{} messages, the first {first},", ids.len()),
+        [] => "no message".to_owned(),
+    }
+}

@@ -1,0 +1,148 @@
+use std::time::Duration;
+
+use proptest::prelude::*;
+use tokio_postgres::config::{Host, SslMode};
+
+use super::{Target, options::Options};
+
+fn nothing(_: &str) -> Option<String> {
+    None
+}
+
+/// The mode, the password and the database that a string ends up with, or why it is refused.
+fn read(text: &str) -> String {
+    match Target::parse_in(text, nothing) {
+        Ok(Target { config, .. }) => {
+            let password = config.get_password().map(String::from_utf8_lossy);
+            format!(
+                "{:?} {} {}",
+                config.get_ssl_mode(),
+                password.as_deref().unwrap_or("-"),
+                config.get_dbname().unwrap_or("-")
+            )
+        }
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn an_option_is_what_libpq_takes_it_for() {
+    for (text, said) in [
+        ("postgres://h/d?sslmode=require", "Require - d"),
+        ("postgresql://h/d?connect_timeout=3&sslmode=require&keepalives=0", "Require - d"),
+        ("postgres://h/d", "Prefer - d"),
+        ("postgres://u:p?sslmode=disable@h/d?sslmode=require", "Require p?sslmode=disable d"),
+        ("postgres://h/d?application_name=a@b&sslmode=require", "Require - d"),
+        ("postgres://h/a%40b?sslmode=disable", "Disable - a@b"),
+        ("postgres://u:p/w@h/d?sslmode=disable", "Disable p/w d"),
+        ("postgres://h/d?ssl%6Dode=requir%65", "Require - d"),
+        ("host=h sslmode=require dbname=d", "Require - d"),
+        ("host = h\tsslmode = 'require'\n dbname=d", "Require - d"),
+        ("host=h sslmode=require password='a sslmode=disable b'", "Require a sslmode=disable b -"),
+        ("host=h password=a\\ sslmode\\=disable sslmode=require", "Require a sslmode=disable -"),
+        ("host=h password='it\\'s \\\\' dbname=d", "Prefer it's \\ d"),
+        ("host=h password=x://y?sslmode=disable sslmode=require", "Require x://y?sslmode=disable -"),
+        ("host=/tmp sslmode=require", "Disable - -"),
+        ("sslmode=require sslmode=disable", "has sslmode twice"),
+        ("postgres://h/?sslmode=require&sslmode=disable", "has sslmode twice"),
+        ("host=h sslmode='require", "the quotes of sslmode do not end"),
+        ("host=h sslmode", "no name or no value"),
+        ("host=h =require", "no name or no value"),
+        ("postgres://h/d?sslmode", "has no value"),
+        ("host=h sslmode=", "sslmode= is not known"),
+        ("host=h sslmode=maybe", "use disable, prefer, require or verify-full"),
+        ("postgres://h/d?a=%ff", "is not UTF-8"),
+    ] {
+        let found = read(text);
+        assert!(found.ends_with(said) || found.contains(said) && found.len() > said.len() + 9, "{text}: {found}");
+    }
+}
+
+#[test]
+fn tls_is_not_left_out_because_a_host_looks_like_a_socket() {
+    for text in ["host=/tmp hostaddr=10.0.0.1 sslmode=verify-full", "host=h,/tmp hostaddr=10.0.0.1,10.0.0.2"] {
+        assert!(read(text).contains("no hostaddr: name one of the two"), "{}", read(text));
+    }
+    assert_eq!(read("host=h,/tmp sslmode=require"), "Require - -");
+    assert_eq!(read("hostaddr=10.0.0.1 sslmode=require"), "Require - -");
+}
+
+#[test]
+fn an_environment_that_demands_tls_is_heard_where_the_string_says_nothing() {
+    let demands = |name: &str| (name == "PGSSLMODE").then(|| "require".to_owned());
+    let mode = |text: &str| Target::parse_in(text, demands).expect(text).config.get_ssl_mode();
+    assert_eq!(mode("host=h"), SslMode::Require);
+    assert_eq!(mode("host=h sslmode=disable"), SslMode::Disable);
+    assert_eq!(mode("host=/tmp"), SslMode::Disable, "a socket has no TLS");
+    let nonsense = |name: &str| (name == "PGSSLMODE").then(|| "maybe".to_owned());
+    assert!(Target::parse_in("host=h", nonsense).is_err());
+    let root = |name: &str| (name == "PGSSLROOTCERT").then(|| "/nowhere.pem".to_owned());
+    let refused = Target::parse_in("host=h sslmode=verify-full", root).map(drop).expect_err("no file").to_string();
+    assert!(refused.contains("/nowhere.pem"), "{refused}");
+}
+
+#[test]
+fn a_server_costs_a_bounded_time_and_memory_unless_told_otherwise() {
+    let target = |text: &str| Target::parse_in(text, nothing).expect(text);
+    let connect = |text: &str| target(text).config.get_connect_timeout().copied();
+    assert_eq!(connect("host=h"), Some(Duration::from_secs(10)));
+    assert_eq!(connect("postgres://h/?connect_timeout=3"), Some(Duration::from_secs(3)));
+    assert_eq!(connect("host=h connect_timeout=0"), None, "no limit, as in libpq");
+    assert_eq!(target("host=h").limits.answer, None);
+    assert_eq!(target("host=h answer_timeout=0").limits.answer, None);
+    assert_eq!(target("host=h answer_timeout=7").limits.answer, Some(Duration::from_secs(7)));
+    assert_eq!(target("host=h").limits.answer_bytes, 2 << 30);
+    for (text, size) in [("64MB", 64 << 20), ("2048kB", 2 << 20), ("1048576", 1 << 20)] {
+        assert_eq!(target(&format!("host=h max_answer={text}")).limits.answer_bytes, size);
+    }
+    for text in [
+        "max_answer=1kB",
+        "max_answer=some",
+        "max_answer=-1",
+        "max_answer=99999999999999999999GB",
+        "answer_timeout=soon",
+    ] {
+        assert!(Target::parse_in(&format!("host=h {text}"), nothing).is_err(), "{text}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn any_string_is_read_or_refused(text in ".{0,80}", scheme in prop_oneof![Just(""), Just("postgres://"), Just("host=h ")]) {
+        let _ = Target::parse_in(&format!("{scheme}{text}"), nothing);
+    }
+
+    #[test]
+    fn strings_of_likely_pieces_are_read_or_refused(pieces in proptest::collection::vec(prop_oneof![
+        Just("postgres://"), Just("host="), Just("sslmode="), Just("require"), Just("disable"), Just("'"), Just("\\"), Just(" "),
+        Just("@"), Just("/"), Just("?"), Just("&"), Just("="), Just("%"), Just("%2F"), Just(","), Just("["), Just("]"), Just(":"),
+        Just("hostaddr=10.0.0.1"), Just("port=1"), Just("\u{fc}"),
+    ], 0..16)) {
+        let _ = Target::parse_in(&pieces.concat(), nothing);
+    }
+
+    /// Whatever a password consists of, it is the password, and the mode stays.
+    #[test]
+    fn no_password_turns_tls_off(password in "[^\\x00]{1,40}") {
+        let quoted = password.replace('\\', "\\\\").replace('\'', "\\'");
+        let target = Target::parse_in(&format!("password='{quoted}' sslmode=require host=h"), nothing).expect("valid");
+        prop_assert_eq!(target.config.get_ssl_mode(), SslMode::Require);
+        prop_assert_eq!(target.config.get_password(), Some(password.as_bytes()));
+        prop_assert_eq!(target.config.get_hosts(), &[Host::Tcp("h".to_owned())]);
+    }
+
+    #[test]
+    fn what_is_not_ours_stays_as_it_was(name in "[ -~]{1,20}", url in any::<bool>()) {
+        let escaped = name.bytes().fold(String::new(), |escaped, byte| format!("{escaped}%{byte:02x}"));
+        let text = match url {
+            true => format!("postgres://h/d?application_name={escaped}&sslmode=disable"),
+            false => format!("host=h application_name='{}'", name.replace('\\', "\\\\").replace('\'', "\\'")),
+        };
+        let mut options = Options::parse(&text).expect("valid");
+        options.take("sslmode").expect("once at most");
+        let config: tokio_postgres::Config = options.rest().parse().expect("still valid");
+        prop_assert_eq!(config.get_application_name(), Some(&*name));
+    }
+}

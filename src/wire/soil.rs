@@ -1,0 +1,64 @@
+//! What a statement leaves behind in its session, going by its words.
+
+/// Whether a statement may change its session beyond its transaction. What functions of the user's set is not seen; what only looks
+/// as if it did costs a clean-up in vain.
+pub(super) fn soils(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    let (first, rest) = word(&text);
+    match first {
+        "set" => !matches!(word(rest).0, "local" | "transaction" | "constraints"),
+        "reset" | "discard" | "listen" | "declare" | "do" => true,
+        _ => ["set_config", "advisory_lock"].iter().any(|function| text.contains(function)),
+    }
+}
+
+/// The first word behind blanks and comments, and what follows it.
+fn word(text: &str) -> (&str, &str) {
+    let mut text = text.trim_start();
+    loop {
+        let comment = match text.get(..2) {
+            Some("--") => text.find('\n'),
+            Some("/*") => text.find("*/").map(|end| end + 1),
+            _ => break,
+        };
+        text = comment.map_or("", |end| text[end + 1..].trim_start());
+    }
+    text.split_at(text.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(text.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::soils;
+
+    #[test]
+    fn what_outlives_its_transaction_is_known_by_its_words() {
+        for text in [
+            "set role x",
+            "SET session_replication_role = replica",
+            " /* why */ -- because\n\tset search_path to a",
+            "set session characteristics as transaction isolation level serializable",
+            "reset all",
+            "Listen a",
+            "do $$ begin perform f(); end $$",
+            "with a as (select SET_CONFIG($1, $2, false)) select",
+            "select pg_try_advisory_lock(1)",
+        ] {
+            assert!(soils(text), "{text}");
+        }
+        for text in [
+            "",
+            "--",
+            "/* set role x",
+            "-- set role x",
+            "set local role x",
+            "set transaction read only",
+            "SET CONSTRAINTS all deferred",
+            "update t set n = 1",
+            "select setval('s', 1)",
+            "select pg_advisory_xact_lock(1)",
+            "settle",
+        ] {
+            assert!(!soils(text), "{text}");
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Between the death of a primary and the promotion of another, the only server that answers takes no writes.
+
+use std::{
+    convert::Infallible,
+    io::{Read, Write},
+    net::TcpListener,
+    thread,
+    time::Duration,
+};
+
+use tokio::time::timeout;
+use tokio_postgres::Client;
+use trunkline::{Db, Message, Settings, Wait, Worker};
+
+use crate::{
+    contract::{Place, SOON, place},
+    fixture::{cluster, connect, eventually},
+    worker::{Runs, Seen},
+};
+
+/// From now on the database takes no writes, or takes them again; whoever was connected has to come back.
+async fn read_only(admin: &Client, database: &str, on: &str) {
+    let text = format!(
+        "alter database {database} set default_transaction_read_only = {on};
+         select pg_terminate_backend(pid) from pg_stat_activity where datname = '{database}'"
+    );
+    admin.batch_execute(&text).await.expect("said");
+}
+
+async fn refusals(admin: &Client, database: &str) -> i64 {
+    let text = "select sessions::int8 from pg_stat_database where datname = $1";
+    admin.query_one(text, &[&database]).await.expect("seen").get(0)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn workers_and_consumers_outlive_a_moment_in_which_no_server_takes_writes() {
+    let Place { url, .. } = place::<i64>(Settings::new("int8")).await;
+    let name = url.split_whitespace().find_map(|word| word.strip_prefix("dbname=")).expect("a name").to_owned();
+    let admin = connect(&cluster().url("postgres")).await;
+    let db = Db::connect(&format!("{url} target_session_attrs=read-write")).await.expect("connected");
+    let queue = db.queue::<i64>("q").await.expect("opened");
+    let (seen, done) = (Seen::default(), ());
+    let notes = seen.clone();
+    let runs = Runs::start(Worker::new(queue.clone(), move |message: Message<i64>| {
+        notes.add(&message);
+        async move { Ok::<_, Infallible>(done) }
+    }));
+    queue.enqueue(1).await.expect("enqueued");
+    eventually("the first is handled", || async { seen.all().len() == 1 }).await;
+    db.create_queue("other", &Settings::new("int8")).await.expect("created");
+    let mut consumer = db.queue::<i64>("other").await.expect("opened").consumer(Wait::Poll(Duration::from_millis(10)));
+    let waiter = tokio::spawn(async move { consumer.at_most_once(1).await });
+    read_only(&admin, &name, "on").await;
+    let before = refusals(&admin, &name).await;
+    eventually("they were refused a few times", || async { refusals(&admin, &name).await > before + 6 }).await;
+    let error = Db::connect(&format!("{url} target_session_attrs=read-write")).await.expect_err("read only");
+    assert!(error.to_string().contains("does not allow writes"), "{error}");
+    read_only(&admin, &name, "off").await;
+    queue.enqueue(2).await.expect("once it can be written to");
+    eventually("the second is handled", || async { seen.all().len() == 2 }).await;
+    db.queue::<i64>("other").await.expect("opened").enqueue(3).await.expect("enqueued");
+    assert_eq!(waiter.await.expect("no panic").expect("it waited")[0].payload, 3);
+    runs.stop().await;
+}
+
+#[tokio::test]
+async fn a_server_that_falls_silent_after_the_login_is_left_in_time() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let port = listener.local_addr().expect("bound").port();
+    thread::spawn(move || {
+        let (mut client, _) = listener.accept()?;
+        let _startup = client.read(&mut [0; 4096])?;
+        client.write_all(b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I")?;
+        client.read_to_end(&mut Vec::new()) // whatever else is said
+    });
+    let url = format!("host=127.0.0.1 port={port} user=u sslmode=disable connect_timeout=1");
+    let error = timeout(SOON, Db::connect(&url)).await.expect("in time").expect_err("nothing was said").to_string();
+    assert!(error.ends_with("no answer in 1 s (connect_timeout)"), "{error}");
+}

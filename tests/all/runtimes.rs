@@ -1,0 +1,143 @@
+//! A handle that outlives its runtime: whatever the first one was doing when it ended, the next one goes on.
+
+use std::{future::Future, time::Duration};
+
+use tokio::{
+    runtime::{Builder, Runtime},
+    time::timeout,
+};
+use trunkline::{Consumer, Db, Queue, Settings, Statement, Wait};
+
+use crate::{
+    contract::SOON,
+    fixture::{connect, database, eventually},
+};
+
+static NUMBER: Statement<(i32,), (i32,)> = Statement::new("select $1::int4");
+static SLEEP: Statement<(), ()> = Statement::new("select pg_sleep(60)");
+
+/// Less than the poll of a consumer that listens: only a notification is as fast.
+const RUNG: Duration = Duration::from_secs(10);
+
+fn runtime() -> Runtime {
+    Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime")
+}
+
+fn in_time<T>(runtime: &Runtime, work: impl Future<Output = T>) -> T {
+    runtime.block_on(async { timeout(SOON, work).await.expect("nobody waits for ever") })
+}
+
+async fn opened(url: &str) -> (Db, Queue<i64>) {
+    let db = Db::connect(url).await.expect("connected");
+    let queue = db.queue("q").await.expect("opened");
+    (db, queue)
+}
+
+/// A database with a queue, and a handle on it.
+async fn queue() -> (String, Db, Queue<i64>) {
+    let url = database().await;
+    let db = Db::connect(&url).await.expect("connected");
+    db.create_queue("q", &Settings::new("int8")).await.expect("created");
+    let queue = db.queue("q").await.expect("opened");
+    (url, db, queue)
+}
+
+/// So many connections listen to more than themselves.
+async fn listening(url: &str, count: i64) {
+    let sql = connect(url).await;
+    let text = "select count(*) from pg_stat_activity where datname = current_database() and query like 'listen \"%'";
+    eventually("they listen", || async { sql.query_one(text, &[]).await.expect("seen").get::<_, i64>(0) == count })
+        .await;
+}
+
+/// Waits for a message in a task of this runtime; gives the consumer back with its payload.
+async fn waiting(mut consumer: Consumer<i64>) -> (Consumer<i64>, i64) {
+    let messages = consumer.at_most_once(1).await.expect("taken");
+    (consumer, messages[0].payload)
+}
+
+#[test]
+fn other_processes_are_told_of_messages_though_the_runtime_ended_while_it_told_them() {
+    let (first, elsewhere) = (runtime(), runtime());
+    let (url, _db, queue) = in_time(&first, queue());
+    let (_other, others) = in_time(&elsewhere, opened(&url));
+    let waiter = elsewhere.spawn(waiting(others.consumer(Wait::Notify)));
+    in_time(&elsewhere, listening(&url, 1));
+    in_time(&first, queue.enqueue_many(&[0])).expect("enqueued");
+    let mut consumer = in_time(&elsewhere, waiter).expect("no panic").0;
+    // The task that notifies pauses for a few milliseconds after each of these; its runtime ends before.
+    let mut runtimes = vec![first];
+    for payload in 1..6 {
+        for (of, payload) in [(runtimes.pop().expect("one is left"), 10 * payload), (runtime(), 10 * payload + 1)] {
+            let waiter = elsewhere.spawn(waiting(consumer));
+            in_time(&of, queue.enqueue_many(&[payload])).expect("enqueued");
+            match payload % 10 {
+                0 => drop(of),
+                _ => runtimes.push(of),
+            }
+            let rung = async { timeout(RUNG, waiter).await.expect("rung").expect("no panic") };
+            let (back, got) = in_time(&elsewhere, rung);
+            assert_eq!(got, payload);
+            consumer = back;
+        }
+    }
+}
+
+#[test]
+fn a_consumer_hears_of_messages_though_the_runtime_that_listened_ended() {
+    let (first, second, elsewhere) = (runtime(), runtime(), runtime());
+    let (url, _db, queue) = in_time(&first, queue());
+    let (_other, others) = in_time(&elsewhere, opened(&url));
+    let waiter = first.spawn(waiting(queue.consumer(Wait::Notify)));
+    in_time(&first, listening(&url, 1));
+    in_time(&elsewhere, others.enqueue(1)).expect("enqueued");
+    let (consumer, payload) = in_time(&first, waiter).expect("no panic");
+    assert_eq!(payload, 1);
+    drop(first);
+    // The same consumer goes on, and so does another of the same handle; both are rung, none only polls.
+    let waiters = [second.spawn(waiting(consumer)), second.spawn(waiting(queue.consumer(Wait::Notify)))];
+    in_time(&second, listening(&url, 1));
+    in_time(&elsewhere, others.enqueue_many(&[2])).expect("enqueued");
+    in_time(&elsewhere, others.enqueue_many(&[3])).expect("enqueued");
+    for waiter in waiters {
+        in_time(&second, async { timeout(RUNG, waiter).await.expect("rung").expect("no panic") });
+    }
+}
+
+#[test]
+fn statements_and_transactions_go_on_though_the_runtime_of_their_connections_ended() {
+    let (first, second) = (runtime(), runtime());
+    let (_url, db, queue) = in_time(&first, queue());
+    in_time(&first, async {
+        let transaction = db.begin().await.expect("begun");
+        transaction.run(&NUMBER, (1,)).await.expect("answered");
+        transaction.commit().await.expect("committed");
+    });
+    for _ in 0..4 {
+        let db = db.clone();
+        first.spawn(async move { db.run(&SLEEP, ()).await });
+    }
+    drop(first);
+    in_time(&second, async {
+        assert_eq!(db.run(&NUMBER, (7,)).await.expect("answered"), (7,));
+        let transaction = db.begin().await.expect("begun");
+        assert_eq!(transaction.run(&NUMBER, (8,)).await.expect("answered"), (8,));
+        transaction.commit().await.expect("committed");
+        assert_eq!(queue.enqueue_many(&[1, 2]).await.expect("enqueued").len(), 2);
+        assert_eq!(queue.at_most_once(5).await.expect("taken").len(), 2);
+    });
+}
+
+#[test]
+fn a_connection_whose_driver_never_ran_is_seen_as_broken() {
+    let url = in_time(&runtime(), database());
+    // Without anything to set up, nothing waits for the driver before the runtime is gone.
+    let first = Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let db = first.block_on(Db::connect(&format!("{url} prepared_statements=off"))).expect("connected");
+    drop(first);
+    in_time(&runtime(), async {
+        let transaction = db.begin().await.expect("begun");
+        assert_eq!(transaction.run(&NUMBER, (9,)).await.expect("answered"), (9,));
+        transaction.commit().await.expect("committed");
+    });
+}
