@@ -18,6 +18,7 @@ use crate::{
     error::{Error, Kind, Result},
     floor::{Due, Floor, Look},
     metric::Metrics,
+    ownerless::Kept,
     payload::{Column, Payload},
     settle::Settler,
     sql::{Sql, Statements},
@@ -106,7 +107,7 @@ impl Db {
         self.check_schema().await?;
         let sql = Sql::new("create_queue", include_str!("../sql/create_queue.sql"));
         let (attempts, batch) = (clamped(settings.max_attempts), clamped(settings.max_batch));
-        let lease = settings.lease.as_secs_f64();
+        let lease = settings.lease.as_secs_f64().min(1e9); // more is out of bounds, which the server says
         self.query(Lane::Dequeue, &sql, &[&name, &settings.payload, &attempts, &lease, &batch]).await?;
         Ok(())
     }
@@ -153,7 +154,10 @@ impl Db {
 
     async fn queue_of_any(&self, name: &str) -> Result<Shared> {
         let description = self.describe_queue(name).await?;
-        let typed = Sql::of_queue("payload_type", include_str!("../sql/payload_type.sql"), name);
+        let mut typed = Sql::of_queue("payload_type", include_str!("../sql/payload_type.sql"), name);
+        // A connection remembers statements by their text; a queue that was dropped and created anew is another.
+        let since = description.created_at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_micros();
+        typed.text = format!("{}-- created at {since}", typed.text).into();
         let session = self.session(Lane::Dequeue).await?;
         let column = session.column_type(&typed).await.map_err(|error| error.or_no_queue(name))?.and_then(Column::new);
         let column = column.ok_or_else(|| {
@@ -166,8 +170,9 @@ impl Db {
             floor: Mutex::new(Floor::new(Instant::now())),
             batch_size: AtomicUsize::new(description.max_batch as usize),
             coalescer: Coalescer::new(description.max_batch as usize),
-            settler: Settler::default(),
+            settler: Arc::default(),
             metrics: Metrics::of(name),
+            ownerless: Kept::default(),
             description,
             db: self.clone(),
         })
@@ -218,9 +223,10 @@ pub(crate) struct Shared {
     pub channel: String,
     pub column: Column,
     pub sql: Statements,
-    pub coalescer: Coalescer,
-    pub settler: Settler,
+    pub coalescer: Arc<Coalescer>,
+    pub settler: Arc<Settler>,
     pub metrics: Metrics,
+    pub ownerless: Kept,
     floor: Mutex<Floor>,
     /// Messages a row as last seen, for a guess at how many rows make up n messages.
     batch_size: AtomicUsize,
