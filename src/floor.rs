@@ -15,6 +15,12 @@ pub(crate) struct Time(pub i64);
 
 impl Time {
     pub const EARLIEST: Self = Self(i64::MIN);
+
+    /// Of microseconds since 1970.
+    pub fn of_unix(us: u64) -> Self {
+        const BETWEEN_US: i64 = 946_684_800_000_000;
+        Self(i64::try_from(us).unwrap_or(i64::MAX - 1).saturating_sub(BETWEEN_US))
+    }
 }
 
 impl ToSql for Time {
@@ -58,6 +64,8 @@ const EVERY: Duration = Duration::from_millis(100);
 /// … and one from the far left this often, both less often where a look takes long: at most 1 % of the time.
 const FAR_EVERY: Duration = Duration::from_secs(5);
 const SHARE: u32 = 100;
+/// … and at least this often: a clock that steps during a look makes its cost anything.
+const SELDOM: Duration = Duration::from_secs(3600);
 
 /// The floor of one queue in one process.
 #[derive(Debug)]
@@ -110,9 +118,10 @@ impl Floor {
 
     /// Learns from a look that took the server `cost`.
     pub fn saw(&mut self, due: Due, look: Look, now: Instant, cost: Duration) {
+        let rest = cost.saturating_mul(SHARE).min(SELDOM);
         match due {
-            Due::Near => self.next = now + EVERY.max(cost * SHARE),
-            Due::Far => self.next_far = now + FAR_EVERY.max(cost * SHARE),
+            Due::Near => self.next = now + EVERY.max(rest),
+            Due::Far => self.next_far = now + FAR_EVERY.max(rest),
         }
         if look.oldest.is_some_and(|oldest| oldest < self.reached) {
             // Below the floor: a look from the far left found it, or another consumer's look overtook this one.
@@ -186,5 +195,10 @@ mod tests {
         floor.saw(Due::Near, look, now, Duration::from_millis(30));
         assert_eq!(floor.claim(now + Duration::from_millis(2_999)), None);
         assert_eq!(floor.claim(now + Duration::from_secs(3)), Some(Due::Near));
+        for due in [Due::Near, Due::Far] {
+            floor.saw(due, look, now, Duration::MAX);
+        }
+        assert_eq!(floor.claim(now + SELDOM - EVERY), None);
+        assert_eq!(floor.claim(now + SELDOM), Some(Due::Far));
     }
 }
