@@ -29,6 +29,8 @@ mod asides;
 mod sql_functions;
 mod house;
 mod idle;
+mod runtimes;
+mod unreadable;
 mod tls;
 mod worker;
 mod traces;
