@@ -52,7 +52,7 @@ pub(crate) enum Kind {
     #[error("the connection broke before {what} was answered; it may or may not have happened")]
     Unknown { what: &'static str, source: Box<dyn std::error::Error + Send + Sync> },
     /// The task that worked for the caller is gone.
-    #[error("{what} was not answered, because the runtime that ran it ended, or a panic did; {}", meanwhile(*.sent))]
+    #[error("{what} was not answered, because its task panicked or its runtime ended; {}", meanwhile(*.sent))]
     Ended { what: &'static str, sent: bool },
     /// The server reports fewer rows than were inserted.
     #[error(

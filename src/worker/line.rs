@@ -1,11 +1,12 @@
 //! One queue of a worker. The life of a job as one sentence: lease, start, handle, settle.
 
 use std::{
+    pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
-use tokio::{sync::Notify, task::JoinSet};
+use tokio::{sync::Notify, task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -18,6 +19,9 @@ use super::{
     tally::Tally,
 };
 use crate::{consumer::Consumer, error::Result, payload::Payload, queue::Queue};
+
+/// A database that has not answered for so long is told to be away, although its answer is waited for.
+const SILENCE: Duration = Duration::from_secs(2);
 
 pub(super) struct Line<T> {
     pub queue: Queue<T>,
@@ -126,7 +130,14 @@ impl<T: Payload> Line<T> {
             return Ok(Asked::Nothing);
         }
         let began = Instant::now();
-        let (messages, outcome) = self.settle_and_lease(settling, n).await;
+        let mut exchange = pin!(self.settle_and_lease(settling, n));
+        let (messages, outcome) = match timeout(SILENCE, &mut exchange).await {
+            Ok(exchanged) => exchanged,
+            Err(_) => {
+                self.queue.shared.metrics.connected(false);
+                exchange.await
+            }
+        };
         let found = messages.len();
         {
             let mut held = self.held();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::time::timeout;
 use tokio_postgres::{Client, error::SqlState};
-use trunkline::{Json, Message, Queue, Settings, Wait};
+use trunkline::{Db, Json, Message, Queue, Settings, Wait};
 
 use crate::{
     contract::{Place, SOON, place},
@@ -208,7 +208,12 @@ async fn of_a_queue_that_was_created_anew_with_another_type_an_old_handle_takes_
     assert_eq!(queue.at_most_once(1).await.expect("taken").len(), 1);
     db.drop_queue("q").await.expect("dropped");
     db.create_queue("q", &Settings::new("int8")).await.expect("created");
-    let anew: Queue<i64> = db.queue("q").await.expect("opened");
+    assert!(
+        db.queue::<String>("q").await.expect_err("another type").is_wrong_type(),
+        "who opens it now is told at once"
+    );
+    let other = Db::connect(&url).await.expect("connected"); // the old connections would enqueue texts
+    let anew: Queue<i64> = other.queue("q").await.expect("opened");
     let payload = i64::from_be_bytes(*b"ABCDEFGH");
     anew.enqueue(payload).await.expect("enqueued");
     let mut own = connect(&url).await;

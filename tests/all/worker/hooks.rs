@@ -87,7 +87,7 @@ async fn a_policy_decides_by_the_handlers_own_error() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_consumer_tells_of_the_work_that_it_committed_and_of_that_which_failed() {
-    let Place { queue, db: _db, .. } = place(Settings::new("int8")).await;
+    let Place { queue, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
     let ids = queue.enqueue_many(&[1, 2]).await.expect("enqueued");
     let told = Arc::new(Mutex::new(Vec::new()));
     let tells = told.clone();
