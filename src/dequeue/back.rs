@@ -136,9 +136,9 @@ impl Shared {
         let one = (vec![*id], vec![*size], vec![*attempt], vec![PAUSE], vec![reason]);
         let charge: [&(dyn ToSql + Sync); 5] = [&one.0, &one.1, &one.2, &one.3, &one.4];
         let both: [(_, &[&(dyn ToSql + Sync)]); 2] = [(&self.sql.put_back, &row), (&self.sql.charge, &charge)];
-        let once = async || self.db.session(Lane::Dequeue).await?.query_together(&both).await;
-        let outcome = match once().await {
-            Err(error) if error.is_outcome_unknown() => match once().await {
+        let together = async || self.db.session(Lane::Dequeue).await?.query_together(&both).await;
+        let outcome = match together().await {
+            Err(error) if error.is_outcome_unknown() => match together().await {
                 // It was put back before the connection broke.
                 Err(error) if error.sqlstate() == Some(&SqlState::UNIQUE_VIOLATION) => return Ok(()),
                 outcome => outcome,

@@ -131,12 +131,11 @@ impl<T: Payload> Line<T> {
         }
         let began = Instant::now();
         let mut exchange = pin!(self.settle_and_lease(settling, n));
-        let (messages, outcome) = match timeout(SILENCE, &mut exchange).await {
-            Ok(exchanged) => exchanged,
-            Err(_) => {
-                self.queue.shared.metrics.connected(false);
-                exchange.await
-            }
+        let (messages, outcome) = if let Ok(exchanged) = timeout(SILENCE, &mut exchange).await {
+            exchanged
+        } else {
+            self.queue.shared.metrics.connected(false);
+            exchange.await
         };
         let found = messages.len();
         {

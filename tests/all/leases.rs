@@ -245,7 +245,7 @@ async fn splitting_costs_linear_time_over_the_life_of_a_batch() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_time_out_of_bounds_is_a_clear_error() {
     let Place { queue, db, .. } = place(Settings::new("int8")).await;
-    enqueued(&queue, 1).await;
+    enqueued(&queue, 2).await;
     let message = leased(&queue, 1).await;
     for error in [
         queue.at_least_once_for(1, Duration::MAX).await.expect_err("lease"),
@@ -325,7 +325,7 @@ async fn of_ends_that_share_a_statement_only_those_fail_that_are_refused_alone()
     first.await.expect("no panic").expect("held");
     let ends = timeout(SOON, join_all(gathered)).await.expect("in time");
     assert!(ends[0].is_ok() && ends[2].is_ok(), "{ends:?}");
-    let refused = ends[1].as_ref().expect_err("refused");
-    assert!(refused.to_string().contains("not this one"), "{refused}");
+    let error = ends[1].as_ref().expect_err("refused");
+    assert!(error.to_string().contains("not this one"), "{error}");
     assert_eq!(queue.stats().await.expect("counted").messages, 1);
 }

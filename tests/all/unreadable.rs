@@ -109,7 +109,7 @@ async fn taken_in_a_transaction_of_the_consumers() {
         let mut consumer = queue.consumer(Wait::Poll(Duration::from_millis(5))).retry_after(Duration::ZERO);
         let mut got = Vec::new();
         let mut tries = 0;
-        let consumed = async {
+        let all = async {
             while got.len() < GOOD.len() {
                 let work = consumer.exactly_once(n, |_, messages| {
                     tries += 1;
@@ -120,7 +120,7 @@ async fn taken_in_a_transaction_of_the_consumers() {
                 got.extend(work.await.expect("worked"));
             }
         };
-        timeout(SOON, consumed).await.expect("the text stops nobody");
+        timeout(SOON, all).await.expect("the text stops nobody");
         got.sort_unstable();
         assert_eq!(got, GOOD);
         // Alone now: it stands first, and last.
