@@ -48,7 +48,7 @@ impl<T: Payload> Queue<T> {
 impl<T> Queue<T> {
     /// Deletes what was archived longer ago than `age`. Returns how many messages.
     pub async fn prune(&self, age: Duration) -> Result<u64> {
-        let rows = self.shared.query(&self.shared.sql.prune, &[&age.as_secs_f64()]).await?;
+        let rows = self.shared.query(&self.shared.sql.prune, &[&age.as_secs_f64().min(3e9)]).await?;
         Ok(only(&rows)?.read::<i64>(0)?.unsigned_abs())
     }
 

@@ -1,24 +1,24 @@
 //! At least once: leased, handed over, and ended by `ack`, `archive`, `retry`, `extend` or time.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+mod end;
+
+use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
-use tokio::sync::oneshot;
 use tokio_postgres::types::{ToSql, Type};
-use tracing::{Instrument, warn};
+use tracing::Instrument;
+
+use self::end::{checked, lost, seconds};
 
 use crate::{
     dequeue::{Dequeue, Dequeued, PAGE},
-    error::{Error, Result},
+    error::Result,
     in_transaction::{Fetched, InTransaction},
     message::{Lease, Message, Ranges, Settled},
     metric::End,
     payload::Payload,
-    queue::{Queue, Shared},
-    settle::{Ending, Lost, Request, Settlement, as_text, lost_or_ok},
+    queue::Queue,
+    settle::{Ending, as_text, lost_or_ok},
     span,
     transaction::Transaction,
 };
@@ -37,13 +37,13 @@ impl<T: Payload> Queue<T> {
 
     /// As [`Queue::at_least_once`], with a lease time of its own: more than zero, at most 365 days.
     pub async fn at_least_once_for(&self, n: usize, lease: Duration) -> Result<Vec<Message<T>>> {
-        self.lease(n, Dequeue::Lease(Some(lease.as_secs_f64()))).await
+        self.lease(n, Dequeue::Lease(Some(seconds(lease)))).await
     }
 
     async fn lease(&self, n: usize, how: Dequeue) -> Result<Vec<Message<T>>> {
         loop {
             let dequeued = self.shared.dequeue(n, how).await?;
-            let nothing_else = dequeued.messages.is_empty() && !dequeued.unreadable.is_empty();
+            let nothing_else = dequeued.messages.is_empty() && dequeued.met_unreadable;
             let messages = self.readable(dequeued);
             if !nothing_else {
                 return Ok(messages);
@@ -53,10 +53,11 @@ impl<T: Payload> Queue<T> {
 
     /// Those that are `T`s; the others fail their attempt.
     fn readable(&self, dequeued: Dequeued<T>) -> Vec<Message<T>> {
-        for (lease, error) in dequeued.unreadable {
-            warn!(queue = self.shared.name(), id = lease.id, %error, "a message cannot be read");
+        for unreadable in dequeued.unreadable {
             let (queue, pause) = (self.clone(), Duration::from_secs(1));
-            tokio::spawn(async move { queue.retry([&lease], pause, error.to_string()).await });
+            let leases: Vec<Lease> = unreadable.leases().collect();
+            // If it cannot be said now, the lease ends, and that is charged just as well.
+            tokio::spawn(async move { queue.retry(leases, pause, unreadable.reason).await });
         }
         dequeued.messages
     }
@@ -130,7 +131,7 @@ impl<T: Payload> Queue<T> {
         transaction: &impl InTransaction,
         leases: impl IntoIterator<Item = L>,
     ) -> Result<()> {
-        let leases = sorted(leases);
+        let leases = checked(self.shared.name(), leases)?;
         if leases.is_empty() {
             return Ok(());
         }
@@ -160,7 +161,7 @@ impl<T: Payload> Queue<T> {
         transaction: &Transaction,
         leases: impl IntoIterator<Item = L>,
     ) -> Result<BoxFuture<'static, Result<()>>> {
-        let leases = sorted(leases);
+        let leases = checked(self.shared.name(), leases)?;
         let ranges = Ranges::of(&leases, |_, _| true);
         let ranges: [&(dyn ToSql + Sync); 3] = [&ranges.ids, &ranges.sizes, &ranges.attempts];
         let sent = transaction.send_text::<Vec<(i64, i32, i32)>>(&self.shared.sql.ack.text, &ranges).await;
@@ -178,7 +179,9 @@ impl<T: Payload> Queue<T> {
     /// if and when it commits. Others pass over them meanwhile.
     ///
     /// # Errors
-    /// As [`Transaction::send`]; what is returned errs with the statement's error, or because a message cannot be read as `T`.
+    /// As [`Transaction::send`]; what is returned errs with the statement's error.
+    ///
+    /// A message that cannot be read as `T` is passed over: it comes back when its lease ends, and is charged for it.
     pub async fn send_lease(
         &self,
         transaction: &Transaction,
@@ -190,10 +193,10 @@ impl<T: Payload> Queue<T> {
         let sent = transaction.send_text::<Vec<Fetched>>(&shared.sql.lease.text, &params).await;
         let (leased, began) = (sent.map_err(|error| error.or_no_queue(shared.name()))?, Instant::now());
         Ok(Box::pin(async move {
-            let mut messages = Vec::new();
-            shared.read_fetched(&leased.await?, &mut messages)?;
-            shared.metrics.leased(messages.len(), began);
-            Ok(messages)
+            // What cannot be read comes back when its lease ends: before the commit, nothing else can be said of it.
+            let dequeued = shared.read_fetched(&leased.await?)?;
+            shared.metrics.leased(dequeued.messages.len(), began);
+            Ok(dequeued.messages)
         }))
     }
 
@@ -209,90 +212,12 @@ impl<T: Payload> Queue<T> {
         n: usize,
         lease: Option<Duration>,
     ) -> Result<(Vec<Message<T>>, Vec<i64>)> {
-        let (done, time) = (sorted(done), lease.map(|lease| lease.as_secs_f64()));
+        let (done, time) = (checked(self.shared.name(), done)?, lease.map(seconds));
         if done.is_empty() {
             let dequeued = self.shared.dequeue(n, Dequeue::LeaseApart(time)).await?;
             return Ok((self.readable(dequeued), Vec::new()));
         }
         let (dequeued, settled) = self.shared.dequeue_and_ack(n, time, Ranges::of(&done, |_, _| true)).await?;
         Ok((self.readable(dequeued), lost(&done, settled)))
-    }
-
-    pub(crate) async fn settle<L: Into<Lease>>(
-        &self,
-        ending: Ending,
-        leases: impl IntoIterator<Item = L>,
-    ) -> Result<()> {
-        let leases = sorted(leases);
-        if leases.is_empty() {
-            return Ok(());
-        }
-        if let Ending::Extend(seconds) | Ending::Retry(seconds, _) = &ending {
-            let least = if matches!(ending, Ending::Extend(_)) { f64::MIN_POSITIVE } else { 0.0 };
-            if !(least..=365.0 * 86_400.0).contains(seconds) {
-                return Err(Error::invalid(format!(
-                    "{seconds} seconds are out of bounds: a lease is more than zero, a delay at least zero, both at most 365 days"
-                )));
-            }
-        }
-        let (done, answer) = oneshot::channel();
-        if self.shared.settler.join(Request { ending, leases, done }) {
-            tokio::spawn(settle_all(self.shared.clone()));
-        }
-        answer.await.unwrap_or_else(|_| Err(Error::invalid("the runtime shut down before the lease was settled")))
-    }
-}
-
-/// The ids of those that are not among the settled.
-fn lost(leases: &[Lease], settled: impl IntoIterator<Item = Settled>) -> Vec<i64> {
-    Lost::of(leases.len(), settled.into_iter().collect()).among(leases)
-}
-
-fn sorted<L: Into<Lease>>(leases: impl IntoIterator<Item = L>) -> Vec<Lease> {
-    let mut leases: Vec<Lease> = leases.into_iter().map(Into::into).collect();
-    leases.sort_unstable();
-    leases.dedup();
-    leases
-}
-
-/// Settles what has gathered, statement after statement, until nothing waits.
-async fn settle_all(shared: Arc<Shared>) {
-    loop {
-        let settlements = shared.settler.next();
-        if settlements.is_empty() {
-            return;
-        }
-        for settlement in settlements {
-            let outcome = shared.end_leases(&settlement).await;
-            if outcome.is_ok() && matches!(settlement.ending, Ending::Release | Ending::Retry(..) | Ending::Charge(..))
-            {
-                shared.db.wake(&shared.channel); // sleepers learn when it is due again
-            }
-            settlement.answer(shared.name(), outcome);
-        }
-    }
-}
-
-impl Shared {
-    async fn end_leases(&self, settlement: &Settlement) -> Result<Vec<Settled>> {
-        let Settlement { ranges, delays, errors, .. } = settlement;
-        let leases: [&(dyn ToSql + Sync); 3] = [&ranges.ids, &ranges.sizes, &ranges.attempts];
-        let (sql, more): (_, &[&(dyn ToSql + Sync)]) = match &settlement.ending {
-            Ending::Ack => (&self.sql.ack, &[]),
-            Ending::Archive => (&self.sql.archive, &[]),
-            Ending::Release => (&self.sql.release, &[]),
-            Ending::Extend(by) => (&self.sql.extend, &[by]),
-            Ending::Retry(..) => (&self.sql.retry, &[delays, errors]),
-            Ending::Bury(_) => (&self.sql.bury, &[errors]),
-            Ending::Charge(..) => (&self.sql.charge, &[delays, errors]),
-        };
-        let (began, asked, end) = (Instant::now(), ranges.messages(), settlement.ending.end());
-        let span = span::settle(self.name(), end.map_or("extended", End::name), asked);
-        let rows = self.query(sql, &[&leases[..], more].concat()).instrument(span).await?;
-        let settled: Vec<Settled> = rows.iter().map(Settled::of).collect();
-        if let Some(end) = end {
-            self.metrics.settled(end, asked, asked - Settled::messages(settled.iter().copied()), began);
-        }
-        Ok(settled)
     }
 }

@@ -5,12 +5,18 @@ use crate::{dequeue::Dequeue, error::Result, message::Message, payload::Payload,
 impl<T: Payload> Queue<T> {
     /// Takes up to `n` messages, oldest first; none where none is due. They are gone when this returns: if the
     /// consumer dies before it is done with them, they are lost. If the call is dropped before it returns, they are
-    /// put back.
+    /// put back. For messages that need not be stored at all, see [`Queue::hand_over`].
     ///
     /// # Errors
     /// [`Error::is_outcome_unknown`](crate::Error): the connection broke before the answer; the messages may be lost.
-    /// A message that cannot be read as `T` is an error that names it, and everything is put back.
+    ///
+    /// A message that cannot be read as `T` is put back and fails an attempt with that error; the others are returned.
     pub async fn at_most_once(&self, n: usize) -> Result<Vec<Message<T>>> {
-        Ok(self.shared.dequeue(n, Dequeue::Take).await?.messages)
+        loop {
+            let dequeued = self.shared.dequeue(n, Dequeue::Take).await?;
+            if !dequeued.messages.is_empty() || !dequeued.met_unreadable {
+                return Ok(dequeued.messages);
+            }
+        }
     }
 }

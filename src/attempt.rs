@@ -141,8 +141,9 @@ impl<T: Payload> Attempt<T> {
     /// # Errors
     /// As [`Queue::extend`].
     pub async fn extend(&self, by: Duration) -> Result<()> {
-        let until = Instant::now() + by;
-        self.queue.extend([self.lease], by).await?;
+        let began = Instant::now();
+        self.queue.extend([self.lease], by).await?; // which knows the bounds
+        let until = began + by;
         *self.told.extended.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
         Ok(())
     }

@@ -41,6 +41,8 @@ pub(crate) struct Batch {
     /// Made when the first message joins that has any.
     pub metadata: Option<Stamped>,
     pub outcome: Arc<SetOnce<Outcome>>,
+    /// What its messages were counted for when they joined, which is given back when it leaves.
+    counted: usize,
 }
 
 impl Batch {
@@ -60,7 +62,7 @@ impl Place {
     pub async fn id(self) -> Result<i64, Error> {
         match self.outcome.wait().await {
             Outcome::Stored(first) => Ok(first + self.at as i64),
-            Outcome::Each(each) => each[self.at].clone(),
+            Outcome::Each(each) => each.get(self.at).cloned().unwrap_or_else(|| Err(Error::ended("an enqueue", true))),
             Outcome::Failed(error) => Err(error.clone()),
         }
     }
@@ -80,15 +82,15 @@ struct Pending {
     writers: usize,
 }
 
-/// Whether the caller has to start a writer.
-pub(crate) enum Joined {
-    Writing(Place),
-    StartWriter(Place),
+/// A caller's place, and if nobody writes it the turn of whom the caller has to start.
+pub(crate) struct Joined {
+    pub place: Place,
+    pub writer: Option<Writer>,
 }
 
 impl Coalescer {
-    pub fn new(max_batch: usize) -> Self {
-        Self { max_batch, pending: Mutex::default(), room: Notify::new() }
+    pub fn new(max_batch: usize) -> Arc<Self> {
+        Arc::new(Self { max_batch, pending: Mutex::default(), room: Notify::new() })
     }
 
     fn pending(&self) -> std::sync::MutexGuard<'_, Pending> {
@@ -96,7 +98,7 @@ impl Coalescer {
     }
 
     /// Adds one encoded message, with its encoded metadata or nothing, to the batch that gathers; waits while too much is pending.
-    pub async fn join(&self, delay: f64, element: &[u8], metadata: &[u8]) -> Joined {
+    pub async fn join(self: &Arc<Self>, delay: f64, element: &[u8], metadata: &[u8]) -> Joined {
         loop {
             let room = self.room.notified();
             if let Some(joined) = self.try_join(delay, element, metadata) {
@@ -106,7 +108,7 @@ impl Coalescer {
         }
     }
 
-    fn try_join(&self, delay: f64, element: &[u8], metadata: &[u8]) -> Option<Joined> {
+    fn try_join(self: &Arc<Self>, delay: f64, element: &[u8], metadata: &[u8]) -> Option<Joined> {
         let mut pending = self.pending();
         let bytes = element.len() + metadata.len() + OVERHEAD;
         if pending.bytes > 0 && pending.bytes + bytes > PENDING_BYTES {
@@ -120,7 +122,8 @@ impl Coalescer {
         });
         if !fits {
             let outcome = Arc::new(SetOnce::new());
-            pending.batches.push_back(Batch { delay, count: 0, elements: BytesMut::new(), metadata: None, outcome });
+            let batch = Batch { delay, count: 0, elements: BytesMut::new(), metadata: None, outcome, counted: 0 };
+            pending.batches.push_back(batch);
         }
         let batch = pending.batches.back_mut()?; // never empty here: pushed above
         batch.elements.extend_from_slice(element);
@@ -128,33 +131,68 @@ impl Coalescer {
             batch.metadata.get_or_insert_default().push(batch.count, metadata);
         }
         batch.count += 1;
+        batch.counted += bytes;
         let place = Place { outcome: batch.outcome.clone(), at: batch.count - 1 };
         // A second insert is worth its row only when that row is full.
-        if pending.writers == 0 || pending.writers < WRITERS && pending.batches.len() > 1 {
+        let starts = pending.writers == 0 || pending.writers < WRITERS && pending.batches.len() > 1;
+        let writer = starts.then(|| {
             pending.writers += 1;
-            Some(Joined::StartWriter(place))
-        } else {
-            Some(Joined::Writing(place))
-        }
+            Writer { coalescer: self.clone(), underway: Vec::new(), is_done: false }
+        });
+        Some(Joined { place, writer })
     }
+}
 
-    /// What one insert takes: the oldest batches, up to `rows`. A writer that gets nothing is done.
-    pub fn next(&self, rows: usize) -> Vec<Batch> {
-        let mut pending = self.pending();
+/// The turn to write what gathers. However it ends, by a panic or with its runtime, nobody waits for it any longer: the next
+/// caller starts another.
+pub(crate) struct Writer {
+    coalescer: Arc<Coalescer>,
+    /// Of the batches that were handed out last.
+    underway: Vec<Arc<SetOnce<Outcome>>>,
+    is_done: bool,
+}
+
+impl Writer {
+    /// What one insert takes: the oldest batches, up to `rows`. Nothing ends the turn.
+    pub fn next(&mut self, rows: usize) -> Vec<Batch> {
+        let mut pending = self.coalescer.pending();
         let mut bytes = 0;
         let mut taken = Vec::new();
         while taken.len() < rows && (taken.is_empty() || bytes < 4 * BATCH_BYTES) {
             let Some(batch) = pending.batches.pop_front() else { break };
-            bytes += batch.elements.len() + batch.count * OVERHEAD;
+            bytes += batch.counted;
             taken.push(batch);
         }
         pending.bytes -= bytes;
-        if taken.is_empty() {
+        if taken.is_empty() && !std::mem::replace(&mut self.is_done, true) {
             pending.writers -= 1;
         }
         drop(pending);
-        self.room.notify_waiters();
+        self.underway.clear();
+        self.underway.extend(taken.iter().map(|batch| batch.outcome.clone()));
+        self.coalescer.room.notify_waiters();
         taken
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if self.is_done {
+            return;
+        }
+        let mut pending = self.coalescer.pending();
+        pending.writers -= 1;
+        // With the last writer goes whoever would have written what waits; those callers must not wait for the next.
+        let unsent = if pending.writers == 0 { std::mem::take(&mut pending.batches) } else { VecDeque::new() };
+        pending.bytes -= unsent.iter().map(|batch| batch.counted).sum::<usize>();
+        drop(pending);
+        for outcome in &self.underway {
+            let _ = outcome.set(Outcome::Failed(Error::ended("an enqueue", true))); // those that were answered stay so
+        }
+        for batch in unsent {
+            let _ = batch.outcome.set(Outcome::Failed(Error::ended("an enqueue", false))); // nobody else answers it
+        }
+        self.coalescer.room.notify_waiters();
     }
 }
 
@@ -162,35 +200,77 @@ impl Coalescer {
 mod tests {
     use super::*;
 
-    fn join(coalescer: &Coalescer, delay: f64, bytes: usize) -> Option<Joined> {
+    fn join(coalescer: &Arc<Coalescer>, delay: f64, bytes: usize) -> Option<Joined> {
         coalescer.try_join(delay, &vec![0; bytes], &[])
+    }
+
+    fn writer(coalescer: &Arc<Coalescer>, bytes: usize) -> Writer {
+        join(coalescer, 0.0, bytes).and_then(|joined| joined.writer).expect("nobody writes yet")
+    }
+
+    fn outcome(joined: &Joined) -> &Error {
+        match joined.place.outcome.get() {
+            Some(Outcome::Failed(error)) => error,
+            _ => panic!("not answered"),
+        }
     }
 
     #[test]
     fn a_batch_ends_at_its_count_its_bytes_and_its_delay() {
         let coalescer = Coalescer::new(3);
-        for _ in 0..4 {
+        let mut writer = writer(&coalescer, 10);
+        for _ in 0..3 {
             join(&coalescer, 0.0, 10);
         }
         join(&coalescer, 0.0, BATCH_BYTES);
         join(&coalescer, 5.0, 10);
-        let counts: Vec<_> = coalescer.next(8).iter().map(|batch| batch.count).collect();
+        let counts: Vec<_> = writer.next(8).iter().map(|batch| batch.count).collect();
         assert_eq!(counts, [3, 1, 1, 1]);
     }
 
     #[test]
     fn only_the_first_callers_start_writers() {
         let coalescer = Coalescer::new(3);
-        let started = (0..10).filter(|_| matches!(join(&coalescer, 0.0, 1), Some(Joined::StartWriter(_)))).count();
-        assert_eq!(started, WRITERS);
+        let writers: Vec<_> = (0..10).filter_map(|_| join(&coalescer, 0.0, 1)?.writer).collect();
+        assert_eq!(writers.len(), WRITERS);
     }
 
     #[test]
     fn memory_is_bounded_and_a_single_giant_still_passes() {
         let coalescer = Coalescer::new(1024);
-        assert!(join(&coalescer, 0.0, PENDING_BYTES * 2).is_some());
+        let mut writer = writer(&coalescer, PENDING_BYTES * 2);
         assert!(join(&coalescer, 0.0, 1).is_none());
-        coalescer.next(1);
+        writer.next(1);
         assert!(join(&coalescer, 0.0, 1).is_some());
+    }
+
+    /// Null stands for those that have no metadata: those bytes were never counted, and the others' were.
+    #[test]
+    fn what_messages_were_counted_for_is_given_back_with_them_metadata_included() {
+        let coalescer = Coalescer::new(7);
+        let mut writer = writer(&coalescer, 1);
+        for nr in 0..1000_usize {
+            let metadata = if nr % 3 == 0 { vec![0; 1 + nr % 500] } else { Vec::new() };
+            coalescer.try_join(0.0, &[0; 9], &metadata).expect("room");
+        }
+        while !writer.next(3).is_empty() {}
+        assert_eq!((coalescer.pending().bytes, coalescer.pending().writers), (0, 0));
+    }
+
+    #[test]
+    fn whoever_waits_for_a_writer_that_is_gone_is_answered_and_the_next_starts_another() {
+        let coalescer = Coalescer::new(1);
+        let mut first = join(&coalescer, 0.0, 1).expect("room");
+        let second = join(&coalescer, 0.0, 1).expect("room");
+        let (mut writer, other) = (first.writer.take().expect("the first"), second.writer.expect("a full row waits"));
+        assert_eq!(writer.next(1).len(), 1);
+        drop(writer);
+        assert!(outcome(&first).is_outcome_unknown(), "it was handed out");
+        assert!(second.place.outcome.get().is_none(), "the other writes it yet");
+        drop(other);
+        let second = Joined { place: second.place, writer: None };
+        assert!(!outcome(&second).is_outcome_unknown(), "it was not");
+        assert_eq!((coalescer.pending().bytes, coalescer.pending().writers), (0, 0));
+        assert!(join(&coalescer, 0.0, 1).is_some_and(|joined| joined.writer.is_some()));
     }
 }

@@ -1,23 +1,24 @@
 //! A consumer: the three guarantees behind the three ways to wait.
 
-use std::{
-    fmt::Display,
-    time::{Duration, Instant},
-};
+mod work;
 
-use futures_util::future::BoxFuture;
-use tracing::{debug, warn};
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout_at};
+use tracing::warn;
+
+pub use self::work::Work;
 
 use crate::{
     db::Subscription,
     error::Result,
+    failure::Failure,
     hand_over::Place,
+    hooks::Hooks,
     in_transaction::InTransaction,
     message::{Lease, Message},
     payload::Payload,
     queue::Queue,
-    settle::{Ending, as_text},
-    transaction::Transaction,
     wait::{Pace, SAFETY_POLL, Step, Wait},
 };
 
@@ -36,6 +37,7 @@ pub struct Consumer<T> {
     alone: usize,
     /// Where messages are handed over, once [`Consumer::handed_over`] was called.
     place: Option<Place>,
+    hooks: Hooks,
 }
 
 impl<T> Drop for Consumer<T> {
@@ -45,9 +47,6 @@ impl<T> Drop for Consumer<T> {
         }
     }
 }
-
-/// What [`Consumer::exactly_once`] runs: the work, in a transaction in which the messages are already taken.
-pub type Work<'a, R, E> = BoxFuture<'a, Result<R, E>>;
 
 impl<T: Payload> Queue<T> {
     /// A consumer that waits in the given way; `Wait::default()` is adaptive.
@@ -61,6 +60,7 @@ impl<T: Payload> Queue<T> {
             retry_after: Duration::from_secs(1),
             alone: 0,
             place: None,
+            hooks: Hooks::default(),
         }
     }
 }
@@ -72,24 +72,73 @@ impl<T: Payload> Consumer<T> {
         &self.queue
     }
 
-    /// How long a message whose work failed in [`Consumer::exactly_once`] waits for its next attempt; 1 s if not set.
+    /// How long a message whose work failed in [`Consumer::exactly_once`] waits for its next attempt, at most 365 days; 1 s if
+    /// not set.
     #[must_use]
     pub fn retry_after(mut self, delay: Duration) -> Self {
-        self.retry_after = delay;
+        self.retry_after = delay.min(Duration::from_secs(365 * 86_400));
+        self
+    }
+
+    /// Calls the function whenever nothing is due and the consumer is about to wait for a notification: what is enqueued from
+    /// then on wakes it. Each further function is called too. A consumer that polls never calls it.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use tokio::sync::Notify;
+    /// # use trunkline::{Queue, Wait};
+    /// # async fn example(mails: Queue<String>) -> trunkline::Result<()> {
+    /// let asleep = Arc::new(Notify::new());
+    /// let sleeps = asleep.clone();
+    /// let mut consumer = mails.consumer(Wait::Notify).before_wait(move || sleeps.notify_one());
+    /// let waiter = tokio::spawn(async move { consumer.at_most_once(1).await });
+    /// asleep.notified().await; // instead of sleeping for as long as it may take
+    /// mails.enqueue("hello".to_owned()).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn before_wait(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
+        self.hooks.add_before_wait(hook);
+        self
+    }
+
+    /// Calls the function after each attempt of [`Consumer::exactly_once`], for each message: when the work was committed, or
+    /// rolled back and charged. Each further function is called too.
+    #[must_use]
+    pub fn after_attempt(mut self, hook: impl Fn(Lease, Result<(), &Failure>) + Send + Sync + 'static) -> Self {
+        self.hooks.add_after_attempt(hook);
+        self
+    }
+
+    /// Tells these.
+    pub(crate) fn watched(mut self, hooks: Hooks) -> Self {
+        self.hooks = hooks;
         self
     }
 
     /// Waits, then takes up to `n` messages: [`Queue::at_most_once`]. With `n` = 0 returns at once.
+    ///
+    /// Where messages are few and each should be fast, see [`Consumer::handed_over`].
     pub async fn at_most_once(&mut self, n: usize) -> Result<Vec<Message<T>>> {
         let queue = self.queue.clone();
-        self.until_some(n, || queue.at_most_once(n)).await
+        self.until_some(n, None, || queue.at_most_once(n)).await
+    }
+
+    /// As [`Consumer::at_most_once`], but waits at most so long; none if nothing was due by then.
+    ///
+    /// Unlike a timeout around the call it takes nothing for nobody: when the time is up only the waiting ends, and a statement
+    /// that is under way then is waited for.
+    pub async fn at_most_once_within(&mut self, n: usize, longest: Duration) -> Result<Vec<Message<T>>> {
+        let queue = self.queue.clone();
+        self.until_some(n, Instant::now().checked_add(longest), || queue.at_most_once(n)).await
     }
 
     /// Waits for one message, at most once, and while it waits takes what [`Queue::hand_over`] hands it inside a
     /// notification. Use this where messages are few and should be fast: before and after each wait this consumer
     /// enters and leaves a list of those that wait.
     pub async fn handed_over(&mut self) -> Result<Message<T>> {
-        let Self { queue, pace, ear, place, .. } = self;
+        let Self { queue, pace, ear, place, hooks, .. } = self;
         let place = place.get_or_insert_with(|| Place::new(&queue.shared));
         loop {
             let rings = heard(ear);
@@ -107,6 +156,7 @@ impl<T: Payload> Consumer<T> {
             place.enter().await?;
             let due_in = queue.shared.look().await?;
             let longest = pace.looked(due_in, hears(ear.as_ref()));
+            hooks.before_wait();
             tokio::select! {
                 message = place.letter() => if let Some(message) = message? { return Ok(message) },
                 () = sleep(ear, longest, rings) => {}
@@ -117,7 +167,16 @@ impl<T: Payload> Consumer<T> {
     /// Waits, then leases up to `n` messages: [`Queue::at_least_once`]. With `n` = 0 returns at once.
     pub async fn at_least_once(&mut self, n: usize) -> Result<Vec<Message<T>>> {
         let queue = self.queue.clone();
-        self.until_some(n, || queue.at_least_once(n)).await
+        self.until_some(n, None, || queue.at_least_once(n)).await
+    }
+
+    /// As [`Consumer::at_least_once`], but waits at most so long; none if nothing was due by then.
+    ///
+    /// Unlike a timeout around the call it leases nothing for nobody: when the time is up only the waiting ends, and a statement
+    /// that is under way then is waited for.
+    pub async fn at_least_once_within(&mut self, n: usize, longest: Duration) -> Result<Vec<Message<T>>> {
+        let queue = self.queue.clone();
+        self.until_some(n, Instant::now().checked_add(longest), || queue.at_least_once(n)).await
     }
 
     /// Acknowledges what is done, waits, and leases up to `n` messages: [`Queue::ack_and_lease`]. Where messages are due, all of it
@@ -162,91 +221,11 @@ impl<T: Payload> Consumer<T> {
         }
     }
 
-    /// Waits, takes up to `n` messages in a new transaction, runs `work` in it, and commits both together.
-    ///
-    /// If the work fails, the transaction is rolled back. A failure of several messages is tried again one message at a
-    /// time, so that only those that fail are charged an attempt: they are due again after
-    /// [`Consumer::retry_after`], or dead letters after their last attempt. Then the next messages are waited for; the
-    /// method returns with the first work that succeeded and committed. The transaction runs at `read committed`.
-    ///
-    /// # Errors
-    /// The database's, not the work's. [`is_outcome_unknown`](crate::Error::is_outcome_unknown): the connection broke during the commit.
-    pub async fn exactly_once<R, E: Display>(
-        &mut self,
-        n: usize,
-        mut work: impl for<'a> FnMut(&'a Transaction, Vec<Message<T>>) -> Work<'a, R, E>,
-    ) -> Result<R> {
-        let mut held = 0;
-        loop {
-            self.ready().await?;
-            let rings = heard(&mut self.ear);
-            let n_now = if self.alone > 0 { 1 } else { n.max(1) };
-            let outcome = self.attempt(n_now, &mut work).await?;
-            match outcome {
-                Attempt::Nothing => {
-                    held += 1;
-                    sleep(&mut self.ear, Pace::held(held), rings).await; // it is in someone else's hands
-                    continue;
-                }
-                Attempt::Failed(leases, reason) if leases.len() > 1 => {
-                    debug!(queue = self.queue.shared.name(), %reason, "work failed; one message at a time now");
-                    self.alone = leases.len();
-                }
-                Attempt::Failed(leases, reason) => {
-                    warn!(queue = self.queue.shared.name(), id = leases[0].id, %reason, "work failed");
-                    self.alone = self.alone.saturating_sub(1);
-                    self.charge(&leases, reason).await?;
-                }
-                Attempt::Done(result) => {
-                    self.alone = self.alone.saturating_sub(1);
-                    return Ok(result);
-                }
-            }
-            held = 0;
-        }
-    }
-
-    async fn attempt<R, E: Display>(
-        &self,
-        n: usize,
-        work: &mut impl for<'a> FnMut(&'a Transaction, Vec<Message<T>>) -> Work<'a, R, E>,
-    ) -> Result<Attempt<R>> {
-        let transaction = self.queue.shared.db.begin().await?;
-        let messages = self.queue.exactly_once(&transaction, n).await?;
-        if messages.is_empty() {
-            transaction.rollback().await?;
-            return Ok(Attempt::Nothing);
-        }
-        let leases: Vec<Lease> = messages.iter().map(Message::lease).collect();
-        let reason = match work(&transaction, messages).await {
-            Ok(result) => match transaction.commit().await {
-                Ok(()) => return Ok(Attempt::Done(result)),
-                Err(error) if error.is_outcome_unknown() => return Err(error),
-                // A statement whose error was passed over, a deferred constraint, a conflict.
-                Err(error) => error.to_string(),
-            },
-            Err(reason) => {
-                let reason = reason.to_string();
-                transaction.rollback().await?;
-                reason
-            }
-        };
-        Ok(Attempt::Failed(leases, reason))
-    }
-
-    async fn charge(&self, leases: &[Lease], reason: String) -> Result<()> {
-        let ending = Ending::Charge(self.retry_after.as_secs_f64(), as_text(reason));
-        match self.queue.settle(ending, leases).await {
-            Err(error) if error.is_lease_lost() => Ok(()), // someone else has it already, and settles it
-            outcome => outcome,
-        }
-    }
-
     /// Waits until a message is due, and leaves it where it is. It may be in another consumer's hands, or taken by one
     /// that is faster.
     pub async fn ready(&mut self) -> Result<()> {
         let queue = self.queue.clone();
-        self.until_some(1, || async {
+        self.until_some(1, None, || async {
             let due_in = queue.shared.look().await?;
             Ok(due_in.filter(|due_in| *due_in <= 0.0).into_iter().collect::<Vec<_>>())
         })
@@ -257,6 +236,7 @@ impl<T: Payload> Consumer<T> {
     async fn until_some<R, F: Future<Output = Result<Vec<R>>>>(
         &mut self,
         n: usize,
+        until: Option<Instant>,
         mut dequeue: impl FnMut() -> F,
     ) -> Result<Vec<R>> {
         loop {
@@ -266,9 +246,13 @@ impl<T: Payload> Consumer<T> {
                     self.found();
                     return Ok(found);
                 }
-                Ok(_) => self.idle(rings).await?,
+                Ok(_) => match until {
+                    None => self.idle(rings).await?,
+                    Some(until) if Instant::now() >= until => return Ok(Vec::new()),
+                    Some(until) => timeout_at(until, self.idle(rings)).await.unwrap_or(Ok(()))?,
+                },
                 // Leasing or taking again is within the contract; the door waits for the database.
-                Err(error) if error.is_outcome_unknown() => {
+                Err(error) if error.is_outcome_unknown() && error.is_closed() => {
                     warn!(queue = self.queue.shared.name(), %error, "the connection broke; dequeueing again");
                 }
                 Err(error) => return Err(error),
@@ -283,7 +267,7 @@ impl<T: Payload> Consumer<T> {
 
     /// A dequeue found something.
     pub(crate) fn found(&mut self) {
-        if self.pace.found(Instant::now()) {
+        if self.pace.found(Instant::now().into_std()) {
             self.ear = None;
         }
     }
@@ -303,6 +287,7 @@ impl<T: Payload> Consumer<T> {
                 }
                 let due_in = self.queue.shared.look().await?;
                 let longest = self.pace.looked(due_in, hears(self.ear.as_ref()));
+                self.hooks.before_wait();
                 sleep(&mut self.ear, longest, rings).await;
             }
         }
@@ -329,10 +314,4 @@ async fn sleep(ear: &mut Option<Subscription>, longest: Duration, rings: Option<
         Some(_) => {}
         None => tokio::time::sleep(longest).await,
     }
-}
-
-enum Attempt<R> {
-    Done(R),
-    Nothing,
-    Failed(Vec<Lease>, String),
 }

@@ -1,25 +1,31 @@
 //! Between the statement and the caller: a dequeue runs in a task of its own, and what it brought is given back if the
 //! caller went away meanwhile. So a dropped future neither loses messages nor holds them until their lease ends.
 
-use std::{sync::Arc, time::Instant};
+mod back;
 
-use tokio::{runtime::Handle, sync::oneshot};
+use std::{
+    sync::Arc,
+    time::{Instant, SystemTime},
+};
+
+use tokio::sync::oneshot;
 use tokio_postgres::types::ToSql;
-use tracing::{Instrument, Span, debug};
+use tracing::{Instrument, Span, warn};
 
+use self::back::{Batches, unanswered};
 use crate::{
     db::Lane,
-    error::{Error, Result},
+    error::Result,
     floor::Time,
     in_transaction::Fetched,
-    message::{Lease, Message, Ranges, Settled},
+    message::{Message, Ranges, Settled},
     metadata::Carried,
     metric::End,
+    ownerless::{Ownerless, Unreadable},
     payload::{Payload, Received},
     queue::Shared,
     span,
     sql::Sql,
-    wire::Row,
 };
 
 /// How messages leave the queue.
@@ -41,50 +47,13 @@ impl Dequeue {
     }
 }
 
-/// Rows that were dequeued and belong to nobody yet.
-struct Batches {
-    rows: Vec<Row>,
-    /// Messages in them.
-    size: usize,
-    how: Dequeue,
-    shared: Arc<Shared>,
-}
-
-impl Batches {
-    /// What a statement brought that was sent when it was `began`.
-    fn of(rows: Vec<Row>, how: Dequeue, shared: Arc<Shared>, began: Instant, span: &Span) -> Self {
-        let size = rows.iter().map(|row| row.read::<i32>(2).unwrap_or_default().unsigned_abs() as usize).sum();
-        span.record("got", size);
-        match how {
-            Dequeue::Take => shared.metrics.taken(size, began),
-            Dequeue::Lease(_) | Dequeue::LeaseApart(_) => shared.metrics.leased(size, began),
-        }
-        shared.saw_batches(size, rows.len());
-        Self { rows, size, how, shared }
-    }
-}
-
-impl Drop for Batches {
-    fn drop(&mut self) {
-        let (rows, shared, how) = (std::mem::take(&mut self.rows), self.shared.clone(), self.how);
-        if !rows.is_empty()
-            && let Ok(runtime) = Handle::try_current()
-        {
-            runtime.spawn(async move {
-                if let Err(error) = shared.give_back(&rows, how).await {
-                    debug!(queue = shared.name(), %error, "dequeued messages could not be given back");
-                }
-            });
-        }
-    }
-}
-
 /// Messages that one statement takes or leases at most; larger wishes take several.
 pub(crate) const PAGE: usize = 1 << 15;
 
 impl Shared {
     /// Dequeues up to `n` messages, each statement in a transaction of its own.
     pub async fn dequeue<T: Payload>(self: &Arc<Self>, n: usize, how: Dequeue) -> Result<Dequeued<T>> {
+        self.send_back_kept();
         let mut pages = Vec::new();
         let mut got = 0;
         while got < n {
@@ -110,6 +79,7 @@ impl Shared {
         time: Option<f64>,
         done: Ranges,
     ) -> Result<(Dequeued<T>, Vec<Settled>)> {
+        self.send_back_kept();
         let (shared, n, (answer, answered)) = (self.clone(), n.min(PAGE) as i32, oneshot::channel());
         let asked = done.messages();
         let settle = span::settle(self.name(), End::Done.name(), asked);
@@ -137,8 +107,7 @@ impl Shared {
             let _ = answer.send(outcome); // dropped there, given back
         };
         tokio::spawn(work.instrument(span).instrument(settle));
-        let broken = || Err(Error::invalid("the runtime shut down during a dequeue"));
-        let (page, ended) = answered.await.unwrap_or_else(|_| broken())?;
+        let (page, ended) = answered.await.unwrap_or_else(|_| Err(unanswered()))?;
         let size = page.size;
         Ok((self.open(vec![page], size)?, ended))
     }
@@ -159,86 +128,125 @@ impl Shared {
             let _ = answer.send(outcome); // dropped there, given back
         };
         tokio::spawn(work.instrument(span));
-        answered.await.unwrap_or_else(|_| Err(Error::invalid("the runtime shut down during a dequeue")))
+        answered.await.unwrap_or_else(|_| Err(unanswered()))
     }
 
     /// Decodes. From here to the caller nothing waits, so nothing can be dropped in between.
-    fn open<T: Payload>(&self, pages: Vec<Batches>, count: usize) -> Result<Dequeued<T>> {
-        let apart = pages.iter().any(|page| matches!(page.how, Dequeue::LeaseApart(_)));
-        let mut dequeued = Dequeued { messages: Vec::with_capacity(count), unreadable: Vec::new() };
-        for row in pages.iter().flat_map(|page| &page.rows) {
-            let (attempt, enqueued_at) = (row.read(1)?, row.read(3)?);
-            let ran_out = apart && row.read(6)?;
-            let batch: Received<'_> = row.read(4)?;
-            let mut carried = Carried::of(row.read(5)?);
-            self.column.decode(self.name(), row.read(0)?, &batch, |id, payload| {
-                let metadata = carried.next();
-                match payload {
-                    Ok(payload) => {
-                        dequeued.messages.push(Message { id, attempt, enqueued_at, payload, metadata, ran_out });
-                    }
-                    Err(error) => dequeued.unreadable.push((Lease { id, attempt }, error)),
-                }
-            })?;
+    ///
+    /// What was taken and cannot be read is on its way back when this returns, and charged.
+    fn open<T: Payload>(self: &Arc<Self>, pages: Vec<Batches>, count: usize) -> Result<Dequeued<T>> {
+        let mut dequeued =
+            Dequeued { messages: Vec::with_capacity(count.min(PAGE)), unreadable: Vec::new(), met_unreadable: false };
+        for page in &pages {
+            let apart = matches!(page.how, Dequeue::LeaseApart(_));
+            for row in &page.rows {
+                let ran_out = apart && row.read(6)?;
+                let released = row.read(if page.how == Dequeue::Take { 6 } else { 7 })?;
+                let row = Opened {
+                    id: row.read(0)?,
+                    attempt: row.read(1)?,
+                    size: row.read(2)?,
+                    enqueued_at: (row.read(3)?, row.read(3)?),
+                    batch: row.read(4)?,
+                    metadata: row.read(5)?,
+                    released,
+                };
+                let message = |message| Message { ran_out, ..message };
+                self.open_row(&row, message, &mut dequeued)?;
+            }
         }
-        let leased = pages.iter().all(|page| page.how != Dequeue::Take);
-        if !leased && let Some((_, error)) = dequeued.unreadable.first() {
-            return Err(error.clone()); // and what was taken goes back
-        }
+        dequeued.met_unreadable = !dequeued.unreadable.is_empty();
         for mut page in pages {
             page.rows.clear(); // it is the caller's now
+            if page.how == Dequeue::Take {
+                self.send_back(dequeued.unreadable.drain(..).map(Ownerless::Unreadable).collect());
+            }
         }
         Ok(dequeued)
     }
 
-    /// Decodes what a statement in the caller's transaction brought; the first message that is no `T` is an error.
-    pub fn read_fetched<T: Payload>(&self, rows: &[Fetched], messages: &mut Vec<Message<T>>) -> Result<()> {
+    /// Decodes what a statement in the caller's transaction brought.
+    pub fn read_fetched<T: Payload>(&self, rows: &[Fetched]) -> Result<Dequeued<T>> {
+        let mut dequeued = Dequeued { messages: Vec::new(), unreadable: Vec::new(), met_unreadable: false };
         for row in rows {
-            let (attempt, enqueued_at) = (row.read(1)?, row.read(3)?);
-            let batch: Received<'_> = row.read(4)?;
-            let mut carried = Carried::of(row.read(5)?);
-            for (id, payload) in self.column.decode_all(self.name(), row.read(0)?, &batch)? {
-                let metadata = carried.next();
-                messages.push(Message { id, attempt, enqueued_at, payload, metadata, ran_out: false });
-            }
+            let row = Opened {
+                id: row.read(0)?,
+                attempt: row.read(1)?,
+                size: row.read(2)?,
+                enqueued_at: (row.read(3)?, row.read(3)?),
+                batch: row.read(4)?,
+                metadata: row.read(5)?,
+                released: row.read(6)?,
+            };
+            self.open_row(&row, |message| message, &mut dequeued)?;
         }
-        Ok(())
+        dequeued.met_unreadable = !dequeued.unreadable.is_empty();
+        Ok(dequeued)
     }
 
-    async fn give_back(&self, rows: &[Row], how: Dequeue) -> Result<()> {
-        match how {
-            Dequeue::Take => {
-                for row in rows {
-                    let (id, attempt, size): (i64, i32, i32) = (row.read(0)?, row.read(1)?, row.read(2)?);
-                    let (enqueued_at, payload): (Time, Received<'_>) = (row.read(3)?, row.read(4)?);
-                    let metadata: Option<Received<'_>> = row.read(5)?;
-                    let (released, error): (i32, Option<&str>) = (row.read(6)?, row.read(7)?);
-                    let row: [&(dyn ToSql + Sync); 8] =
-                        [&id, &enqueued_at, &attempt, &released, &error, &size, &payload, &metadata];
-                    self.query(&self.sql.put_back, &row).await?;
+    fn open_row<T: Payload>(
+        &self,
+        row: &Opened<'_>,
+        complete: impl Fn(Message<T>) -> Message<T>,
+        dequeued: &mut Dequeued<T>,
+    ) -> Result<()> {
+        let Opened { id: first, attempt, released, size, enqueued_at: (enqueued_at, time), batch, metadata } = row;
+        let mut carried = Carried::of(metadata.as_ref().map(|metadata| Received::of(metadata.bytes())));
+        let Dequeued { messages, unreadable, .. } = dequeued;
+        let (before, mut failed) = (unreadable.len(), Ok(()));
+        let whole =
+            self.column.decode(self.name(), (*first, size.unsigned_abs() as usize), batch, |id, raw, payload| {
+                let metadata = carried.next();
+                match payload {
+                    Ok(payload) => {
+                        let (attempt, enqueued_at, ran_out, released) = (*attempt, *enqueued_at, false, *released);
+                        messages.push(complete(Message {
+                            id,
+                            attempt,
+                            enqueued_at,
+                            payload,
+                            metadata,
+                            ran_out,
+                            released,
+                        }));
+                    }
+                    Err(error) => {
+                        let (message, element) = ((id, (*attempt, *released), *time), (self.column.element(), raw));
+                        match Unreadable::of_message(message, element, &metadata, error.to_string()) {
+                            Ok(message) => unreadable.push(message),
+                            Err(error) => failed = Err(error),
+                        }
+                    }
                 }
-            }
-            Dequeue::Lease(_) | Dequeue::LeaseApart(_) => {
-                let mut ranges = Ranges::default();
-                for row in rows {
-                    ranges.ids.push(row.read(0)?);
-                    ranges.attempts.push(row.read(1)?);
-                    ranges.sizes.push(row.read(2)?);
-                }
-                let (began, asked) = (Instant::now(), ranges.messages());
-                let released = self.query(&self.sql.release, &[&ranges.ids, &ranges.sizes, &ranges.attempts]).await?;
-                let lost = asked - Settled::messages(released.iter().map(Settled::of));
-                self.metrics.settled(End::Released, asked, lost, began);
-            }
+            })?;
+        if let Some(error) = whole {
+            let row = (*first, *size, (*attempt, *released), *time);
+            unreadable.push(Unreadable::of_row(row, batch, metadata.as_ref(), error.to_string()));
         }
-        self.db.wake(&self.channel);
-        Ok(())
+        for Unreadable { id, reason, .. } in &unreadable[before..] {
+            warn!(queue = self.name(), id, reason, "a message cannot be read");
+        }
+        failed
     }
+}
+
+/// A row, whoever got it.
+struct Opened<'a> {
+    id: i64,
+    attempt: i32,
+    size: i32,
+    /// For the caller, and as it was.
+    enqueued_at: (SystemTime, Time),
+    batch: Received<'a>,
+    metadata: Option<Received<'a>>,
+    released: i32,
 }
 
 /// What a dequeue brought.
 pub(crate) struct Dequeued<T> {
     pub messages: Vec<Message<T>>,
-    /// Leased messages that are no `T`s. Taken ones are an error instead, and stay where they were.
-    pub unreadable: Vec<(Lease, Error)>,
+    /// What is no `T`. Of a take by a statement of its own they are on their way back already.
+    pub unreadable: Vec<Unreadable>,
+    /// Whether there was any; where there was nothing else, something else may be due.
+    pub met_unreadable: bool,
 }

@@ -18,7 +18,6 @@ use self::{
     write::{Woken, write},
 };
 use crate::{
-    coalesce::Joined,
     db::Lane,
     error::{Error, Result},
     in_transaction::InTransaction,
@@ -47,7 +46,7 @@ impl<T: Payload> Queue<T> {
     /// Enqueues a message and returns its id once it is committed, as durable as the server's settings make a commit.
     ///
     /// Concurrent calls share one row and one commit. If the call is dropped while it waits, the message may be
-    /// enqueued all the same.
+    /// enqueued all the same. For a message that need not survive and should be fast, see [`Queue::hand_over`].
     ///
     /// # Errors
     /// A payload that cannot be stored fails its own caller only. [`Error::is_outcome_unknown`](crate::Error): the
@@ -85,16 +84,12 @@ impl<T: Payload> Queue<T> {
         if element.capacity() <= SCRATCH_KEPT {
             SCRATCH.set(element);
         }
-        let place = match joined {
-            Joined::Writing(place) => place,
-            Joined::StartWriter(place) => {
-                tokio::spawn(write(self.shared.clone()));
-                place
-            }
-        };
+        if let Some(writer) = joined.writer {
+            tokio::spawn(write(self.shared.clone(), writer));
+        }
         match span {
-            None => place.id().await,
-            Some(span) => Box::pin(place.id().instrument(*span)).await,
+            None => joined.place.id().await,
+            Some(span) => Box::pin(joined.place.id().instrument(*span)).await,
         }
     }
 
@@ -171,7 +166,8 @@ impl<T: Payload> Queue<T> {
     /// The notification is part of the transaction, which therefore takes a database-wide lock for the time of its
     /// commit, as every `NOTIFY` does.
     pub async fn enqueue_in(&self, transaction: &impl InTransaction, payload: impl Borrow<T>) -> Result<i64> {
-        self.enqueue_many_in(transaction, &[payload], Duration::ZERO).await.map(|ids| ids[0])
+        let ids = self.enqueue_many_in(transaction, &[payload], Duration::ZERO).await?;
+        ids.first().copied().ok_or_else(|| self.shared.not_stored(1, 0))
     }
 
     /// Enqueues messages, due after a delay, in the caller's transaction.
@@ -214,6 +210,9 @@ impl<T: Payload> Queue<T> {
         let rows = transaction.fetch(&sql.text, &params).instrument(span).await;
         let rows = rows.map_err(|error| error.or_no_queue(self.shared.name()))?;
         let ids: Vec<i64> = rows.iter().map(|row| row.get(0)).collect();
+        if ids.len() != count {
+            return Err(self.shared.not_stored(count, ids.len()));
+        }
         let batches = ids.iter().filter(|id| **id % FIRST == 0).count();
         self.shared.metrics.enqueued(count, batches, began);
         Ok(ids)
@@ -268,7 +267,7 @@ struct Together {
 
 /// Runs to its end, whether or not the caller stays.
 async fn finish(work: impl Future<Output = Result<Vec<i64>>> + Send + 'static) -> Result<Vec<i64>> {
-    tokio::spawn(work).await.unwrap_or_else(|_| Err(Error::invalid("the runtime shut down during an enqueue")))
+    tokio::spawn(work).await.unwrap_or_else(|_| Err(Error::ended("an enqueue", true)))
 }
 
 /// A delay in seconds that Postgres can add to a time.

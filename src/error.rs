@@ -79,6 +79,15 @@ pub(crate) enum Kind {
     RolledBack,
     #[error("the connection broke before {what} was answered; it may or may not have happened")]
     Unknown { what: &'static str, source: Box<dyn std::error::Error + Send + Sync> },
+    /// The task that worked for the caller is gone.
+    #[error("{what} was not answered, because its task panicked or its runtime ended; {}", meanwhile(*.sent))]
+    Ended { what: &'static str, sent: bool },
+    /// The server reports fewer rows than were inserted.
+    #[error(
+        "queue {queue:?} did not store what was enqueued: of {inserted} rows the server stored {stored}, because a trigger or a rule on \
+         the table \"queue_{queue}\" passes over rows; let it raise an exception instead"
+    )]
+    NotStored { queue: String, inserted: usize, stored: usize },
     #[error("there is no queue {0:?}; create it with Db::create_queue or `trunkline queue create {0}`")]
     NoQueue(String),
     #[error(
@@ -118,6 +127,10 @@ impl std::error::Error for Described {
     }
 }
 
+fn meanwhile(sent: bool) -> &'static str {
+    if sent { "it may or may not have happened" } else { "it has not happened: do it again" }
+}
+
 impl Error {
     pub(crate) fn new(kind: Kind) -> Self {
         Self(Arc::new(kind))
@@ -137,6 +150,11 @@ impl Error {
                 Self::new(Kind::Nowhere(refusals))
             }
         }
+    }
+
+    /// A call whose task is gone, with whatever it had sent by then.
+    pub(crate) fn ended(what: &'static str, sent: bool) -> Self {
+        Self::new(Kind::Ended { what, sent })
     }
 
     /// What a statement that was sent came back with: an answer of the server, or none.
@@ -177,10 +195,17 @@ impl Error {
         }
     }
 
-    /// The connection broke before the answer: what was asked for may or may not have happened.
+    /// The connection broke before the answer, or the runtime that waited for it ended: what was asked for may or may not have
+    /// happened.
     #[must_use]
     pub fn is_outcome_unknown(&self) -> bool {
-        matches!(&*self.0, Kind::Unknown { .. })
+        match &*self.0 {
+            Kind::Unknown { .. } => true,
+            Kind::Ended { sent, .. } => *sent,
+            // Some rows are there, and nobody can say which; none is plain.
+            Kind::NotStored { stored, .. } => *stored > 0,
+            _ => false,
+        }
     }
 
     /// There was no connection to the database, or it is gone.
@@ -211,6 +236,11 @@ impl Error {
             ]
             .contains(code)
         })
+    }
+
+    /// The server refused a statement of our own, for what it was asked or for what it met; nothing of it has happened.
+    pub(crate) fn is_refusal(&self) -> bool {
+        matches!(&*self.0, Kind::Server { .. })
     }
 
     /// Whether trying again is in vain, as long as nobody changes the queue, the program or the login.

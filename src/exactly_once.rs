@@ -6,6 +6,7 @@ use tokio_postgres::types::{ToSql, Type};
 use tracing::Instrument;
 
 use crate::{
+    dequeue::Dequeued,
     error::Result,
     in_transaction::InTransaction,
     message::Message,
@@ -24,16 +25,36 @@ impl<T: Payload> Queue<T> {
     /// connection breaks, they are due again at once and no attempt is charged. Other consumers pass over them
     /// meanwhile. A batch larger than what is wanted is split beforehand, outside the transaction, so that the rest
     /// stays available to everybody.
+    ///
+    /// A message that cannot be read as `T` stays in the queue and fails an attempt with that error, if the transaction commits;
+    /// the others are returned. So commit where nothing was returned, too.
     pub async fn exactly_once(&self, transaction: &impl InTransaction, n: usize) -> Result<Vec<Message<T>>> {
-        let mut messages = Vec::new();
+        Ok(self.take_within(transaction, n).await?.messages)
+    }
+
+    /// As [`Queue::exactly_once`], with what could not be read and is charged by the transaction.
+    pub(crate) async fn take_within(&self, transaction: &impl InTransaction, n: usize) -> Result<Dequeued<T>> {
+        let mut taken = Dequeued { messages: Vec::new(), unreadable: Vec::new(), met_unreadable: false };
         for _ in 0..CUTS {
-            let wanted = n - messages.len();
-            if wanted == 0 || !self.shared.take_in(transaction, wanted, &mut messages).await? {
+            let wanted = n.saturating_sub(taken.messages.len());
+            if wanted == 0 {
                 break;
             }
-            self.shared.cut(n - messages.len()).await?;
+            let (more, left_alone) = self.shared.take_in::<T>(transaction, wanted).await?;
+            let (met_unreadable, got) = (more.met_unreadable, more.messages.len());
+            for unreadable in &more.unreadable {
+                self.shared.put_back_charged_in(transaction, unreadable).await?;
+            }
+            taken.messages.extend(more.messages);
+            taken.unreadable.extend(more.unreadable);
+            taken.met_unreadable |= met_unreadable;
+            if left_alone && wanted > got {
+                self.shared.cut(wanted - got).await?;
+            } else if !met_unreadable {
+                break;
+            }
         }
-        Ok(messages)
+        Ok(taken)
     }
 }
 
@@ -43,8 +64,8 @@ impl Shared {
         self: &std::sync::Arc<Self>,
         transaction: &impl InTransaction,
         n: usize,
-        messages: &mut Vec<Message<T>>,
-    ) -> Result<bool> {
+    ) -> Result<(Dequeued<T>, bool)> {
+        self.send_back_kept();
         let n = n.min(i32::MAX as usize);
         let (wanted, floor, rows) = (n as i32, self.floor(), self.rows_for(n));
         let params: [(&(dyn ToSql + Sync), Type); 4] =
@@ -59,13 +80,12 @@ impl Shared {
         if left_alone {
             taken.pop();
         }
-        let before = messages.len();
-        self.read_fetched(&taken, messages)?;
-        let got = messages.len() - before;
+        let dequeued = self.read_fetched(&taken)?;
+        let got = dequeued.messages.len();
         span.record("got", got);
         self.metrics.taken(got, began);
-        self.saw_batches(got, taken.len());
-        Ok(left_alone)
+        self.saw_batches(got + dequeued.unreadable.len(), taken.len());
+        Ok((dequeued, left_alone))
     }
 
     /// Cuts what stands first down to `n` messages, in a transaction of its own that ends at once.

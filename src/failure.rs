@@ -1,11 +1,12 @@
 //! What a handler says when it did not succeed.
 
-use std::{error::Error, fmt, fmt::Write, time::Duration};
+use std::{error::Error, fmt, fmt::Write, sync::Arc, time::Duration};
 
 /// Why a handler failed, and what becomes of its message.
 ///
 /// Every error turns into one by `?`, with the chain of its sources as the reason, and is tried again by the worker's
-/// [`RetryPolicy`](crate::RetryPolicy). It is no error itself, because that conversion would be ambiguous then.
+/// [`RetryPolicy`](crate::RetryPolicy), which can ask for the error itself ([`Failure::downcast_ref`]). It is no error itself,
+/// because that conversion would be ambiguous then.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -20,11 +21,21 @@ use std::{error::Error, fmt, fmt::Write, time::Duration};
 /// }
 /// # assert!(charge("x").is_err_and(|failure| failure.reason().contains("invalid digit")));
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Failure {
     pub(crate) verdict: Verdict,
     reason: String,
+    error: Option<Arc<dyn Error + Send + Sync>>,
 }
+
+/// By what becomes of the message and why; the error itself is not compared.
+impl PartialEq for Failure {
+    fn eq(&self, other: &Self) -> bool {
+        (self.verdict, &self.reason) == (other.verdict, &other.reason)
+    }
+}
+
+impl Eq for Failure {}
 
 /// What becomes of the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,25 +50,53 @@ impl Failure {
     /// Try again, when the worker's policy says.
     #[must_use]
     pub fn retry(reason: impl Into<String>) -> Self {
-        Self { verdict: Verdict::ByPolicy, reason: reason.into() }
+        Self { verdict: Verdict::ByPolicy, reason: reason.into(), error: None }
     }
 
     /// Try again after that long, at most 365 days. After the queue's last attempt it is a dead letter all the same.
     #[must_use]
     pub fn retry_after(delay: Duration, reason: impl Into<String>) -> Self {
-        Self { verdict: Verdict::After(delay), reason: reason.into() }
+        Self { verdict: Verdict::After(delay), reason: reason.into(), error: None }
     }
 
     /// Do not try again: a dead letter at once.
     #[must_use]
     pub fn dead(reason: impl Into<String>) -> Self {
-        Self { verdict: Verdict::Dead, reason: reason.into() }
+        Self { verdict: Verdict::Dead, reason: reason.into(), error: None }
     }
 
     /// What went wrong. It is kept with the message, and with the dead letter.
     #[must_use]
     pub fn reason(&self) -> &str {
         &self.reason
+    }
+
+    /// The error that it was made from, if it was.
+    #[must_use]
+    pub fn error(&self) -> Option<&(dyn Error + Send + Sync + 'static)> {
+        self.error.as_deref()
+    }
+
+    /// The first `E` among the error that it was made from and that error's sources.
+    ///
+    /// ```
+    /// # use std::{io, time::Duration};
+    /// # use trunkline::RetryPolicy;
+    /// // What the network did passes; nothing else does.
+    /// let policy = RetryPolicy::custom(|attempt, failure| {
+    ///     failure.downcast_ref::<io::Error>().map(|_| Duration::from_secs(10) * attempt)
+    /// });
+    /// ```
+    #[must_use]
+    pub fn downcast_ref<E: Error + 'static>(&self) -> Option<&E> {
+        let mut next: Option<&(dyn Error + 'static)> = Some(self.error.as_deref()?);
+        while let Some(error) = next {
+            if let Some(found) = error.downcast_ref() {
+                return Some(found);
+            }
+            next = error.source();
+        }
+        None
     }
 }
 
@@ -67,7 +106,7 @@ impl fmt::Display for Failure {
     }
 }
 
-impl<E: Error> From<E> for Failure {
+impl<E: Error + Send + Sync + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
         let mut reason = error.to_string();
         let mut source = error.source();
@@ -78,7 +117,7 @@ impl<E: Error> From<E> for Failure {
             }
             source = cause.source();
         }
-        Self::retry(reason)
+        Self { error: Some(Arc::new(error)), ..Self::retry(reason) }
     }
 }
 
@@ -99,5 +138,14 @@ mod tests {
         let failure = Failure::from(Outer(Middle(std::fmt::Error)));
         let end = std::fmt::Error.to_string();
         assert_eq!(failure.reason(), format!("the mail was not sent: no answer: {end}"));
+    }
+
+    #[test]
+    fn the_error_and_its_sources_can_be_asked_for() {
+        let failure = Failure::from(Outer(Middle(std::fmt::Error)));
+        assert!(failure.error().and_then(|error| error.downcast_ref::<Outer>()).is_some());
+        assert!(failure.downcast_ref::<Outer>().is_some() && failure.downcast_ref::<std::fmt::Error>().is_some());
+        assert!(failure.downcast_ref::<std::io::Error>().is_none());
+        assert!(Failure::dead("x").error().is_none() && Failure::dead("x").downcast_ref::<Outer>().is_none());
     }
 }

@@ -19,6 +19,12 @@ impl Time {
     fn before(self, by: Duration) -> Self {
         Self(self.0.saturating_sub(i64::try_from(by.as_micros()).unwrap_or(i64::MAX)))
     }
+
+    /// Of microseconds since 1970.
+    pub fn of_unix(us: u64) -> Self {
+        const BETWEEN_US: i64 = 946_684_800_000_000;
+        Self(i64::try_from(us).unwrap_or(i64::MAX - 1).saturating_sub(BETWEEN_US))
+    }
 }
 
 impl ToSql for Time {
@@ -66,6 +72,8 @@ const SHARE: u32 = 100;
 const KEEP_EVERY: Duration = Duration::from_secs(10);
 /// After a clock stepped back, the floor lies this far below what it may have shown since the last look.
 const MARGIN: Duration = Duration::from_secs(1);
+/// Both are made at least this often: a clock that steps during a look makes its cost anything.
+const SELDOM: Duration = Duration::from_secs(3600);
 
 /// The floor of one queue in one process.
 #[derive(Debug)]
@@ -118,7 +126,7 @@ impl Floor {
 
     /// Learns from a look that took the server `cost`.
     pub fn saw(&mut self, look: Look, now: Instant, cost: Duration) {
-        self.next = now + EVERY.max(cost * SHARE);
+        self.next = now + EVERY.max(rest(cost));
         let since = now.saturating_duration_since(std::mem::replace(&mut self.looked, now));
         if look.oldest.is_some_and(|oldest| oldest < self.reached) {
             // Another consumer's look overtook this one.
@@ -142,7 +150,7 @@ impl Floor {
     /// Learns from a part of a sweep that took the server `cost`: the oldest row below the floor, if there is any.
     /// Returns how long the next part has to wait.
     pub fn swept(&mut self, stray: Option<Time>, now: Instant, cost: Duration) -> Duration {
-        let pause = cost * SHARE;
+        let pause = rest(cost);
         self.next_sweep = now + pause + SWEEP_EVERY;
         if let Some(stray) = stray.filter(|stray| *stray < self.reached) {
             self.lower(stray);
@@ -154,6 +162,11 @@ impl Floor {
         self.reached = self.reached.min(to);
         self.pending = None;
     }
+}
+
+/// The rest after what took the server that long.
+fn rest(cost: Duration) -> Duration {
+    cost.saturating_mul(SHARE).min(SELDOM)
 }
 
 #[cfg(test)]
@@ -222,6 +235,8 @@ mod tests {
         assert!(!floor.claim_look(now + Duration::from_millis(2_999)));
         assert!(floor.claim_look(now + Duration::from_secs(3)));
         assert_eq!(floor.swept(None, now, Duration::from_millis(30)), Duration::from_secs(3));
+        floor.saw(look, now, Duration::MAX);
+        assert!(!floor.claim_look(now + SELDOM / 2) && floor.claim_look(now + SELDOM));
     }
 
     #[test]

@@ -14,8 +14,10 @@ use tracing::{debug, warn};
 use crate::{
     db::{Lane, Subscription},
     error::{Error, Result},
+    floor::Time,
     message::Message,
     metadata::Metadata,
+    ownerless::{Ownerless, Unreadable},
     payload::Payload,
     queue::{Queue, Shared},
     trace,
@@ -84,13 +86,14 @@ impl Place {
         self.shared.query(&sql, &[&self.name, &self.shared.name(), &alive]).await.map(drop)
     }
 
-    /// Until a message was handed over, or the place has to be left and entered anew, because the listener changed.
+    /// Until a message was handed over, or the place has to be left and entered anew: the listener changed, or what came cannot be
+    /// read.
     pub async fn letter<T: Payload>(&mut self) -> Result<Option<Message<T>>> {
         tokio::select! {
             biased;
             Some(letter) = self.letters.recv() => {
                 self.entered = false;
-                self.read(&letter).map(Some)
+                self.read(&letter)
             }
             _ = self.ear.heard.changed() => Ok(None),
         }
@@ -102,7 +105,7 @@ impl Place {
             return Ok(None);
         }
         if let Some(letter) = self.leave_list().await? {
-            return self.read(&letter).map(Some);
+            return self.read(&letter);
         }
         Ok(None)
     }
@@ -121,11 +124,23 @@ impl Place {
         Ok(letter)
     }
 
-    fn read<T: Payload>(&self, letter: &str) -> Result<Message<T>> {
+    /// A message that cannot be read is enqueued, where it is charged and dies like any other of its kind.
+    fn read<T: Payload>(&self, letter: &str) -> Result<Option<Message<T>>> {
         let Letter { id, enqueued_us, element, metadata } = Letter::parse(letter)?;
         let enqueued_at = SystemTime::UNIX_EPOCH + Duration::from_micros(enqueued_us);
-        let payload = self.shared.column.decode_one(self.shared.name(), id, &element)?;
-        Ok(Message { id, attempt: 0, enqueued_at, payload, metadata, ran_out: false })
+        let (shared, column) = (&self.shared, &self.shared.column);
+        let payload = match column.decode_one(shared.name(), id, &element) {
+            Ok(payload) => payload,
+            Err(error) => {
+                warn!(queue = shared.name(), id, %error, "a message cannot be read");
+                let message = (id, (0, 0), Time::of_unix(enqueued_us));
+                let element = (column.element(), Some(&element[..]));
+                let unreadable = Unreadable::of_message(message, element, &metadata, error.to_string())?;
+                shared.send_back([Ownerless::Unreadable(unreadable)].into());
+                return Ok(None);
+            }
+        };
+        Ok(Some(Message { id, attempt: 0, enqueued_at, payload, metadata, ran_out: false, released: 0 }))
     }
 }
 

@@ -21,6 +21,8 @@ pub struct Message<T> {
     pub metadata: Metadata,
     /// Its last lease ran out, so it may have killed whoever held it; known to [`Queue::ack_and_lease`](crate::Queue) only.
     pub(crate) ran_out: bool,
+    /// Deliveries that were given back without a charge.
+    pub(crate) released: i32,
 }
 
 impl<T> Message<T> {
@@ -28,6 +30,11 @@ impl<T> Message<T> {
     #[must_use]
     pub fn lease(&self) -> Lease {
         Lease { id: self.id, attempt: self.attempt }
+    }
+
+    /// Attempts that were charged, this one included: what the queue's maximum and a retry policy count.
+    pub(crate) fn charged(&self) -> u32 {
+        self.attempt.saturating_sub(self.released).unsigned_abs()
     }
 }
 

@@ -160,9 +160,9 @@ impl Metrics {
         self.prefetched.set(messages as f64);
     }
 
-    pub fn worker_ended(&self) {
-        self.prefetched(0);
-        self.connected(false);
+    /// A worker lives, until what is returned is dropped.
+    pub fn worker(&self) -> Worker<'_> {
+        Worker(self)
     }
 
     pub fn connected(&self, is_so: bool) {
@@ -175,6 +175,15 @@ pub(crate) struct Running<'a>(&'a Gauge);
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         self.0.decrement(1);
+    }
+}
+
+pub(crate) struct Worker<'a>(&'a Metrics);
+
+impl Drop for Worker<'_> {
+    fn drop(&mut self) {
+        self.0.prefetched(0);
+        self.0.connected(false);
     }
 }
 

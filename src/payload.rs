@@ -2,9 +2,12 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 use postgres_types::{FromSql, FromSqlOwned, IsNull, Kind as TypeKind, ToSql, Type, to_sql_checked};
+use tracing::warn;
 
 use crate::error::{Error, Kind, Result};
 
+/// Messages that a row has at most.
+pub(crate) const MAX_BATCH: usize = 1024;
 /// The largest payload, in bytes as Postgres stores it.
 pub const MAX_PAYLOAD: usize = 64 << 20;
 
@@ -112,29 +115,74 @@ impl Column {
         Elements { element: self.element.oid(), count: count as i32, nulls: false, values: elements }
     }
 
-    /// Hands each message of a received batch to `each`, decoded straight from the wire buffer, or why it is no `T`.
+    /// The element's type, as arrays name it.
+    pub fn element(&self) -> u32 {
+        self.element.oid()
+    }
+
+    /// Hands each message of a received batch of so many to `each`: its id, its element, and what it decodes to straight from the
+    /// wire buffer, or why it is no `T`. Returns why the batch is none as a whole, if it is not.
+    ///
+    /// # Errors
+    /// The elements are of another type than the column was.
     pub fn decode<T: Payload>(
         &self,
         queue: &str,
-        first_id: i64,
+        (first_id, size): (i64, usize),
         batch: &Received<'_>,
-        mut each: impl FnMut(i64, Result<T>),
-    ) -> Result<()> {
-        let array = batch.elements().map_err(|cause| unreadable::<T>(queue, first_id, cause))?;
-        // A range would overflow behind the last id of all.
-        for (id, element) in (0..).map(|nr| first_id.wrapping_add(nr)).zip(array) {
-            let raw = element.and_then(|element| element.ok_or_else(|| "an element is null".into()));
-            let raw = raw.map_err(|cause| unreadable::<T>(queue, id, cause))?;
-            each(id, self.decode_one(queue, id, raw));
+        mut each: impl FnMut(i64, Option<&[u8]>, Result<T>),
+    ) -> Result<Option<Error>> {
+        let mut elements = match self.elements::<T>(queue, batch)? {
+            Ok(elements) => elements,
+            Err(cause) => return Ok(Some(unreadable::<T>(queue, first_id, cause))),
+        };
+        if !(1..=MAX_BATCH).contains(&size) {
+            return Ok(Some(unreadable::<T>(queue, first_id, format!("its row says it has {size} messages").into())));
         }
-        Ok(())
+        for id in (first_id..).take(size) {
+            let raw = elements.next().unwrap_or_else(|| Err("its row has fewer payloads than messages".into()));
+            match raw {
+                Ok(Some(raw)) => each(id, Some(raw), self.decode_one(queue, id, raw)),
+                Ok(None) => each(id, None, Err(unreadable::<T>(queue, id, "it is null".into()))),
+                Err(cause) => each(id, None, Err(unreadable::<T>(queue, id, cause))),
+            }
+        }
+        if elements.left > 0 {
+            warn!(
+                queue,
+                id = first_id,
+                more = elements.left,
+                "a row has more payloads than messages; they are passed over"
+            );
+        }
+        Ok(None)
     }
 
     /// All elements of a received batch with their ids, or the first error.
     pub fn decode_all<T: Payload>(&self, queue: &str, first_id: i64, batch: &Received<'_>) -> Result<Vec<(i64, T)>> {
-        let mut all = Vec::new();
-        self.decode(queue, first_id, batch, |id, payload| all.push(payload.map(|payload| (id, payload))))?;
-        all.into_iter().collect()
+        let elements = self.elements::<T>(queue, batch)?.map_err(|cause| unreadable::<T>(queue, first_id, cause))?;
+        let decode = |(id, raw): (i64, Result<Option<&[u8]>, Failure>)| {
+            let raw = raw.and_then(|raw| raw.ok_or_else(|| "it is null".into()));
+            let raw = raw.map_err(|cause| unreadable::<T>(queue, id, cause))?;
+            Ok((id, self.decode_one(queue, id, raw)?))
+        };
+        (first_id..).zip(elements).map(decode).collect()
+    }
+
+    /// The elements, if it is one array of them. Of another type than the column was when the queue was opened, they would be read
+    /// as what they are not.
+    fn elements<'a, T>(&self, queue: &str, batch: &Received<'a>) -> Result<Result<Each<'a>, Failure>> {
+        match batch.element() {
+            Some(found) if found != self.element.oid() => {
+                let found = Type::from_oid(found).map_or_else(|| format!("type {found}"), |ty| ty.name().to_owned());
+                Err(Error::new(Kind::WrongType {
+                    queue: queue.to_owned(),
+                    column: format!("{found} by now (it was {} when it was opened)", self.name()),
+                    rust: std::any::type_name::<T>(),
+                }))
+            }
+            _ => Ok(batch.elements()),
+        }
     }
 
     /// An element without its length.
@@ -158,8 +206,9 @@ pub(crate) struct Elements<'a> {
     pub values: &'a [u8],
 }
 
-impl ToSql for Elements<'_> {
-    fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+impl Elements<'_> {
+    /// Appends the array.
+    pub fn write(&self, out: &mut BytesMut) {
         out.reserve(20 + self.values.len());
         out.put_i32(i32::from(self.count > 0)); // dimensions
         out.put_i32(i32::from(self.nulls));
@@ -169,6 +218,12 @@ impl ToSql for Elements<'_> {
             out.put_i32(1); // lower bound
             out.put_slice(self.values);
         }
+    }
+}
+
+impl ToSql for Elements<'_> {
+    fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+        self.write(out);
         Ok(IsNull::No)
     }
 
@@ -219,6 +274,19 @@ pub(crate) fn after(count: usize, elements: &[u8]) -> usize {
 type Failure = Box<dyn std::error::Error + Sync + Send>;
 
 impl<'a> Received<'a> {
+    pub fn of(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    pub fn bytes(&self) -> &'a [u8] {
+        self.0
+    }
+
+    /// What its elements are, by the array's own word.
+    fn element(&self) -> Option<u32> {
+        self.0.get(8..)?.first_chunk().map(|oid| u32::from_be_bytes(*oid))
+    }
+
     /// Its elements: a header of 12 bytes, 8 bytes a dimension, then a length and a value each.
     pub fn elements(&self) -> Result<Each<'a>, Failure> {
         let number = |at: usize| -> Result<i32, Failure> {

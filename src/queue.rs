@@ -18,6 +18,7 @@ use crate::{
     error::{Error, Kind, Result},
     floor::{Floor, Look, Time},
     metric::Metrics,
+    ownerless::Kept,
     payload::{Column, Payload},
     settle::Settler,
     sql::{Sql, Statements},
@@ -106,7 +107,7 @@ impl Db {
         self.check_schema().await?;
         let sql = self.statement("create_queue", include_str!("../sql/create_queue.sql"));
         let (attempts, batch) = (clamped(settings.max_attempts), clamped(settings.max_batch));
-        let lease = settings.lease.as_secs_f64();
+        let lease = settings.lease.as_secs_f64().min(1e9); // more is out of bounds, which the server says
         self.query(Lane::Dequeue, &sql, &[&name, &settings.payload, &attempts, &lease, &batch]).await?;
         Ok(())
     }
@@ -156,7 +157,10 @@ impl Db {
         let rows = self.describe(Some(name)).await?;
         let row = rows.first().ok_or_else(|| Error::new(Kind::NoQueue(name.to_owned())))?;
         let (description, floor) = (Description::of(row)?, self.floor_of(name, row.read(6)?));
-        let typed = Sql::of_queue("payload_type", include_str!("../sql/payload_type.sql"), self.schema(), name);
+        let mut typed = Sql::of_queue("payload_type", include_str!("../sql/payload_type.sql"), self.schema(), name);
+        // A connection remembers statements by their text; a queue that was dropped and created anew is another.
+        let since = description.created_at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_micros();
+        typed.text = format!("{}-- created at {since}", typed.text).into();
         let session = self.session(Lane::Dequeue).await?;
         let column = session.column_type(&typed).await.map_err(|error| error.or_no_queue(name))?.and_then(Column::new);
         let column = column.ok_or_else(|| {
@@ -169,8 +173,9 @@ impl Db {
             floor,
             batch_size: AtomicUsize::new(description.max_batch as usize),
             coalescer: Coalescer::new(description.max_batch as usize),
-            settler: Settler::default(),
+            settler: Arc::default(),
             metrics: Metrics::of(name),
+            ownerless: Kept::default(),
             description,
             db: self.clone(),
         })
@@ -221,9 +226,11 @@ pub(crate) struct Shared {
     pub channel: String,
     pub column: Column,
     pub sql: Statements,
-    pub coalescer: Coalescer,
-    pub settler: Settler,
+    pub coalescer: Arc<Coalescer>,
+    pub settler: Arc<Settler>,
     pub metrics: Metrics,
+    /// What was dequeued, is nobody's, and could not be sent back by the runtime that had it.
+    pub ownerless: Kept,
     /// One for all handles of the queue in this process.
     floor: Arc<Mutex<Floor>>,
     /// Messages a row as last seen, for a guess at how many rows make up n messages.

@@ -3,9 +3,12 @@
 use std::{
     fmt,
     hash::{BuildHasher, Hasher, RandomState},
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     time::Duration,
 };
+
+use tracing::warn;
 
 use crate::failure::{Failure, Verdict};
 
@@ -52,14 +55,17 @@ impl RetryPolicy {
         Self { delay: Delay::Fixed(delay), attempts: u32::MAX }
     }
 
-    /// Whatever the function says, given the attempt that failed (1 for the first) and its failure; `None`: dead at once.
+    /// Whatever the function says, given the attempt that failed (1 for the first) and its failure, which knows the handler's
+    /// error ([`Failure::downcast_ref`]); `None`: dead at once. If the function panics, the default policy decides.
+    ///
+    /// Attempts that were given back without a charge, as by a shutdown, do not count.
     #[must_use]
     pub fn custom(delay: impl Fn(u32, &Failure) -> Option<Duration> + Send + Sync + 'static) -> Self {
         Self { delay: Delay::Custom(Arc::new(delay)), attempts: u32::MAX }
     }
 
-    /// At most so many attempts, the first included. Unlike the queue's own maximum it counts every delivery, those
-    /// that a shutdown gave back as well.
+    /// At most so many attempts, the first included. As with the queue's own maximum, those that were given back without a charge,
+    /// as by a shutdown, do not count.
     #[must_use]
     pub fn attempts(self, attempts: u32) -> Self {
         Self { attempts, ..self }
@@ -74,7 +80,13 @@ impl RetryPolicy {
             Verdict::ByPolicy => match &self.delay {
                 Delay::Exponential { first, most } => Some(exponential(*first, *most, attempt, random)),
                 Delay::Fixed(delay) => Some(*delay),
-                Delay::Custom(delay) => delay(attempt, failure),
+                Delay::Custom(delay) => {
+                    let decided = catch_unwind(AssertUnwindSafe(|| delay(attempt, failure)));
+                    decided.unwrap_or_else(|_| {
+                        warn!(attempt, reason = failure.reason(), "the retry policy panicked; the default decides");
+                        Self::default().decide(attempt, failure, random)
+                    })
+                }
             },
         };
         delay.map(|delay| delay.min(LONGEST))
@@ -84,7 +96,7 @@ impl RetryPolicy {
 /// `first` doubled with each attempt, at most `most`; between half of it and all of it.
 pub(crate) fn exponential(first: Duration, most: Duration, attempt: u32, random: f64) -> Duration {
     let doubled = first.saturating_mul(1_u32.checked_shl(attempt.saturating_sub(1)).unwrap_or(u32::MAX));
-    doubled.min(most).mul_f64(0.5 + random / 2.0)
+    doubled.min(most).min(LONGEST).mul_f64(0.5 + random / 2.0)
 }
 
 /// At least 0 and less than 1. For spreading in time; nobody's secret hangs on it.
@@ -143,6 +155,21 @@ mod tests {
         let policy = RetryPolicy::custom(|attempt, failure| (failure.reason() != "hopeless").then(|| SECOND * attempt));
         assert_eq!(policy.decide(3, &Failure::retry("x"), 0.0), Some(SECOND * 3));
         assert_eq!(policy.decide(3, &Failure::retry("hopeless"), 0.0), None);
+    }
+
+    #[test]
+    fn delays_without_bounds_are_bounded() {
+        let policy = RetryPolicy::exponential(Duration::MAX, Duration::MAX);
+        let delay = policy.decide(u32::MAX, &Failure::retry("x"), 1.0 - f64::EPSILON);
+        assert!(delay.is_some_and(|delay| delay <= LONGEST), "{delay:?}");
+        assert_eq!(RetryPolicy::fixed(Duration::MAX).decide(1, &Failure::retry("x"), 0.0), Some(LONGEST));
+    }
+
+    #[test]
+    fn where_a_custom_policy_panics_the_default_decides() {
+        let policy = RetryPolicy::custom(|_, _| panic!("the policy's")).attempts(4);
+        assert_eq!(policy.decide(2, &Failure::retry("x"), 0.0), Some(SECOND));
+        assert_eq!(policy.decide(4, &Failure::retry("x"), 0.0), None);
     }
 
     #[test]

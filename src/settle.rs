@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashSet,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use tokio::sync::oneshot;
@@ -78,22 +78,44 @@ impl Settled {
 
 /// The calls of one queue that wait for a statement.
 #[derive(Default)]
-pub(crate) struct Settler(Mutex<(Vec<Request>, bool)>);
+pub(crate) struct Settler(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    requests: Vec<Request>,
+    is_settling: bool,
+}
 
 impl Settler {
-    /// Whether the caller has to start settling.
-    pub fn join(&self, request: Request) -> bool {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        state.0.push(request);
-        !std::mem::replace(&mut state.1, true)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All that has gathered, a settlement a statement; nothing ends the settling.
-    pub fn next(&self) -> Vec<Settlement> {
+    /// If nobody settles, returns the turn of whom the caller has to start.
+    pub fn join(self: &Arc<Self>, request: Request) -> Option<Settling> {
+        let mut state = self.state();
+        state.requests.push(request);
+        let starts = !std::mem::replace(&mut state.is_settling, true);
+        starts.then(|| Settling { settler: self.clone(), is_done: false })
+    }
+}
+
+/// The turn to settle what gathers. However it ends, by a panic or with its runtime, nobody waits for it any longer: the next
+/// caller starts another.
+pub(crate) struct Settling {
+    settler: Arc<Settler>,
+    is_done: bool,
+}
+
+impl Settling {
+    /// All that has gathered, a settlement a statement; nothing ends the turn.
+    pub fn next(&mut self) -> Vec<Settlement> {
         let requests = {
-            let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            state.1 = !state.0.is_empty();
-            std::mem::take(&mut state.0)
+            let mut state = self.settler.state();
+            if state.requests.is_empty() && !std::mem::replace(&mut self.is_done, true) {
+                state.is_settling = false;
+            }
+            std::mem::take(&mut state.requests)
         };
         let mut groups: Vec<Vec<Request>> = Vec::new();
         for request in requests {
@@ -105,6 +127,25 @@ impl Settler {
         groups.into_iter().map(Settlement::of).collect()
     }
 }
+
+impl Drop for Settling {
+    fn drop(&mut self) {
+        if self.is_done {
+            return;
+        }
+        let unsent = {
+            let mut state = self.settler.state();
+            state.is_settling = false;
+            std::mem::take(&mut state.requests)
+        };
+        for request in unsent {
+            let _ = request.done.send(Err(Error::ended(ENDING, false))); // the caller went away
+        }
+    }
+}
+
+/// What a call is that ends leases, for its error.
+pub(crate) const ENDING: &str = "the end of a lease";
 
 impl Settlement {
     /// The requests share a statement, and there is at least one.
@@ -136,6 +177,16 @@ impl Settlement {
         }
         settlement.requests = requests;
         settlement
+    }
+
+    /// One settlement for each call, where a statement for all of them was refused.
+    pub fn apart(self) -> Vec<Self> {
+        self.requests.into_iter().map(|request| Self::of(vec![request])).collect()
+    }
+
+    /// Whether calls that know nothing of each other share it.
+    pub fn is_shared(&self) -> bool {
+        self.requests.len() > 1
     }
 
     /// Tells every caller: its leases are among the settled ranges, or lost.
@@ -193,27 +244,56 @@ mod tests {
 
     #[test]
     fn calls_share_a_statement_and_each_gets_its_own_answer() {
-        let settler = Settler::default();
+        let settler = Arc::new(Settler::default());
         let (one, mut first) = request(Ending::Ack, &[1, 2, 3]);
         let (two, mut second) = request(Ending::Ack, &[4, 9]);
-        assert!(settler.join(one));
-        assert!(!settler.join(two));
-        let mut settlements = settler.next();
+        let mut settling = settler.join(one).expect("nobody settles yet");
+        assert!(settler.join(two).is_none());
+        let mut settlements = settling.next();
         assert_eq!(settlements.len(), 1);
         let settlement = settlements.remove(0);
         assert_eq!((&*settlement.ranges.ids, &*settlement.ranges.sizes), (&[1, 9][..], &[4, 1][..]));
         settlement.answer("q", Ok(vec![Settled { id: 1, size: 4, attempt: 1 }]));
         assert!(first.try_recv().expect("answered").is_ok());
         assert_eq!(second.try_recv().expect("answered").expect_err("9 is lost").lost_ids(), [9]);
-        assert!(settler.next().is_empty());
+        assert!(settling.next().is_empty());
+        drop(settling);
+        assert!(settler.join(request(Ending::Ack, &[7]).0).is_some(), "the turn is over");
+    }
+
+    #[test]
+    fn whoever_waits_for_a_settler_that_is_gone_is_answered_and_the_next_starts_another() {
+        let settler = Arc::new(Settler::default());
+        let (one, mut first) = request(Ending::Ack, &[1]);
+        let (two, mut second) = request(Ending::Ack, &[2]);
+        let mut settling = settler.join(one).expect("nobody settles yet");
+        let underway = settling.next();
+        assert!(settler.join(two).is_none());
+        drop((underway, settling));
+        assert!(first.try_recv().is_err(), "nobody will answer it, which its caller is told");
+        let unsent = second.try_recv().expect("answered").expect_err("not settled");
+        assert!(!unsent.is_outcome_unknown(), "{unsent}");
+        assert!(settler.join(request(Ending::Ack, &[3]).0).is_some());
+    }
+
+    #[test]
+    fn of_a_shared_statement_each_call_can_be_settled_alone() {
+        let settler = Arc::new(Settler::default());
+        let mut settling = settler.join(request(Ending::Bury("a".into()), &[1, 2]).0).expect("nobody settles yet");
+        settler.join(request(Ending::Bury("b".into()), &[3]).0);
+        let shared = settling.next().remove(0);
+        assert!(shared.is_shared());
+        let apart: Vec<_> = shared.apart().into_iter().map(|alone| (alone.ranges.ids, alone.errors)).collect();
+        assert_eq!(apart, [(vec![1], vec!["a".to_owned()]), (vec![3], vec!["b".to_owned()])]);
     }
 
     #[test]
     fn neighbours_with_other_errors_stay_apart() {
-        let settler = Settler::default();
-        settler.join(request(Ending::Retry(1.0, "a".into()), &[1, 2]).0);
+        let settler = Arc::new(Settler::default());
+        let mut settling =
+            settler.join(request(Ending::Retry(1.0, "a".into()), &[1, 2]).0).expect("nobody settles yet");
         settler.join(request(Ending::Retry(2.0, "b".into()), &[3]).0);
-        let settlement = settler.next().remove(0);
+        let settlement = settling.next().remove(0);
         assert_eq!(settlement.ranges.ids, [1, 3]);
         assert_eq!(settlement.delays, [1.0, 2.0]);
         assert_eq!(settlement.errors, ["a", "b"]);

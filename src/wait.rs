@@ -3,6 +3,9 @@
 use std::time::{Duration, Instant};
 
 /// How a consumer waits for messages.
+///
+/// One that waits for messages inside the notifications themselves is
+/// [`Consumer::handed_over`](crate::Consumer::handed_over).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Wait {
     /// Asks again every so often. Costs a statement each time, and needs nothing else.

@@ -22,7 +22,8 @@ use crate::{
     attempt::Attempt,
     error::{Error, Result},
     failure::Failure,
-    message::Message,
+    hooks::Hooks,
+    message::{Lease, Message},
     payload::Payload,
     queue::Queue,
     retry_policy::RetryPolicy,
@@ -70,6 +71,7 @@ struct Options {
     retry: RetryPolicy,
     shutdown_after: Duration,
     wait: Wait,
+    hooks: Hooks,
 }
 
 impl<T> fmt::Debug for Worker<T> {
@@ -128,6 +130,7 @@ impl<T: Payload> Worker<T> {
             retry: RetryPolicy::default(),
             shutdown_after: Duration::from_secs(30),
             wait: Wait::default(),
+            hooks: Hooks::default(),
         };
         Self { queue, handler, concurrency: 64, options }
     }
@@ -173,6 +176,46 @@ impl<T: Payload> Worker<T> {
     #[must_use]
     pub fn wait(mut self, wait: Wait) -> Self {
         self.options.wait = wait;
+        self
+    }
+
+    /// Calls the function after each attempt, before the message is settled: with its lease, and with what the handler answered;
+    /// a panic or a timeout is a failure. It runs in the handler's task, so it should be quick. Each further function is called
+    /// too.
+    ///
+    /// With this and [`Worker::before_wait`] a test knows when it can go on, and need not sleep:
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use tokio::sync::Notify;
+    /// # use trunkline::{Failure, Queue, Worker};
+    /// # async fn example(mails: Queue<String>) -> trunkline::Result<()> {
+    /// let (tried, asleep) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    /// let (tries, sleeps) = (tried.clone(), asleep.clone());
+    /// let worker = Worker::new(mails.clone(), |_mail| async { Err::<(), _>(Failure::retry("no")) })
+    ///     .after_attempt(move |_lease, outcome| {
+    ///         assert_eq!(outcome.expect_err("it fails").reason(), "no");
+    ///         tries.notify_one();
+    ///     })
+    ///     .before_wait(move || sleeps.notify_one());
+    /// tokio::spawn(worker.run(std::future::pending()));
+    /// asleep.notified().await; // it listens, and has seen that nothing is due
+    /// mails.enqueue("hello".to_owned()).await?;
+    /// tried.notified().await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn after_attempt(mut self, hook: impl Fn(Lease, Result<(), &Failure>) + Send + Sync + 'static) -> Self {
+        self.options.hooks.add_after_attempt(hook);
+        self
+    }
+
+    /// Calls the function whenever nothing is due and the worker is about to wait for a notification: what is enqueued from then
+    /// on wakes it. Each further function is called too. A worker that polls never calls it.
+    #[must_use]
+    pub fn before_wait(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
+        self.options.hooks.add_before_wait(hook);
         self
     }
 

@@ -18,7 +18,7 @@ alter sequence trunkline.{id_} owned by trunkline.{queue_}.id;
 -- Whoever may insert could otherwise stop the queue for everybody. A check constraint would read the payloads again with
 -- every lease; the condition of a trigger costs next to nothing, and its function runs for bad rows only.
 create trigger refuse_row before insert on trunkline.{queue_} for each row
-    when ((array_ndims(new.payload) = 1 and array_lower(new.payload, 1) = 1 and cardinality(new.payload) = new.size
+    when (new.error is null and (array_ndims(new.payload) = 1 and array_lower(new.payload, 1) = 1 and cardinality(new.payload) = new.size
            and num_nulls(variadic new.payload) = 0
            and (new.metadata is null or array_ndims(new.metadata) = 1 and array_lower(new.metadata, 1) = 1
                 and cardinality(new.metadata) <= new.size)) is not true)
@@ -26,7 +26,7 @@ create trigger refuse_row before insert on trunkline.{queue_} for each row
 -- attempt counts what was charged; with released it is the number of the last delivery, from which a replay goes on.
 create table trunkline.{dead_} (
     id bigint constraint {deadkey_} primary key, enqueued_at timestamptz not null, dead_at timestamptz not null default clock_timestamp(),
-    attempt int not null, error text not null, payload {element} not null, metadata jsonb, released int not null default 0);
+    attempt int not null, error text not null, payload {element}, metadata jsonb, released int not null default 0);
 create table trunkline.{archive_} (
     id bigint constraint {archivekey_} primary key, enqueued_at timestamptz not null, archived_at timestamptz not null default clock_timestamp(),
     attempt int not null, payload {element} not null, metadata jsonb);

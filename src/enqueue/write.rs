@@ -6,9 +6,9 @@ use tokio_postgres::types::ToSql;
 
 use super::cut::Cuttings;
 use crate::{
-    coalesce::{Batch, Outcome},
+    coalesce::{Batch, Outcome, Writer},
     db::{Lane, Session},
-    error::Result,
+    error::{Error, Kind, Result},
     metadata::Beside,
     payload::after,
     queue::Shared,
@@ -23,9 +23,9 @@ pub(super) enum Woken {
 }
 
 /// Writes what has gathered, insert after insert, until nothing waits.
-pub(super) async fn write(shared: Arc<Shared>) {
+pub(super) async fn write(shared: Arc<Shared>, mut writer: Writer) {
     loop {
-        let batches = shared.coalescer.next(Statements::ROWS);
+        let batches = writer.next(Statements::ROWS);
         if batches.is_empty() {
             return;
         }
@@ -71,8 +71,16 @@ impl Shared {
             Woken::Later => session.query(sql, &params).await,
         };
         let inserted = inserted.map_err(|error| error.or_no_queue(self.name()))?;
+        if inserted.len() != rows.len() {
+            return Err(self.not_stored(rows.len(), inserted.len()));
+        }
         self.metrics.enqueued(rows.iter().map(|row| row.count).sum(), rows.len(), began);
         Ok(inserted.iter().map(|row| row.get(0)).collect())
+    }
+
+    /// The server took the statement, and reports fewer rows than that.
+    pub(super) fn not_stored(&self, inserted: usize, stored: usize) -> Error {
+        Error::new(Kind::NotStored { queue: self.name().to_owned(), inserted, stored })
     }
 
     /// Writes batches in one transaction and tells their callers.
@@ -107,7 +115,7 @@ impl Shared {
         let mut each = Vec::with_capacity(row.count);
         while let Some(part) = parts.pop() {
             match self.try_write(&[part]).await {
-                Ok(ids) => each.extend((ids[0]..).take(part.count).map(Ok)),
+                Ok(ids) => each.extend(ids.iter().flat_map(|first| (*first..).take(part.count)).map(Ok)),
                 Err(error) if part.count == 1 || !error.is_bad_payload() => {
                     each.extend((0..part.count).map(|_| Err(error.clone())));
                 }

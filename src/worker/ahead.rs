@@ -63,7 +63,7 @@ impl Ahead {
         if waiting > target / 2 {
             return 0;
         }
-        let room = free * each + target - waiting;
+        let room = free.saturating_mul(each).saturating_add(target - waiting);
         // Whole batches, where it is that many: cutting one costs.
         if room > 1024 { room - room % 1024 } else { room }
     }
@@ -103,6 +103,13 @@ mod tests {
         assert_eq!(ahead.target(64), MOST);
         assert_eq!(ahead.room(64, 0, 1, 5000), 0, "more than half is there");
         assert_eq!(ahead.room(64, 2, 1, 4000), 4096);
+    }
+
+    #[test]
+    fn no_number_of_hands_or_messages_is_too_large() {
+        let ahead = after(Duration::from_nanos(300));
+        assert_eq!(ahead.room(2, 2, usize::MAX, 7), usize::MAX - 1023, "whole batches");
+        assert_eq!(ahead.room(usize::MAX, usize::MAX, usize::MAX, 0), usize::MAX - 1023);
     }
 
     #[test]

@@ -1,11 +1,16 @@
 //! A hand: a task that handles message after message, until none waits.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    panic::AssertUnwindSafe,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
+use futures_util::FutureExt;
 use tokio::task::coop::consume_budget;
 use tracing::{Instrument, info, warn};
 
-use super::{groups::Answer, held::Start, line::Line, tally::Outcome};
+use super::{groups::Answer, handler::text_of, held::Start, line::Line, tally::Outcome};
 use crate::{
     attempt::{Attempt, OwnEnd},
     failure::Failure,
@@ -16,20 +21,63 @@ use crate::{
     span,
 };
 
-impl<T: Payload> Line<T> {
-    pub async fn hand(self: Arc<Self>, nr: usize) {
+/// A hand that counts, until it is dropped: at its end, or with its task.
+pub(super) struct Hand<T: Payload> {
+    line: Arc<Line<T>>,
+    nr: usize,
+    /// It has nothing, and its number is free.
+    has_ended: bool,
+}
+
+impl<T: Payload> Drop for Hand<T> {
+    fn drop(&mut self) {
+        // A task that was stopped at the worker's end leaves what it holds to be given back. After a panic nobody would.
+        if !self.has_ended && std::thread::panicking() {
+            let mut held = self.line.held();
+            let failed = Answer::Retry(AFTER_PANIC, "the worker panicked while it held the message".to_owned());
+            let answers = vec![failed; held.leases(self.nr).count()];
+            held.finish(self.nr, answers, Instant::now());
+            held.hand_ended(self.nr);
+        }
+        self.line.hands.give_back(self.line.nr, 1);
+        self.line.changed.notify_one();
+    }
+}
+
+/// How long a message waits that the worker itself could not bring to its end.
+const AFTER_PANIC: Duration = Duration::from_secs(1);
+
+impl<T: Payload> Hand<T> {
+    pub fn new(line: Arc<Line<T>>, nr: usize) -> Self {
+        Self { line, nr, has_ended: false }
+    }
+
+    pub async fn run(mut self) {
+        let (line, nr) = (self.line.clone(), self.nr);
         let mut answers = Vec::new();
-        let (metrics, mut watch) = (&self.queue.shared.metrics, Watch::start());
-        let runs = metrics.running();
-        while let Some(start) = self.next(nr, answers, watch.now) {
+        let (metrics, mut watch) = (&line.queue.shared.metrics, Watch::start());
+        let _runs = metrics.running();
+        while let Some(start) = line.next(nr, answers, watch.now) {
             metrics.delivered(&start.messages, &watch);
-            answers = self.handle(nr, start).await;
+            // What the handler left may panic while it is dropped.
+            answers = match AssertUnwindSafe(line.handle(nr, start)).catch_unwind().await {
+                Ok(answers) => answers,
+                Err(panic) => line.all_failed(nr, &format!("the handler panicked: {}", text_of(&*panic))),
+            };
             metrics.handled(end_of(&answers), watch.lap());
             consume_budget().await; // a handler that never waits must not keep the thread for ever
         }
-        drop(runs);
-        self.hands.give_back(self.nr, 1);
-        self.changed.notify_one();
+        self.has_ended = true;
+    }
+}
+
+impl<T: Payload> Line<T> {
+    /// The same failure of all that a hand holds.
+    fn all_failed(&self, nr: usize, reason: &str) -> Vec<Answer> {
+        let leases: Vec<(Lease, u32)> = self.held().leases(nr).collect();
+        let failure = Failure::retry(reason);
+        self.options.hooks.after_attempt(leases.iter().map(|(lease, _)| (*lease, Err(&failure))));
+        leases.into_iter().map(|lease| self.decide(lease, &failure)).collect()
     }
 
     /// Notes the answers to what the hand held, and gives it more. Cheap, because every job passes here.
@@ -64,12 +112,17 @@ impl<T: Payload> Line<T> {
         let work = self.handler.answers(start.messages, attempt, self.options.timeout);
         let answers = work.instrument(span.clone()).await;
         let own_end = told.map_or(OwnEnd::None, |told| told.own_end());
+        let hooks = &self.options.hooks;
+        if hooks.watch_attempts() {
+            let leases: Vec<Lease> = self.held().leases(nr).map(|(lease, _)| lease).collect();
+            hooks.after_attempt(leases.into_iter().zip(answers.iter().map(|answer| answer.as_ref().copied())));
+        }
         if own_end == OwnEnd::None && answers.iter().all(Result::is_ok) {
             span.record("outcome", "done");
             return answers.iter().map(|_| Answer::Done).collect();
         }
         let _entered = span.enter();
-        let leases: Vec<Lease> = self.held().leases(nr).collect();
+        let leases: Vec<(Lease, u32)> = self.held().leases(nr).collect();
         let decided: Vec<Answer> =
             leases.into_iter().zip(answers).map(|(lease, answer)| self.answer(lease, own_end, answer)).collect();
         let any = |kind: fn(&Answer) -> bool| decided.iter().any(kind);
@@ -83,7 +136,7 @@ impl<T: Payload> Line<T> {
     }
 
     /// What becomes of a message after what its handler said and did.
-    fn answer(&self, lease: Lease, own_end: OwnEnd, answer: Result<(), Failure>) -> Answer {
+    fn answer(&self, (lease, charged): (Lease, u32), own_end: OwnEnd, answer: Result<(), Failure>) -> Answer {
         let Lease { id, attempt } = lease;
         match (own_end, answer) {
             (OwnEnd::None, Ok(())) => Answer::Done,
@@ -115,16 +168,16 @@ impl<T: Payload> Line<T> {
                 Answer::Settled
             }
             (OwnEnd::Undone, Ok(())) => self.decide(
-                lease,
+                (lease, charged),
                 &Failure::retry("the handler did not commit the transaction that acknowledges its message"),
             ),
-            (OwnEnd::None | OwnEnd::Assumed | OwnEnd::Undone, Err(failure)) => self.decide(lease, &failure),
+            (OwnEnd::None | OwnEnd::Assumed | OwnEnd::Undone, Err(failure)) => self.decide((lease, charged), &failure),
         }
     }
 
-    fn decide(&self, lease: Lease, failure: &Failure) -> Answer {
-        let (Lease { id, attempt }, reason) = (lease, failure.reason());
-        if let Some(after) = self.options.retry.decide(attempt.unsigned_abs(), failure, random()) {
+    fn decide(&self, (Lease { id, attempt }, charged): (Lease, u32), failure: &Failure) -> Answer {
+        let reason = failure.reason();
+        if let Some(after) = self.options.retry.decide(charged, failure, random()) {
             info!(queue = self.name(), id, attempt, outcome = "retry", ?after, reason, "a handler failed");
             Answer::Retry(after, reason.to_owned())
         } else {

@@ -98,7 +98,8 @@ where
     })
 }
 
-fn text_of(panic: &(dyn Any + Send)) -> &str {
+/// What a panic said.
+pub(super) fn text_of(panic: &(dyn Any + Send)) -> &str {
     panic
         .downcast_ref::<&str>()
         .copied()

@@ -36,13 +36,22 @@ impl Hands {
         queues.len() - 1
     }
 
-    /// Hands for a lease: as many as are free and this queue's by its weight.
-    pub fn reserve(&self, nr: usize) -> usize {
+    /// Hands for a lease, until they start or what is returned is dropped.
+    pub fn reserve(&self, nr: usize) -> Reserved<'_> {
+        Reserved { hands: self, nr, count: self.grant(nr) }
+    }
+
+    /// As many as are free and this queue's by its weight.
+    fn grant(&self, nr: usize) -> usize {
         let mut queues = self.queues();
-        let others: usize =
-            queues.iter().enumerate().filter(|(other, _)| *other != nr).map(|(_, queue)| queue.used.max(1)).sum();
+        let others: usize = queues
+            .iter()
+            .enumerate()
+            .filter(|(other, _)| *other != nr)
+            .map(|(_, queue)| queue.used.max(1))
+            .fold(0, usize::saturating_add);
         let used = queues[nr].used;
-        let free = self.limit.max(queues.len()).saturating_sub(others + used);
+        let free = self.limit.max(queues.len()).saturating_sub(others.saturating_add(used));
         let granted = free.min(share(self.limit, &queues, nr).saturating_sub(used));
         queues[nr].used += granted;
         granted
@@ -69,6 +78,32 @@ impl Hands {
     }
 }
 
+/// Hands that are kept for a lease on its way.
+pub(super) struct Reserved<'a> {
+    hands: &'a Hands,
+    nr: usize,
+    count: usize,
+}
+
+impl Reserved<'_> {
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// So many of them start, and are given back by whoever they are.
+    pub fn start(&mut self, hands: usize) {
+        self.count -= hands;
+    }
+}
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        if self.count > 0 {
+            self.hands.give_back(self.nr, self.count);
+        }
+    }
+}
+
 fn tell_others(queues: &[Queue], nr: usize) {
     for (_, queue) in queues.iter().enumerate().filter(|(other, _)| *other != nr) {
         queue.changed.notify_one();
@@ -77,10 +112,11 @@ fn tell_others(queues: &[Queue], nr: usize) {
 
 /// How many hands a queue may use if it has work: one, and its part by weight of those that are left when each has one.
 fn share(limit: usize, queues: &[Queue], nr: usize) -> usize {
-    let rest = limit.saturating_sub(queues.len()) as u64;
-    let weight = |at: usize, queue: &Queue| if queue.busy || at == nr { u64::from(queue.weight) } else { 0 };
-    let all: u64 = queues.iter().enumerate().map(|(at, queue)| weight(at, queue)).sum();
-    let before: u64 = queues[..nr].iter().enumerate().map(|(at, queue)| weight(at, queue)).sum();
+    // Wide enough for any number of hands times any weights.
+    let rest = limit.saturating_sub(queues.len()) as u128;
+    let weight = |at: usize, queue: &Queue| if queue.busy || at == nr { u128::from(queue.weight) } else { 0 };
+    let all: u128 = queues.iter().enumerate().map(|(at, queue)| weight(at, queue)).sum();
+    let before: u128 = queues[..nr].iter().enumerate().map(|(at, queue)| weight(at, queue)).sum();
     let until = before + weight(nr, &queues[nr]);
     1 + (rest * until / all - rest * before / all) as usize
 }
@@ -100,9 +136,9 @@ mod tests {
     #[test]
     fn a_queue_alone_has_all_hands() {
         let hands = hands(64, &[1]);
-        assert_eq!([hands.reserve(0), hands.reserve(0)], [64, 0]);
+        assert_eq!([hands.grant(0), hands.grant(0)], [64, 0]);
         hands.give_back(0, 3);
-        assert_eq!(hands.reserve(0), 3);
+        assert_eq!(hands.grant(0), 3);
         assert!(hands.goes_on(0));
     }
 
@@ -111,30 +147,49 @@ mod tests {
         for weights in [&[3, 1][..], &[1, 1, 1], &[5, 2, 9, 1]] {
             let hands = hands(64, weights);
             (0..weights.len()).for_each(|nr| hands.found(nr, true));
-            let granted: Vec<usize> = (0..weights.len()).map(|nr| hands.reserve(nr)).collect();
+            let granted: Vec<usize> = (0..weights.len()).map(|nr| hands.grant(nr)).collect();
             assert_eq!(granted.iter().sum::<usize>(), 64, "{granted:?}");
         }
         let hands = hands(64, &[3, 1]);
         hands.found(0, true);
         hands.found(1, true);
-        assert_eq!([hands.reserve(0), hands.reserve(1)], [47, 17]);
+        assert_eq!([hands.grant(0), hands.grant(1)], [47, 17]);
     }
 
     #[test]
     fn what_an_empty_queue_does_not_use_the_others_have_but_for_one_until_it_finds_something() {
         let hands = hands(64, &[3, 1]);
         hands.found(1, true);
-        assert_eq!([hands.reserve(1), hands.reserve(0)], [63, 1]);
+        assert_eq!([hands.grant(1), hands.grant(0)], [63, 1]);
         assert!(hands.goes_on(1));
         hands.found(0, true);
         assert!(!hands.goes_on(1), "its next hand that ends is the other's");
         hands.give_back(1, 40);
-        assert_eq!(hands.reserve(0), 40);
+        assert_eq!(hands.grant(0), 40);
+    }
+
+    #[test]
+    fn what_was_reserved_and_did_not_start_is_free_again() {
+        let hands = hands(64, &[1]);
+        let mut reserved = hands.reserve(0);
+        reserved.start(10);
+        assert_eq!((reserved.count(), hands.grant(0)), (54, 0));
+        drop(reserved);
+        assert_eq!(hands.grant(0), 54);
+    }
+
+    #[test]
+    fn no_number_of_hands_is_too_large() {
+        let hands = hands(usize::MAX, &[u32::MAX, u32::MAX]);
+        hands.found(0, true);
+        hands.found(1, true);
+        let granted = [hands.grant(0), hands.grant(1)];
+        assert!(granted.iter().all(|granted| *granted > usize::MAX / 4), "{granted:?}");
     }
 
     #[test]
     fn each_queue_has_a_hand_even_where_there_are_more_queues_than_hands() {
         let hands = hands(1, &[9, 1]);
-        assert_eq!([hands.reserve(0), hands.reserve(1), hands.reserve(0)], [1, 1, 0]);
+        assert_eq!([hands.grant(0), hands.grant(1), hands.grant(0)], [1, 1, 0]);
     }
 }

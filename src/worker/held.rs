@@ -30,6 +30,8 @@ struct Waiting<T> {
 /// A message in a hand.
 struct Running {
     lease: Lease,
+    /// Attempts of the message that were charged, this one included.
+    charged: u32,
     group: usize,
     until: Instant,
     lost: bool,
@@ -168,7 +170,13 @@ impl<T> Held<T> {
         let mut messages = Vec::with_capacity(count);
         let hand = &mut self.hands[nr];
         for Waiting { message, group, until } in self.waiting.drain(..count) {
-            hand.running.push(Running { lease: message.lease(), group, until, lost: false });
+            hand.running.push(Running {
+                lease: message.lease(),
+                charged: message.charged(),
+                group,
+                until,
+                lost: false,
+            });
             if let Some((alone, since)) = &mut self.alone
                 && *alone == message.lease()
             {
@@ -183,9 +191,9 @@ impl<T> Held<T> {
         Some(Start { messages, told: hand.told.clone(), low })
     }
 
-    /// What a hand holds.
-    pub fn leases(&self, nr: usize) -> impl Iterator<Item = Lease> {
-        self.hands[nr].running.iter().map(|running| running.lease)
+    /// What a hand holds, and how many attempts of each were charged.
+    pub fn leases(&self, nr: usize) -> impl Iterator<Item = (Lease, u32)> {
+        self.hands[nr].running.iter().map(|running| (running.lease, running.charged))
     }
 
     /// A hand's answers, one for each of its messages. Returns how many of those come after their lease was lost.
@@ -197,7 +205,7 @@ impl<T> Held<T> {
         }
         let mut held = std::mem::take(&mut hand.running);
         let mut lost = 0;
-        for (Running { lease, group: at, until, lost: is_lost }, answer) in held.drain(..).zip(answers) {
+        for (Running { lease, group: at, until, lost: is_lost, .. }, answer) in held.drain(..).zip(answers) {
             self.alone.take_if(|(alone, _)| *alone == lease);
             let answered = self.groups.answered(at);
             match answer {

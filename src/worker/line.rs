@@ -1,15 +1,27 @@
 //! One queue of a worker. The life of a job as one sentence: lease, start, handle, settle.
 
 use std::{
+    pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
-use tokio::{sync::Notify, task::JoinSet};
+use tokio::{sync::Notify, task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::{Options, handler::Handler, hands::Hands, held::Held, outage::Outage, tally::Tally};
+use super::{
+    Options,
+    hand::Hand,
+    handler::Handler,
+    hands::{Hands, Reserved},
+    held::Held,
+    outage::Outage,
+    tally::Tally,
+};
 use crate::{consumer::Consumer, error::Result, payload::Payload, queue::Queue};
+
+/// A database that has not answered for so long is told to be away, although its answer is waited for.
+const SILENCE: Duration = Duration::from_secs(2);
 
 pub(super) struct Line<T> {
     pub queue: Queue<T>,
@@ -50,6 +62,7 @@ impl<T: Payload> Line<T> {
 
     /// Works until it is told to stop, which all lines are together, or until an error that does not pass; then ends in order.
     pub async fn live(self: Arc<Self>, stop: CancellationToken) -> Result<()> {
+        let _gauges = self.queue.shared.metrics.worker();
         let (mut running, mut beside) = (JoinSet::new(), JoinSet::new());
         beside.spawn(self.clone().keep());
         let limit = CancellationToken::new();
@@ -62,7 +75,6 @@ impl<T: Payload> Line<T> {
         let outcome = self.work(&mut running, &stop, &limit).await;
         stop.cancel();
         self.close(running, &limit).await;
-        self.queue.shared.metrics.worker_ended();
         outcome
     }
 
@@ -73,7 +85,7 @@ impl<T: Payload> Line<T> {
         stop: &CancellationToken,
         limit: &CancellationToken,
     ) -> Result<()> {
-        let mut consumer = self.queue.consumer(self.options.wait);
+        let mut consumer = self.queue.consumer(self.options.wait).watched(self.options.hooks.clone());
         let mut outage = Outage::default();
         while !stop.is_cancelled() {
             let outcome = tokio::select! {
@@ -106,26 +118,33 @@ impl<T: Payload> Line<T> {
     ) -> Result<Asked> {
         tokio::task::yield_now().await; // hands that are about to finish share the statement
         let rings = consumer.heard();
-        let free = self.start(self.hands.reserve(self.nr), running);
+        let mut free = self.hands.reserve(self.nr);
+        self.start(&mut free, running);
         let (settling, n) = {
             let mut held = self.held();
-            (held.settle(), held.room(free, self.handler.each))
+            (held.settle(), held.room(free.count(), self.handler.each))
         };
         if settling.is_empty() && n == 0 {
-            self.hands.give_back(self.nr, free);
+            drop(free);
             let _ = stop.run_until_cancelled(self.changed.notified()).await; // either will do
             return Ok(Asked::Nothing);
         }
         let began = Instant::now();
-        let (messages, outcome) = self.settle_and_lease(settling, n).await;
+        let mut exchange = pin!(self.settle_and_lease(settling, n));
+        let (messages, outcome) = if let Ok(exchanged) = timeout(SILENCE, &mut exchange).await {
+            exchanged
+        } else {
+            self.queue.shared.metrics.connected(false);
+            exchange.await
+        };
         let found = messages.len();
         {
             let mut held = self.held();
             held.leased(messages, Instant::now());
             held.ahead.leased(n, found, began.elapsed());
         }
-        let free = self.start(free, running);
-        self.hands.give_back(self.nr, free);
+        self.start(&mut free, running);
+        drop(free);
         outcome?;
         if found > 0 {
             consumer.found();
@@ -144,16 +163,22 @@ impl<T: Payload> Line<T> {
         Ok(Asked::Something)
     }
 
-    /// Starts hands for what waits, as many as are free. Returns how many are left.
-    fn start(self: &Arc<Self>, free: usize, running: &mut JoinSet<()>) -> usize {
+    /// Starts hands for what waits, as many as are free.
+    fn start(self: &Arc<Self>, free: &mut Reserved<'_>, running: &mut JoinSet<()>) {
         while running.try_join_next().is_some() {}
-        let mut held = self.held();
-        let starting = held.waiting().div_ceil(self.handler.each).min(free);
-        for _ in 0..starting {
-            running.spawn(self.clone().hand(held.hand()));
+        let (waiting, numbers) = {
+            let mut held = self.held();
+            let waiting = held.waiting();
+            let starting = waiting.div_ceil(self.handler.each).min(free.count());
+            (waiting, (0..starting).map(|_| held.hand()).collect::<Vec<_>>())
+        };
+        let begun = numbers.len().saturating_mul(self.handler.each);
+        for nr in numbers {
+            let hand = Hand::new(self.clone(), nr);
+            free.start(1);
+            running.spawn(hand.run());
         }
-        self.queue.shared.metrics.prefetched(held.waiting().saturating_sub(starting * self.handler.each));
-        free - starting
+        self.queue.shared.metrics.prefetched(waiting.saturating_sub(begun));
     }
 
     /// Until there is something to settle, or something waits for which there may be a hand now.

@@ -20,26 +20,26 @@ impl<T: Payload> Line<T> {
     /// Settles, and leases up to `n` messages: the acknowledgements and the lease in one round trip, the failures beside
     /// them. What could not be settled is kept for the next time.
     pub async fn settle_and_lease(&self, settling: Settling, n: usize) -> (Vec<Message<T>>, Result<()>) {
-        let (began, count, Settling { done, failed }) = (Instant::now(), settling.len(), settling);
-        let settled = join(self.ack_and_lease(&done, n), join_all(failed.iter().map(|failed| self.end(failed))));
-        let (leased, ended) = settled.await;
-        let mut again = Settling::default();
+        let mut underway = Underway { line: self, began: Instant::now(), count: settling.len(), settling };
+        let Settling { done, failed } = &underway.settling;
+        let ends = join_all(failed.iter().map(|failed| self.end(failed)));
+        let (leased, ended) = join(self.ack_and_lease(done, n), ends).await;
         let mut outcome = Ok(());
-        for (failed, ended) in failed.into_iter().zip(ended) {
-            if let Err(error) = ended {
-                again.failed.push(failed);
+        let mut ended = ended.into_iter();
+        underway.settling.failed.retain(|_| match ended.next() {
+            Some(Err(error)) => {
                 outcome = Err(error);
+                true
             }
-        }
-        let messages = leased.unwrap_or_else(|error| {
-            again.done = done;
-            outcome = Err(error);
-            Vec::new()
+            _ => false,
         });
-        let given_up = self.held().settled(count, again, began);
-        self.lose(given_up);
-        self.queue.shared.metrics.lost(given_up);
-        (messages, outcome)
+        match leased {
+            Ok(messages) => {
+                underway.settling.done.clear();
+                (messages, outcome)
+            }
+            Err(error) => (Vec::new(), Err(error)),
+        }
     }
 
     async fn ack_and_lease(&self, done: &[Finished<()>], n: usize) -> Result<Vec<Message<T>>> {
@@ -98,6 +98,23 @@ impl<T: Payload> Line<T> {
             self.tally.add(Outcome::Lost, messages);
             warn!(queue = self.name(), messages, outcome = "lost", "results are discarded: the leases were lost");
         }
+    }
+}
+
+/// Answers that are being settled. What is left of them when this is dropped is kept for the next time.
+struct Underway<'a, T: Payload> {
+    line: &'a Line<T>,
+    began: Instant,
+    count: usize,
+    settling: Settling,
+}
+
+impl<T: Payload> Drop for Underway<'_, T> {
+    fn drop(&mut self) {
+        let again = std::mem::take(&mut self.settling);
+        let given_up = self.line.held().settled(self.count, again, self.began);
+        self.line.lose(given_up);
+        self.line.queue.shared.metrics.lost(given_up);
     }
 }
 

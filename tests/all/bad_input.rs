@@ -248,3 +248,38 @@ async fn a_sequence_behind_its_table_is_not_blamed_on_the_payload() {
     }
     assert_eq!(queue.at_most_once(9).await.expect("taken").len(), 1, "nothing is lost, and nothing was stored");
 }
+
+/// A trigger that passes over rows makes the server store nothing and say nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_enqueues_what_a_trigger_passes_over_is_told_that_it_was_not_stored() {
+    let Place { queue, mut sql, db: _db, .. } = place::<i64>(Settings::new("int8").max_batch(1)).await;
+    let passes_over = "create function public.pass_over() returns trigger language plpgsql as
+                       $$ begin return case when new.payload[1] = 13 then null else new end; end $$;
+                       create trigger pass_over before insert on trunkline.queue_q
+                       for each row execute function public.pass_over()";
+    sql.batch_execute(passes_over).await.expect("created");
+    let not_stored = |error: Error| assert!(error.to_string().contains("a trigger or a rule"), "{error}");
+    let one = timeout(SOON, queue.enqueue(13)).await.expect("an answer").expect_err("passed over");
+    assert!(!one.is_outcome_unknown(), "{one}");
+    not_stored(one);
+    not_stored(queue.enqueue_many(&[13]).await.expect_err("passed over"));
+    not_stored(queue.enqueue_many(&vec![13; 100]).await.expect_err("passed over"));
+    not_stored(queue.hand_over(13).await.expect_err("passed over"));
+    let transaction = sql.transaction().await.expect("begun");
+    not_stored(queue.enqueue_in(&transaction, 13).await.expect_err("passed over"));
+    not_stored(queue.enqueue_many_in(&transaction, &[1, 13], Duration::ZERO).await.expect_err("passed over"));
+    transaction.rollback().await.expect("rolled back");
+    assert_eq!(queue.stats().await.expect("counted").messages, 0);
+
+    // Which rows of several it was the server does not say, so nobody is told what may be wrong.
+    let error = queue.enqueue_many(&[1, 13, 2]).await.expect_err("one of them was passed over");
+    assert!(error.is_outcome_unknown(), "{error}");
+    not_stored(error);
+    assert_eq!(queue.purge().await.expect("purged"), 2);
+    let calls = join_all([1, 13, 2, 3, 4, 5, 6].map(|payload| queue.enqueue(payload)));
+    let outcomes = timeout(SOON, calls).await.expect("answers");
+    let ids: Vec<i64> = outcomes.iter().filter_map(|outcome| outcome.as_ref().ok().copied()).collect();
+    let stored = queue.peek(10).await.expect("peeked");
+    assert!(ids.iter().all(|id| stored.iter().any(|message| message.id == *id)), "{ids:?}");
+    assert!(outcomes[1].is_err());
+}

@@ -95,9 +95,15 @@ async fn a_dequeue_that_broke_leaves_everything_where_it_was() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_end_of_a_lease_that_broke_leaves_the_lease() {
-    for (end, event) in
-        [("ack", "delete"), ("archive", "delete"), ("retry", "update"), ("extend", "update"), ("ack one", "insert")]
-    {
+    for (end, event) in [
+        ("ack", "delete"),
+        ("archive", "delete"),
+        ("bury", "delete"),
+        ("retry", "update"),
+        ("release", "update"),
+        ("extend", "update"),
+        ("ack one", "insert"),
+    ] {
         let Place { queue, sql, db: _db, .. } = place(Settings::new("int8")).await;
         sql.batch_execute(FUSE).await.expect("created");
         enqueued(&queue, 10).await;
@@ -110,13 +116,15 @@ async fn an_end_of_a_lease_that_broke_leaves_the_lease() {
             match end {
                 "archive" => queue.archive(&messages).await,
                 "retry" => queue.retry(&messages, Duration::from_secs(9), "broken").await,
+                "bury" => queue.bury(&messages, "broken").await,
+                "release" => queue.release(&messages).await,
                 "extend" => queue.extend(&messages, Duration::from_secs(99)).await,
                 _ => queue.ack(&messages).await,
             }
         };
         broke(end, settle().await);
         let stats = queue.stats().await.expect("counted");
-        assert_eq!((stats.leased, stats.archived), (10, 0), "{end}");
+        assert_eq!((stats.leased, stats.archived, stats.dead), (10, 0, 0), "{end}");
         settle().await.unwrap_or_else(|error| panic!("{end}: the lease is held still: {error}"));
     }
 }

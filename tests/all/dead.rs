@@ -8,6 +8,7 @@ use trunkline::{Message, Queue, Settings, Statement, Wait};
 
 use crate::{
     contract::{Place, SOON, place, until_asleep},
+    fixture::eventually,
     late::{enqueued, run_out},
 };
 
@@ -244,4 +245,19 @@ async fn charging_a_failure_does_not_wait_for_who_has_the_message_now() {
     }
     other.rollback().await.expect("rolled back");
     timeout(SOON, worker).await.expect("in time").expect("no panic").expect("the second attempt is good");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pause_after_failed_work_is_bounded_and_the_attempt_is_charged() {
+    let Place { queue, sql, db: _db, .. } = place(Settings::new("int8")).await;
+    enqueued(&queue, 1).await;
+    let mut consumer = queue.consumer(Wait::Adaptive).retry_after(Duration::MAX);
+    let fails = tokio::spawn(async move {
+        consumer.exactly_once(1, |_, _| Box::pin(async { Outcome::Err("never".to_owned()) })).await
+    });
+    let charged = "select exists (select from trunkline.queue_q where attempt = 1 and error = 'never'
+                                  and due_at > clock_timestamp() + interval '364 days')";
+    eventually("it is charged", || async { sql.query_one(charged, &[]).await.expect("read").get(0) }).await;
+    assert!(!fails.is_finished(), "it waits for the next message");
+    fails.abort();
 }

@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use trunkline::{Consumer, Db, Message, Settings, Wait};
+use trunkline_embedded::Cluster;
 
 use crate::fixture::{connect, database, eventually};
 
@@ -112,4 +113,45 @@ async fn a_dead_consumers_place_is_passed_over() {
     queue.hand_over(vec![1]).await.expect("enqueued");
     assert_eq!(queue.at_most_once(1).await.expect("taken")[0].payload, [1]);
     assert_eq!(waiting(&client).await, 0);
+}
+
+/// What it is for: nobody waits for the disk. An enqueue has to.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_is_handed_over_without_anything_flushed() {
+    let started = tokio::task::spawn_blocking(|| {
+        // Nothing but commits writes the log, as far as that can be had.
+        let cluster = Cluster::temporary().setting("wal_writer_delay", "10s").setting("autovacuum", "off");
+        cluster.start().expect("a private PostgreSQL starts")
+    });
+    let cluster = started.await.expect("no panic");
+    let url = cluster.url("postgres");
+    let (db, client) = (Db::connect(&url).await.expect("connected"), connect(&url).await);
+    db.migrate().await.expect("migrated");
+    db.create_queue("q", &Settings::new("bytea")).await.expect("created");
+    let queue = db.queue::<Vec<u8>>("q").await.expect("opened");
+    let mut consumer = queue.consumer(Wait::Notify);
+    let mut flushed = Vec::new();
+    for nr in 0..10_u8 {
+        let waiter = async {
+            let message = one(&mut consumer).await;
+            assert_eq!(message.payload, [nr]);
+        };
+        let sender = async {
+            eventually("the consumer waits", || async { waiting(&client).await == 1 }).await;
+            let at = async || -> String {
+                let at = "select pg_current_wal_flush_lsn()::text";
+                client.query_one(at, &[]).await.expect("read").get(0)
+            };
+            let before = at().await;
+            queue.hand_over(vec![nr]).await.expect("handed over");
+            flushed.push(before != at().await);
+        };
+        tokio::join!(waiter, sender);
+    }
+    // An id is drawn from a sequence, which writes once for 32 of them; and the server has its own reasons now and then.
+    assert!(flushed.iter().filter(|flushed| **flushed).count() <= 2, "{flushed:?}");
+    let at: String = client.query_one("select pg_current_wal_flush_lsn()::text", &[]).await.expect("read").get(0);
+    queue.enqueue(vec![1]).await.expect("enqueued");
+    let after: String = client.query_one("select pg_current_wal_flush_lsn()::text", &[]).await.expect("read").get(0);
+    assert_ne!(at, after, "this is how one that is stored looks");
 }

@@ -1,14 +1,17 @@
 //! Who waits without work sends nothing, and hears all the same.
 
-use std::time::Duration;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use tokio::{task::JoinHandle, time::timeout};
+use tokio::{sync::Notify, task::JoinHandle, time::timeout};
 use tokio_postgres::Client;
 use trunkline::{Message, Queue, Result, Settings, Wait};
 
 use crate::{
     contract::{Place, SOON, place},
-    fixture::eventually,
+    fixture::{connect, eventually},
 };
 
 const LIBRARY: &str = "from pg_stat_activity where application_name = 'trunkline' and datname = current_database()";
@@ -78,4 +81,89 @@ async fn a_consumer_hears_again_after_its_listener_was_terminated() {
         let messages = waiter.await.expect("no panic").expect("leased");
         assert_eq!((messages[0].id, messages[0].payload), (id, 7), "{wait:?}");
     }
+}
+
+/// The safety net: of a row that somebody's hand put there, no notification tells.
+#[tokio::test]
+async fn what_no_notification_tells_of_is_found_after_half_a_minute() {
+    for wait in [Wait::Notify, Wait::Adaptive] {
+        let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
+        let asleep = Arc::new(Notify::new());
+        let sleeps = asleep.clone();
+        let mut consumer = queue.consumer(wait).before_wait(move || sleeps.notify_one());
+        let waiter = tokio::spawn(async move { consumer.at_least_once(1).await });
+        asleep.notified().await;
+        until_silent(&sql).await;
+        let before = last_words(&sql).await;
+        sql.batch_execute("insert into trunkline.queue_q (size, payload) values (1, '{7}')").await.expect("inserted");
+        for seconds in [0, 29] {
+            move_time(Duration::from_secs(seconds)).await;
+            sql.batch_execute("notify elsewhere").await.expect("no matter");
+            assert_eq!(last_words(&sql).await, before, "{wait:?}: not a statement after {seconds} s");
+        }
+        move_time(Duration::from_secs(2)).await;
+        let messages = timeout(SOON, waiter).await.expect("the slow poll finds it").expect("no panic").expect("leased");
+        assert_eq!(messages[0].payload, 7, "{wait:?}");
+    }
+}
+
+/// As if so much time had passed for the library. The server's clock goes on.
+async fn move_time(by: Duration) {
+    tokio::time::pause();
+    tokio::time::advance(by).await;
+    tokio::time::resume();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_at_most_so_long_returns_by_then_with_nothing() {
+    for wait in [Wait::poll(), Wait::Notify, Wait::Adaptive] {
+        let Place { queue, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
+        let mut consumer = queue.consumer(wait);
+        for longest in [Duration::ZERO, Duration::from_millis(40)] {
+            let began = Instant::now();
+            assert_eq!(consumer.at_least_once_within(3, longest).await.expect("asked"), [], "{wait:?}");
+            assert_eq!(consumer.at_most_once_within(3, longest).await.expect("asked"), [], "{wait:?}");
+            assert!((2 * longest..SOON).contains(&began.elapsed()), "{wait:?}: {:?}", began.elapsed());
+        }
+        queue.enqueue_many(&[1, 2]).await.expect("enqueued");
+        let messages = consumer.at_least_once_within(1, Duration::ZERO).await.expect("leased");
+        assert_eq!(messages.iter().map(|message| (message.payload, message.attempt)).collect::<Vec<_>>(), [(1, 1)]);
+        assert_eq!(consumer.at_most_once_within(1, Duration::MAX).await.expect("taken")[0].payload, 2);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_at_most_so_long_is_woken_before() {
+    let Place { queue, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
+    let asleep = Arc::new(Notify::new());
+    let sleeps = asleep.clone();
+    let mut consumer = queue.consumer(Wait::Notify).before_wait(move || sleeps.notify_one());
+    let waiter = tokio::spawn(async move { consumer.at_least_once_within(1, Duration::from_secs(3600)).await });
+    asleep.notified().await;
+    queue.enqueue(7).await.expect("enqueued");
+    let messages = timeout(SOON, waiter).await.expect("it is woken").expect("no panic").expect("leased");
+    assert_eq!(messages[0].payload, 7);
+}
+
+/// A timeout around the call would have the message leased and given back.
+#[tokio::test(flavor = "multi_thread")]
+async fn when_the_time_is_up_nothing_is_leased_for_nobody() {
+    let Place { url, queue, sql, db: _db } = place::<i64>(Settings::new("int8").max_attempts(1)).await;
+    queue.enqueue(7).await.expect("enqueued");
+    let own = connect(&url).await;
+    own.batch_execute("begin; lock table trunkline.queue_q in access exclusive mode").await.expect("locked");
+    let (began, longest) = (Instant::now(), Duration::from_millis(10));
+    let mut consumer = queue.consumer(Wait::Notify);
+    let waiter = tokio::spawn(async move { consumer.at_least_once_within(1, longest).await });
+    let waits =
+        "select exists (select from pg_stat_activity where wait_event_type = 'Lock' and query like '%do_lease_q%'
+                                and datname = current_database())";
+    eventually("it waits, and longer than it should", || async {
+        began.elapsed() > 3 * longest && sql.query_one(waits, &[]).await.expect("visible").get(0)
+    })
+    .await;
+    own.batch_execute("rollback").await.expect("unlocked");
+    let messages = timeout(SOON, waiter).await.expect("answered").expect("no panic").expect("leased");
+    assert_eq!(messages.iter().map(|message| (message.payload, message.attempt)).collect::<Vec<_>>(), [(7, 1)]);
+    queue.ack(&messages).await.expect("it is the caller's");
 }

@@ -39,6 +39,7 @@ async fn is_late(queue: &Queue<i64>, sql: &mut Client, leases: &[Lease]) {
         ("extend", queue.extend(leases, Duration::from_secs(60)).await),
         ("archive", queue.archive(leases).await),
         ("bury", queue.bury(leases, "late").await),
+        ("release", queue.release(leases).await),
     ] {
         let error = outcome.expect_err(end);
         assert!(error.is_lease_lost(), "{end}: {error}");

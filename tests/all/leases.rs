@@ -2,8 +2,9 @@
 
 use std::time::{Duration, SystemTime};
 
+use futures_util::{future::join_all, poll};
 use tokio::time::timeout;
-use trunkline::{Message, Queue, Settings, Wait};
+use trunkline::{Error, Lease, Message, Queue, Settings, Wait};
 
 use crate::{
     contract::{Place, SOON, place},
@@ -239,4 +240,92 @@ async fn splitting_costs_linear_time_over_the_life_of_a_batch() {
         // Each message is deleted, and leased before; besides, each row is cut twice into 32.
         assert!((1000..4000).contains(&writes), "{writes} row writes for 1,000 messages");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_time_out_of_bounds_is_a_clear_error() {
+    let Place { queue, db, .. } = place(Settings::new("int8")).await;
+    enqueued(&queue, 2).await;
+    let message = leased(&queue, 1).await;
+    for error in [
+        queue.at_least_once_for(1, Duration::MAX).await.expect_err("lease"),
+        queue.ack_and_lease([Lease { id: 1024, attempt: 9 }], 1, Some(Duration::MAX)).await.expect_err("lease"),
+        queue.extend(&message, Duration::MAX).await.expect_err("extend"),
+        queue.retry(&message, Duration::MAX, "no").await.expect_err("retry"),
+        queue.enqueue_after(1, Duration::MAX).await.expect_err("delay"),
+        db.create_queue("other", &Settings::new("int8").lease(Duration::MAX)).await.expect_err("settings"),
+    ] {
+        assert!(error.to_string().contains("out of bounds"), "{error}");
+    }
+    assert_eq!(queue.prune(Duration::MAX).await.expect("nothing is that old"), 0);
+}
+
+/// A call whose lease cannot be one is refused by itself, and nobody shares a statement with it.
+#[tokio::test(flavor = "multi_thread")]
+async fn strangers_do_not_fail_for_an_id_that_no_message_has() {
+    let Place { queue, mut sql, db, .. } = place(Settings::new("int8")).await;
+    enqueued(&queue, 50).await;
+    let messages = leased(&queue, 50).await;
+    let never_given = |error: Error| {
+        assert!(!error.is_lease_lost() && error.to_string().contains("no queue has given"), "{error}");
+    };
+    for id in [i64::MIN, -1, 0, 1023, i64::MAX - 1, i64::MAX] {
+        let bogus = [Lease { id, attempt: 1 }, Lease { id, attempt: 2 }, Lease { id: 1024, attempt: 9 }];
+        never_given(queue.ack(bogus).await.expect_err("ack"));
+        never_given(queue.archive(bogus).await.expect_err("archive"));
+        never_given(queue.release(bogus).await.expect_err("release"));
+        never_given(queue.retry(bogus, Duration::ZERO, "no").await.expect_err("retry"));
+        never_given(queue.bury(bogus, "no").await.expect_err("bury"));
+        never_given(queue.extend(bogus, Duration::from_secs(9)).await.expect_err("extend"));
+        never_given(queue.ack_and_lease(bogus, 1, None).await.expect_err("ack_and_lease"));
+        let transaction = sql.transaction().await.expect("begun");
+        never_given(queue.ack_in(&transaction, bogus).await.expect_err("ack_in"));
+        transaction.commit().await.expect("it is whole");
+        let transaction = db.begin().await.expect("begun");
+        never_given(queue.send_ack(&transaction, bogus).await.map(drop).expect_err("send_ack"));
+    }
+    let (bogus, honest) = (
+        queue.ack([Lease { id: i64::MAX, attempt: 1 }]),
+        join_all(messages.iter().map(|message| queue.ack([message]))),
+    );
+    let (refused, ends) = tokio::join!(bogus, honest);
+    never_given(refused.expect_err("no such lease"));
+    assert!(ends.iter().all(Result::is_ok), "{ends:?}");
+}
+
+/// What the server refuses of one call, here by a trigger of the user's, it does not refuse of those who share its statement.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_ends_that_share_a_statement_only_those_fail_that_are_refused_alone() {
+    let Place { url, queue, sql, db: _db } = place(Settings::new("int8").max_batch(1)).await;
+    let ids = enqueued(&queue, 4).await;
+    let messages = leased(&queue, 4).await;
+    let refuses = format!(
+        "create function public.refuse() returns trigger language plpgsql as
+         $$ begin if old.id = {} then raise exception 'not this one'; end if; return old; end $$;
+         create trigger refuse before delete on trunkline.queue_q for each row execute function public.refuse()",
+        ids[2]
+    );
+    sql.batch_execute(&refuses).await.expect("created");
+    let mut own = connect(&url).await;
+    let transaction = own.transaction().await.expect("begun");
+    transaction.execute("select from trunkline.queue_q where id = $1 for update", &[&ids[0]]).await.expect("locked");
+    let first = tokio::spawn({
+        let (queue, lease) = (queue.clone(), messages[0].lease());
+        async move { queue.ack([lease]).await }
+    });
+    let waits = "select exists (select from pg_stat_activity where wait_event_type = 'Lock' and query like '%do_ack_q%'
+                                and datname = current_database())";
+    eventually("it waits", || async { sql.query_one(waits, &[]).await.expect("visible").get(0) }).await;
+    // These gather meanwhile, for one statement.
+    let mut gathered: Vec<_> = messages[1..].iter().map(|message| Box::pin(queue.ack([message]))).collect();
+    for call in &mut gathered {
+        assert!(poll!(call.as_mut()).is_pending());
+    }
+    transaction.rollback().await.expect("rolled back");
+    first.await.expect("no panic").expect("held");
+    let ends = timeout(SOON, join_all(gathered)).await.expect("in time");
+    assert!(ends[0].is_ok() && ends[2].is_ok(), "{ends:?}");
+    let error = ends[1].as_ref().expect_err("refused");
+    assert!(error.to_string().contains("not this one"), "{error}");
+    assert_eq!(queue.stats().await.expect("counted").messages, 1);
 }

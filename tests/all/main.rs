@@ -36,6 +36,8 @@ mod asides;
 mod sql_functions;
 mod house;
 mod idle;
+mod outliving;
+mod unreadable;
 mod tls;
 mod worker;
 mod traces;

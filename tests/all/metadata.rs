@@ -7,11 +7,12 @@ use std::{
 };
 
 use futures_util::{FutureExt, future::join_all};
+use tokio::time::timeout;
 use tokio_postgres::Client;
 use trunkline::{MAX_METADATA, Message, Metadata, Settings, Wait};
 
 use crate::{
-    contract::{Place, place, until_asleep},
+    contract::{Place, SOON, place, until_asleep},
     fixture::eventually,
     late::run_out,
 };
@@ -71,6 +72,19 @@ async fn messages_without_leave_the_column_null() {
     assert_eq!(number(&sql, "select count(metadata) from trunkline.queue_q").await, 0);
     let got = queue.at_least_once(99).await.expect("leased");
     assert!(got.len() == 8 && got.iter().all(|message| message.metadata.is_empty()));
+}
+
+/// More than may wait at a time: what has left makes room for what comes.
+#[tokio::test(flavor = "multi_thread")]
+async fn callers_never_run_out_of_room_however_much_of_it_has_passed() {
+    let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
+    let metadata = Metadata::new().with("large", "x".repeat(16_000));
+    for nr in 0..12 {
+        let calls = (0..100).map(|at| queue.enqueue_with(nr * 100 + at, &metadata, NOW)); // 19 MB in all
+        let ids = timeout(SOON, join_all(calls)).await.unwrap_or_else(|_| panic!("after {nr} times 1.6 MB"));
+        assert!(ids.iter().all(Result::is_ok), "{ids:?}");
+    }
+    assert_eq!(number(&sql, "select sum(size)::int8 from trunkline.queue_q").await, 1200);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,15 +3,16 @@
 mod recorder;
 mod spans;
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, convert::Infallible, future::pending, time::Duration};
 
 use tokio::sync::watch;
-use trunkline::{Db, Failure, Message, Queue, RetryPolicy, Settings, Worker};
+use trunkline::{Db, Failure, Message, Queue, RetryPolicy, Settings, Wait, Worker};
+use trunkline_embedded::Stop;
 
 use self::recorder::{Recorder, recorder};
 use crate::{
-    fixture::{database, eventually},
-    worker::{Runs, drained},
+    fixture::{connect, database, eventually},
+    worker::{Runs, drained, outage},
 };
 
 /// A queue whose metrics nobody else moves, because no other test has one of that name.
@@ -122,4 +123,68 @@ async fn a_worker_tells_what_its_handlers_do() {
     for name in ["running_handlers", "prefetched_messages", "connected"] {
         assert!(recorder.level(NAME, name).abs() < 0.1, "{name} after its end");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_handed_over_is_counted_as_that_and_not_as_enqueued() {
+    const NAME: &str = "metered_hand_over";
+    let recorder = recorder();
+    let url = database().await;
+    let (db, sql) = (Db::connect(&url).await.expect("connected"), connect(&url).await);
+    db.create_queue(NAME, &Settings::new("int8")).await.expect("created");
+    let queue: Queue<i64> = db.queue(NAME).await.expect("opened");
+    let mut consumer = queue.consumer(Wait::Notify);
+    let receiver = tokio::spawn(async move { consumer.handed_over().await });
+    let listed = "select exists (select from trunkline.waiting)";
+    eventually("it waits", || async { sql.query_one(listed, &[]).await.expect("read").get(0) }).await;
+    queue.hand_over(7).await.expect("handed over");
+    assert_eq!(receiver.await.expect("no panic").expect("received").payload, 7);
+    assert_eq!(recorder.count(NAME, "handed_over_messages_total"), 1);
+    assert_eq!(recorder.count(NAME, "enqueued_messages_total"), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_for_a_hand_is_told_while_it_waits() {
+    const NAME: &str = "metered_ahead";
+    let (_db, queue, recorder) = metered(NAME).await;
+    queue.enqueue_many(&(0..1000).collect::<Vec<_>>()).await.expect("enqueued");
+    let (go, gone) = watch::channel(false);
+    let worker = Worker::new(queue.clone(), move |message: Message<i64>| {
+        let mut gone = gone.clone();
+        async move {
+            // Quick at first, so that some are leased ahead; then all stands still.
+            if message.payload >= 300 {
+                gone.wait_for(|gone| *gone).await.map_err(|_| Failure::dead("the test ended"))?;
+            }
+            Ok::<(), Failure>(())
+        }
+    });
+    let runs = Runs::start(worker.concurrency(1));
+    eventually("some wait", || async { recorder.level(NAME, "prefetched_messages") > 0.5 }).await;
+    go.send(true).expect("it waits");
+    drained(&queue).await;
+    runs.stop().await;
+    assert!(recorder.level(NAME, "prefetched_messages").abs() < 0.1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_does_not_reach_the_database_is_not_connected_and_neither_is_one_that_was_dropped() {
+    const NAME: &str = "metered_outage";
+    let recorder = recorder();
+    let (cluster, db) = outage::cluster().await;
+    db.create_queue(NAME, &Settings::new("int8")).await.expect("created");
+    let queue: Queue<i64> = db.queue(NAME).await.expect("opened");
+    let worker = Worker::new(queue, |_: Message<i64>| async { Ok::<(), Infallible>(()) }).wait(Wait::poll());
+    let run = tokio::spawn(worker.run(pending()));
+    let connected = |is_so: bool| {
+        let level = if is_so { 1.0 } else { 0.0 };
+        eventually("it is told", move || async move { (recorder.level(NAME, "connected") - level).abs() < 0.1 })
+    };
+    connected(true).await;
+    outage::stop(&cluster, Stop::Immediate).await;
+    connected(false).await;
+    outage::start_again(&cluster).await;
+    connected(true).await;
+    run.abort();
+    connected(false).await;
 }

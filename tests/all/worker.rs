@@ -1,10 +1,12 @@
 //! What a worker promises: a function is run for every message, whatever it does and whatever happens to it.
 
 mod outcomes;
+mod panics;
 mod leases;
 mod endings;
 mod several;
-mod outage;
+mod hooks;
+pub mod outage;
 mod processes;
 mod transaction;
 

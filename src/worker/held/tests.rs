@@ -14,6 +14,7 @@ fn message(id: i64, ran_out: bool) -> Message<()> {
         payload: (),
         metadata: Metadata::new(),
         ran_out,
+        released: 0,
     }
 }
 
@@ -120,4 +121,14 @@ fn what_is_given_up_is_named_once() {
     assert!(held.tell_all());
     assert_eq!(ids(&held.give_up_running()), [1024, 1025]);
     assert!(held.is_empty());
+}
+
+#[test]
+fn what_a_policy_counts_are_charged_attempts() {
+    let now = Instant::now();
+    let mut held = Held::new(LEASE, now);
+    held.leased(vec![Message { attempt: 7, released: 5, ..message(1024, false) }], now);
+    let nr = held.hand();
+    held.next(nr, 1, false, now).expect("it waits");
+    assert_eq!(held.leases(nr).collect::<Vec<_>>(), [(Lease { id: 1024, attempt: 7 }, 2)]);
 }

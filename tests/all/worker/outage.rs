@@ -9,7 +9,7 @@ use trunkline_embedded::{Cluster, Stop};
 use super::{Runs, Seen, drained};
 use crate::{fixture::eventually, late::enqueued};
 
-async fn cluster() -> (Arc<Cluster>, Db) {
+pub async fn cluster() -> (Arc<Cluster>, Db) {
     let started = tokio::task::spawn_blocking(|| Cluster::temporary().start().expect("a private PostgreSQL starts"));
     let cluster = Arc::new(started.await.expect("no panic"));
     let db = Db::connect(&cluster.url("postgres")).await.expect("connected");
@@ -17,12 +17,12 @@ async fn cluster() -> (Arc<Cluster>, Db) {
     (cluster, db)
 }
 
-async fn stop(cluster: &Arc<Cluster>, how: Stop) {
+pub async fn stop(cluster: &Arc<Cluster>, how: Stop) {
     let cluster = cluster.clone();
     tokio::task::spawn_blocking(move || cluster.stop(how)).await.expect("no panic").expect("stopped");
 }
 
-async fn start_again(cluster: &Arc<Cluster>) {
+pub async fn start_again(cluster: &Arc<Cluster>) {
     let cluster = cluster.clone();
     tokio::task::spawn_blocking(move || cluster.start_again()).await.expect("no panic").expect("started");
 }

@@ -1,0 +1,245 @@
+//! A message that is no `T` harms itself only: it is charged, and dies with its reason, whatever way it is consumed.
+
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use tokio::time::timeout;
+use tokio_postgres::{Client, error::SqlState};
+use trunkline::{Db, Json, Message, Queue, Settings, Wait};
+
+use crate::{
+    contract::{Place, SOON, place},
+    fixture::{connect, eventually},
+};
+
+const GOOD: [u64; 5] = [1, 2, 3, 4, 5];
+
+/// Five numbers in one row with a text among them, first or third, which only SQL could put there.
+async fn among_numbers(first: bool) -> Place<Json<u64>> {
+    let place = place::<Json<u64>>(Settings::new("jsonb").max_attempts(3)).await;
+    let payloads = if first { "[\"x\", 1, 2, 3, 4, 5]" } else { "[1, 2, \"x\", 3, 4, 5]" };
+    let enqueue = "select trunkline.enqueue_many('q', array(select jsonb_array_elements($1::text::jsonb)))";
+    place.sql.execute(enqueue, &[&payloads]).await.expect("enqueued");
+    place
+}
+
+/// As if the pause after a failure had passed.
+async fn pass(sql: &Client) {
+    let due = "update trunkline.queue_q set due_at = trunkline.clock() where error is not null";
+    sql.batch_execute(due).await.expect("moved");
+}
+
+fn numbers(messages: &[Message<Json<u64>>]) -> Vec<u64> {
+    messages.iter().map(|message| message.payload.0).collect()
+}
+
+async fn is_dead(sql: &Client) -> bool {
+    sql.query_one("select exists (select from trunkline.dead_q)", &[]).await.expect("read").get(0)
+}
+
+/// Consumes until the text is dead; returns the numbers that came.
+async fn until_dead(sql: &Client, mut consume: impl AsyncFnMut() -> Vec<u64>) -> Vec<u64> {
+    let mut got = Vec::new();
+    let until_dead = async {
+        while !is_dead(sql).await {
+            got.extend(consume().await);
+            pass(sql).await;
+        }
+    };
+    timeout(SOON, until_dead).await.expect("the text dies");
+    got
+}
+
+/// It died of being unreadable, after all its attempts, with its payload.
+async fn died(sql: &Client) {
+    let letters = sql.query("select payload::text, attempt, error from trunkline.dead_q", &[]).await.expect("read");
+    let letters: Vec<(String, i32, String)> = letters.iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect();
+    assert!(
+        matches!(&letters[..], [(payload, 3, error)] if payload == "\"x\"" && error.contains("cannot be read as")),
+        "{letters:?}"
+    );
+    let left: i64 = sql.query_one("select count(*) from trunkline.queue_q", &[]).await.expect("counted").get(0);
+    assert_eq!(left, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn taken_at_most_once() {
+    for first in [true, false] {
+        let Place { queue, sql, db: _db, .. } = among_numbers(first).await;
+        let got = until_dead(&sql, async || numbers(&queue.at_most_once(10).await.expect("taken"))).await;
+        assert_eq!(got, GOOD);
+        died(&sql).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leased() {
+    for first in [true, false] {
+        let Place { queue, sql, db: _db, .. } = among_numbers(first).await;
+        let got = until_dead(&sql, async || {
+            let messages = queue.at_least_once(10).await.expect("leased");
+            queue.ack(&messages).await.expect("held");
+            numbers(&messages)
+        });
+        assert_eq!(got.await, GOOD);
+        died(&sql).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn taken_in_somebodys_transaction() {
+    for first in [true, false] {
+        let Place { url, queue, sql, db: _db } = among_numbers(first).await;
+        let mut own = connect(&url).await;
+        let got = until_dead(&sql, async || {
+            let transaction = own.transaction().await.expect("begun");
+            let messages = queue.exactly_once(&transaction, 10).await.expect("taken");
+            transaction.commit().await.expect("committed");
+            numbers(&messages)
+        });
+        assert_eq!(got.await, GOOD);
+        died(&sql).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn taken_in_a_transaction_of_the_consumers() {
+    for (n, works) in [(10, true), (1, true), (10, false)] {
+        let Place { queue, sql, db: _db, .. } = among_numbers(true).await;
+        let mut consumer = queue.consumer(Wait::Poll(Duration::from_millis(5))).retry_after(Duration::ZERO);
+        let mut got = Vec::new();
+        let mut tries = 0;
+        let all = async {
+            while got.len() < GOOD.len() {
+                let work = consumer.exactly_once(n, |_, messages| {
+                    tries += 1;
+                    // The first work of all fails, and is done again one by one.
+                    let outcome = if works || tries > 1 { Ok(numbers(&messages)) } else { Err("not yet") };
+                    async move { outcome }.boxed()
+                });
+                got.extend(work.await.expect("worked"));
+            }
+        };
+        timeout(SOON, all).await.expect("the text stops nobody");
+        got.sort_unstable();
+        assert_eq!(got, GOOD);
+        // Alone now: it stands first, and last.
+        let waiter = tokio::spawn(async move {
+            consumer.exactly_once(n, |_, messages| async move { Ok::<_, String>(numbers(&messages)) }.boxed()).await
+        });
+        eventually("the text is dead", async || {
+            pass(&sql).await;
+            is_dead(&sql).await
+        })
+        .await;
+        waiter.abort();
+        died(&sql).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn handed_over_and_then_enqueued_like_any_other() {
+    let Place { queue, sql, db: _db, .. } = place::<Json<u64>>(Settings::new("jsonb").max_attempts(3)).await;
+    let mut consumer = queue.consumer(Wait::Notify);
+    let receiver = tokio::spawn(async move { consumer.handed_over().await.map(|message| message.payload.0) });
+    let waiting = "select exists (select from trunkline.waiting)";
+    eventually("it waits", async || sql.query_one(waiting, &[]).await.expect("read").get(0)).await;
+    // A jsonb on the wire: a version, then its text.
+    let handed = sql.query_one("select trunkline.hand_over('q', '\\x01227822'::bytea)", &[]).await.expect("called");
+    assert!(handed.get::<_, Option<i64>>(0).is_some(), "handed over");
+    eventually("the text is dead", async || {
+        pass(&sql).await;
+        is_dead(&sql).await
+    })
+    .await;
+    died(&sql).await;
+    queue.enqueue(Json(7)).await.expect("enqueued");
+    let got = timeout(SOON, receiver).await.expect("it goes on").expect("no panic").expect("received");
+    assert_eq!(got, 7);
+}
+
+/// Rows that only SQL can write, beside a good one: too few payloads, too many, a null among them, two dimensions, none.
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_that_contradict_themselves_stop_nobody() {
+    for (size, payload) in [(3, "{7}"), (1, "{7,8}"), (2, "{7,null}"), (4, "{{7,8},{9,10}}"), (2, "{}")] {
+        for way in ["lease", "take", "take in a transaction"] {
+            let what = format!("{way}: {size} of {payload}");
+            let Place { url, queue, sql, db: _db } = place::<i64>(Settings::new("int8").max_attempts(100)).await;
+            let insert = format!("insert into trunkline.queue_q (size, payload) values ({size}, '{payload}')");
+            if let Err(error) = sql.batch_execute(&insert).await {
+                assert_eq!(error.code(), Some(&SqlState::CHECK_VIOLATION), "{error:?}");
+                continue;
+            }
+            queue.enqueue(1).await.expect("enqueued");
+            let mut own = connect(&url).await;
+            let consumed = async {
+                loop {
+                    let messages = match way {
+                        "lease" => queue.at_least_once(2).await.expect(&what),
+                        "take" => queue.at_most_once(2).await.expect(&what),
+                        _ => {
+                            let transaction = own.transaction().await.expect("begun");
+                            let messages = queue.exactly_once(&transaction, 2).await.expect(&what);
+                            transaction.commit().await.expect("committed");
+                            messages
+                        }
+                    };
+                    assert!(messages.len() <= 2, "{what}");
+                    if messages.iter().any(|message| message.payload == 1) {
+                        return;
+                    }
+                }
+            };
+            timeout(SOON, consumed).await.unwrap_or_else(|_| panic!("{what}: a loop"));
+            let charged = "select count(*) from trunkline.queue_q where attempt = 0";
+            eventually("what is no message is charged", async || {
+                sql.query_one(charged, &[]).await.expect("read").get::<_, i64>(0) == 0
+            })
+            .await;
+        }
+    }
+}
+
+/// The old handle's statements are prepared anew, and would read numbers as texts.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_queue_that_was_created_anew_with_another_type_an_old_handle_takes_nothing() {
+    let Place { url, queue, sql, db } = place::<String>(Settings::new("text")).await;
+    queue.enqueue("old".to_owned()).await.expect("enqueued");
+    assert_eq!(queue.at_most_once(1).await.expect("taken").len(), 1);
+    db.drop_queue("q").await.expect("dropped");
+    db.create_queue("q", &Settings::new("int8")).await.expect("created");
+    assert!(
+        db.queue::<String>("q").await.expect_err("another type").is_wrong_type(),
+        "who opens it now is told at once"
+    );
+    let other = Db::connect(&url).await.expect("connected"); // the old connections would enqueue texts
+    let anew: Queue<i64> = other.queue("q").await.expect("opened");
+    let payload = i64::from_be_bytes(*b"ABCDEFGH");
+    anew.enqueue(payload).await.expect("enqueued");
+    let mut own = connect(&url).await;
+    let transaction = own.transaction().await.expect("begun");
+    for (way, error) in [
+        ("take", queue.at_most_once(1).await.expect_err("another type")),
+        ("lease", {
+            back(&sql).await;
+            queue.at_least_once(1).await.expect_err("another type")
+        }),
+        ("take in a transaction", {
+            back(&sql).await;
+            queue.exactly_once(&transaction, 1).await.expect_err("another type")
+        }),
+    ] {
+        assert!(error.is_wrong_type(), "{way}: {error}");
+        assert!(error.to_string().contains("int8"), "{way}: {error}");
+    }
+    transaction.rollback().await.expect("rolled back");
+    back(&sql).await;
+    let messages = anew.at_least_once(9).await.expect("leased");
+    assert!(matches!(&messages[..], [message] if message.payload == payload), "{messages:?}");
+}
+
+/// The only message is due again.
+async fn back(sql: &Client) {
+    let due = "select exists (select from trunkline.queue_q where due_at <= clock_timestamp())";
+    eventually("what was taken is back", async || sql.query_one(due, &[]).await.expect("read").get(0)).await;
+}

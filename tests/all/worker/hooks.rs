@@ -1,0 +1,105 @@
+//! What a worker and a consumer tell: tests wait on it instead of sleeping, and policies decide by it.
+
+use std::{
+    io,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use futures_util::FutureExt;
+use tokio::{sync::mpsc, time::timeout};
+use trunkline::{Failure, Message, RetryPolicy, Settings, Wait, Worker};
+
+use super::{Runs, drained};
+use crate::contract::{Place, SOON, place};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_attempt_is_told_and_each_time_before_the_worker_waits() {
+    let Place { queue, db: _db, .. } = place(Settings::new("int8")).await;
+    let (tells, mut told) = mpsc::unbounded_channel();
+    let (sleeps, mut asleep) = mpsc::unbounded_channel();
+    let (first, second) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (firsts, seconds) = (first.clone(), second.clone());
+    let worker = Worker::new(queue.clone(), |message: Message<i64>| async move {
+        match (message.payload, message.attempt) {
+            (1, 1) => Err(Failure::retry("not yet")),
+            (2, 1) => panic!("never"),
+            _ => Ok(()),
+        }
+    })
+    .after_attempt(move |lease, outcome| {
+        let reason = outcome.err().map(|failure| failure.reason().to_owned());
+        tells.send((lease.id, lease.attempt, reason)).expect("the test listens");
+    })
+    .after_attempt(move |_, _| {
+        firsts.fetch_add(1, Ordering::Relaxed);
+        panic!("whoever watches harms nobody");
+    })
+    .before_wait(move || {
+        seconds.fetch_add(1, Ordering::Relaxed);
+        sleeps.send(()).expect("the test listens");
+    });
+    let runs = Runs::start(worker.retry(RetryPolicy::fixed(Duration::ZERO)).wait(Wait::Notify));
+    timeout(SOON, asleep.recv()).await.expect("nothing is due").expect("it runs");
+    for payload in [0, 1, 2] {
+        let id = queue.enqueue(payload).await.expect("enqueued");
+        let expected = match payload {
+            0 => vec![(id, 1, None)],
+            1 => vec![(id, 1, Some("not yet".to_owned())), (id, 2, None)],
+            _ => vec![(id, 1, Some("the handler panicked: never".to_owned())), (id, 2, None)],
+        };
+        for expected in expected {
+            let attempt = timeout(SOON, told.recv()).await.expect("it is tried").expect("it runs");
+            assert_eq!(attempt, expected);
+        }
+    }
+    drained(&queue).await;
+    assert_eq!(runs.stop().await.done, 3);
+    assert_eq!(first.load(Ordering::Relaxed), 5, "every hook is called");
+    assert!(second.load(Ordering::Relaxed) >= 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_decides_by_the_handlers_own_error() {
+    let Place { queue, db: _db, .. } = place(Settings::new("int8")).await;
+    queue.enqueue_many(&[1, 2]).await.expect("enqueued");
+    let policy = RetryPolicy::custom(|_, failure| {
+        let refused =
+            failure.downcast_ref::<io::Error>().map(io::Error::kind) == Some(io::ErrorKind::ConnectionRefused);
+        refused.then_some(Duration::ZERO)
+    });
+    let worker = Worker::new(queue.clone(), |message: Message<i64>| async move {
+        match (message.payload, message.attempt) {
+            (1, 1) => Err(Failure::from(io::Error::from(io::ErrorKind::ConnectionRefused))),
+            (2, 1) => Err(Failure::from(io::Error::from(io::ErrorKind::NotFound))),
+            _ => Ok(()),
+        }
+    });
+    let runs = Runs::start(worker.retry(policy));
+    drained(&queue).await;
+    let summary = runs.stop().await;
+    assert_eq!((summary.done, summary.retried, summary.dead), (1, 1, 1), "{summary:?}");
+    assert_eq!(queue.dead_letters(0, 9).await.expect("read")[0].payload, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_consumer_tells_of_the_work_that_it_committed_and_of_that_which_failed() {
+    let Place { queue, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
+    let ids = queue.enqueue_many(&[1, 2]).await.expect("enqueued");
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let tells = told.clone();
+    let mut consumer =
+        queue.consumer(Wait::Adaptive).retry_after(Duration::from_secs(3600)).after_attempt(move |lease, outcome| {
+            let reason = outcome.err().map(|failure| failure.reason().to_owned());
+            tells.lock().expect("no panic").push((lease.id, reason));
+        });
+    let work = consumer.exactly_once(1, |_, messages| {
+        let outcome = if messages[0].payload == 1 { Err("one") } else { Ok(()) };
+        async move { outcome }.boxed()
+    });
+    timeout(SOON, work).await.expect("in time").expect("worked");
+    assert_eq!(*told.lock().expect("no panic"), [(ids[0], Some("one".to_owned())), (ids[1], None)]);
+}
