@@ -19,14 +19,14 @@ use crate::{
 /// ```
 /// use trunkline::{Db, GenericClient, Result};
 ///
-/// async fn owner(client: &impl GenericClient, id: i64) -> Result<Option<String>> {
+/// async fn owner_of(client: &impl GenericClient, id: i64) -> Result<Option<String>> {
 ///     let row = client.query_opt("select owner from account where id = $1", &[&id]).await?;
 ///     Ok(row.map(|row| row.get("owner")))
 /// }
 ///
 /// async fn rename(db: &Db, id: i64, owner: &str) -> Result<Option<String>> {
 ///     let transaction = db.begin().await?;
-///     let before = self::owner(&transaction, id).await?;
+///     let before = owner_of(&transaction, id).await?;
 ///     transaction.execute("update account set owner = $2 where id = $1", &[&id, &owner]).await?;
 ///     transaction.commit().await?;
 ///     Ok(before)
