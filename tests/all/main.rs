@@ -1,6 +1,7 @@
 //! The promises of Trunkline, each shown on a real PostgreSQL.
 
 mod fixture;
+mod required;
 mod contract;
 mod crowd;
 mod examples;

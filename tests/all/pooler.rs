@@ -11,7 +11,6 @@ use tokio::{sync::mpsc, task::JoinSet, time::timeout};
 use tokio_postgres::error::SqlState;
 use trunkline::{Db, Insert, Settings, Statement, Wait};
 
-pub use self::pgbouncer::skipped;
 use self::{
     pgbouncer::{Pgbouncer, SERVERS},
     warnings::Warnings,

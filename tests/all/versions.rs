@@ -11,7 +11,7 @@ use trunkline_embedded::{Binaries, Cluster};
 use crate::{
     contract::SOON,
     fixture::{connect, eventually},
-    pooler::skipped,
+    required::{Part, skipped},
 };
 
 type Nothing = Statement<(), ()>;
@@ -37,7 +37,12 @@ async fn every_version_from_14_to_18_keeps_the_contract() {
     for major in 14..=18 {
         match found.remove(&major) {
             Some(binaries) => drop(running.spawn(conform(binaries))),
-            None => skipped(&format!("no PostgreSQL {major}: name the folder of its programs in TRUNKLINE_PG_BINS")),
+            None => skipped(
+                Part::Majors,
+                &format!(
+                    "no PostgreSQL {major}: name the folder of its programs in TRUNKLINE_PG_BINS (see .ci/versions)"
+                ),
+            ),
         }
     }
     while let Some(ended) = running.join_next().await {

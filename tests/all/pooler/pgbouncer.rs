@@ -2,7 +2,6 @@
 
 use std::{
     fs,
-    io::Write,
     os::unix::{
         fs::{MetadataExt, chown},
         process::CommandExt,
@@ -12,7 +11,10 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-use crate::fixture::{cluster, eventually};
+use crate::{
+    fixture::{cluster, eventually},
+    required::{Part, skipped},
+};
 
 /// Connections to the server, for each database.
 pub const SERVERS: usize = 2;
@@ -43,14 +45,9 @@ fn installed() -> Option<(PathBuf, (u32, u32))> {
         Some((program, (version.next()?.ok()?, version.next()?.ok()?)))
     });
     if found.is_none() {
-        skipped("no pgbouncer: install one, and what Trunkline does behind a pooler is tested");
+        skipped(Part::Pgbouncer, "no pgbouncer: put the folder of one first in PATH (see .ci/pgbouncer)");
     }
     found
-}
-
-/// Past the harness, which shows only what failing tests say.
-pub fn skipped(why: &str) {
-    let _ = writeln!(std::io::stderr(), "\nSKIPPED: {why}\n");
 }
 
 impl Pgbouncer {
@@ -64,7 +61,9 @@ impl Pgbouncer {
         let (program, version) = installed()?;
         if version < (1, 21) {
             let (major, minor) = version;
-            skipped(&format!("pgbouncer {major}.{minor} knows no max_prepared_statements, 1.21 does"));
+            let why =
+                format!("pgbouncer {major}.{minor} knows no max_prepared_statements, 1.21 does (see .ci/pgbouncer)");
+            skipped(Part::Pgbouncer, &why);
             return None;
         }
         Some(Self::start_with(&program, "max_prepared_statements = 100").await)
