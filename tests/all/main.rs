@@ -24,6 +24,7 @@ mod round_trips;
 mod cuts;
 mod pooler;
 mod versions;
+mod ordinary_role;
 mod restarts;
 mod cancelled;
 mod asides;

@@ -117,7 +117,7 @@ static COUNT: Statement<(), (i64,)> = Statement::new("select count(*) from t");
 static SERIES: Statement<(i32,), Vec<(i32,)>> = Statement::new("select generate_series(1, $1)");
 
 /// Groups and where they failed, rows by columns, copies, types of the user's.
-async fn run_statements(db: &Db) {
+pub async fn run_statements(db: &Db) {
     static ROWS: Insert<(i32,)> = Insert::into("t", &["n"]);
     static COPY: Statement<(), u64> = Statement::new("copy t from stdin");
     static ECHO: Statement<Both, Both> = Statement::new("select $1::pair, $2::jsonb");
@@ -164,7 +164,7 @@ async fn run_transactions(db: &Db) {
 }
 
 /// Every verb once.
-async fn use_queue(db: &Db, wait: Wait) {
+pub async fn use_queue(db: &Db, wait: Wait) {
     db.create_queue("q", &Settings::new("int8").max_batch(8).max_attempts(1)).await.expect("created");
     let queue = db.queue::<i64>("q").await.expect("opened");
     let mut consumer = queue.consumer(wait);

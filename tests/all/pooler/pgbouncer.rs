@@ -12,15 +12,16 @@ use std::{
 };
 
 use crate::{
-    fixture::{cluster, eventually},
+    fixture::{cluster, eventually, through, user},
     required::{Part, skipped},
 };
 
 /// Connections to the server, for each database.
 pub const SERVERS: usize = 2;
 
-/// Ends with the value, and with the process: whoever started it only has to let go of its input.
-const RUN: &str = r#""$0" -q "$1/pgbouncer.ini" & cat >/dev/null; kill $!; wait $!; rm -r "$1""#;
+/// Ends with the value, and with the process: whoever started it only has to let go of its input. From 1.23 on any other signal waits for
+/// the clients, and these wait for the thread that waits here.
+const RUN: &str = r#""$0" -q "$1/pgbouncer.ini" & cat >/dev/null; kill -s QUIT $!; wait $!; rm -r "$1""#;
 
 pub struct Pgbouncer {
     folder: PathBuf,
@@ -83,7 +84,7 @@ impl Pgbouncer {
              listen_port = 6432\nlogfile = {}/log\n{more}\n",
             cluster().socket_dir().display(),
             cluster().port(),
-            cluster().user(),
+            user(),
             folder.display(),
             folder.display(),
         );
@@ -103,7 +104,6 @@ impl Pgbouncer {
 
     /// The address of a database, through it.
     pub fn before(&self, url: &str) -> String {
-        let name = url.split_whitespace().find(|word| word.starts_with("dbname=")).expect("the database has a name");
-        format!("host={} port=6432 user=trunkline {name}", self.folder.display())
+        through(url, &format!("host={} port=6432", self.folder.display()))
     }
 }
