@@ -31,6 +31,7 @@ mod asides;
 mod sql_functions;
 mod house;
 mod idle;
+mod full_disk;
 mod tls;
 mod worker;
 mod traces;
