@@ -12,10 +12,7 @@ use tokio_postgres::Client;
 use trunkline::{Db, Lease, Message, Queue, Result, Settings, Statement};
 use trunkline_embedded::DelayProxy;
 
-use crate::{
-    contract::SOON,
-    fixture::{cluster, connect, database, through},
-};
+use crate::fixture::{SOON, cluster, connect, database, through};
 
 static INSERT: Statement<(i32,), u64> = Statement::new("insert into t values ($1)");
 static SERIES: Statement<(i32,), Vec<(i32,)>> = Statement::new("select generate_series(1, $1)");

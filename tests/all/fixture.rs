@@ -1,18 +1,26 @@
-//! One throwaway cluster a run, a fresh database a test.
+//! One throwaway cluster a run, a fresh database a test; and what many tests wait for, look at and begin with.
 
-use std::{
-    future::Future,
-    sync::{
-        OnceLock,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::{Duration, Instant},
+mod place;
+mod role;
+mod runs;
+mod waiting;
+
+use std::sync::{
+    OnceLock,
+    atomic::{AtomicUsize, Ordering},
 };
 
 use tokio::sync::OnceCell;
 use tokio_postgres::{Client, NoTls};
 use trunkline::Db;
 use trunkline_embedded::Cluster;
+
+pub use self::{
+    place::{Place, enqueued, place},
+    role::{of_role, superuser, through, user},
+    runs::{Runs, Seen},
+    waiting::{SOON, drained, eventually, run_out, until_asleep},
+};
 
 /// The cluster of this run. It ends with the process: its watchdog sees to that.
 pub fn cluster() -> &'static Cluster {
@@ -33,32 +41,6 @@ pub async fn connect(url: &str) -> Client {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await.expect("the cluster takes connections");
     tokio::spawn(connection);
     client
-}
-
-/// Who runs the library: the superuser, or with `TRUNKLINE_TEST_ROLE=ordinary` a role that was given CREATE on its database, and no more.
-pub fn user() -> &'static str {
-    match std::env::var("TRUNKLINE_TEST_ROLE").as_deref() {
-        Err(_) => cluster().user(),
-        Ok("ordinary") => "ordinary",
-        Ok(other) => panic!("TRUNKLINE_TEST_ROLE is {other:?}: set it to ordinary, or not at all"),
-    }
-}
-
-/// The address of a database as another role.
-pub fn of_role(url: &str, role: &str) -> String {
-    let words = url.split_whitespace().filter(|word| !word.starts_with("user="));
-    words.chain([format!("user={role}").as_str()]).collect::<Vec<_>>().join(" ")
-}
-
-/// The address of the same database, as the same role, by another way to the server.
-pub fn through(url: &str, way: &str) -> String {
-    let same = url.split_whitespace().filter(|word| word.starts_with("user=") || word.starts_with("dbname="));
-    [way].into_iter().chain(same).collect::<Vec<_>>().join(" ")
-}
-
-/// A plain connection for what only a superuser may do, whoever runs the library.
-pub async fn superuser(url: &str) -> Client {
-    connect(&of_role(url, cluster().user())).await
 }
 
 /// The address of a new database, for whoever runs the library.
@@ -117,13 +99,4 @@ pub async fn database() -> String {
 /// A library handle on a fresh database.
 pub async fn db() -> Db {
     Db::connect(&database().await).await.expect("a fresh database takes connections")
-}
-
-/// Asks until it is so; fails after twenty seconds.
-pub async fn eventually<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut() -> F) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !is_so().await {
-        assert!(Instant::now() < deadline, "in vain: {what}");
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
 }

@@ -7,10 +7,7 @@ use tokio::{sync::mpsc, task::JoinHandle};
 use tokio_postgres::Client;
 use trunkline::{Db, Json, Message, Queue, Settings, Wait};
 
-use crate::{
-    contract::{Place, place},
-    fixture::{connect, database, eventually, superuser},
-};
+use crate::fixture::{Place, connect, database, eventually, place, superuser};
 
 /// Messages of traffic are negative, so that the ones that matter are seen.
 const TRAFFIC: i64 = -1;

@@ -11,10 +11,7 @@ use trunkline::{Db, Error, Queue, Settings, Wait};
 use trunkline_embedded::{Cluster, Stop};
 
 use self::small_disk::SmallDisk;
-use crate::{
-    contract::SOON,
-    fixture::{connect, eventually},
-};
+use crate::fixture::{SOON, connect, eventually};
 
 /// What of the numbers enqueued is certainly there, certainly not, or perhaps.
 #[derive(Debug, Default)]

@@ -5,11 +5,7 @@ use std::time::{Duration, SystemTime};
 use tokio::time::timeout;
 use trunkline::{Message, Queue, Settings, Wait};
 
-use crate::{
-    contract::{Place, SOON, place},
-    fixture::{connect, eventually},
-    late::{enqueued, run_out},
-};
+use crate::fixture::{Place, SOON, connect, enqueued, eventually, place, run_out};
 
 fn payloads(messages: &[Message<i64>]) -> Vec<i64> {
     messages.iter().map(|message| message.payload).collect()

@@ -10,11 +10,7 @@ use futures_util::{FutureExt, future::join_all};
 use tokio_postgres::Client;
 use trunkline::{MAX_METADATA, Message, Metadata, Settings, Wait};
 
-use crate::{
-    contract::{Place, place, until_asleep},
-    fixture::eventually,
-    late::run_out,
-};
+use crate::fixture::{Place, eventually, place, run_out, until_asleep};
 
 const NOW: Duration = Duration::ZERO;
 

@@ -8,11 +8,7 @@ use futures_util::future::{join_all, try_join_all};
 use tokio_postgres::Client;
 use trunkline::{Db, Queue, SCHEMA_VERSION, Settings};
 
-use crate::{
-    contract::{Place, place},
-    fixture::{connect, database, empty_database, superuser},
-    late::run_out,
-};
+use crate::fixture::{Place, connect, database, empty_database, place, run_out, superuser};
 
 /// Every verb once.
 async fn works(queue: &Queue<String>, sql: &mut Client) {

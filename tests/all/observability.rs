@@ -9,10 +9,7 @@ use tokio::sync::watch;
 use trunkline::{Db, Failure, Message, Queue, RetryPolicy, Settings, Worker};
 
 use self::recorder::{Recorder, recorder};
-use crate::{
-    fixture::{database, eventually},
-    worker::{Runs, drained},
-};
+use crate::fixture::{Runs, database, drained, eventually};
 
 /// A queue whose metrics nobody else moves, because no other test has one of that name.
 async fn metered(name: &str) -> (Db, Queue<i64>, &'static Recorder) {

@@ -15,10 +15,7 @@ use self::{
     pgbouncer::{Pgbouncer, SERVERS},
     warnings::Warnings,
 };
-use crate::{
-    contract::SOON,
-    fixture::{connect, database, eventually},
-};
+use crate::fixture::{SOON, connect, database, eventually};
 
 type Nothing = Statement<(), ()>;
 

@@ -30,8 +30,8 @@ fn is_required(part: Part) -> bool {
     let mut required = false;
     for name in named.split(',').map(str::trim).filter(|name| !name.is_empty()) {
         let known = PARTS.iter().find(|(known, _)| *known == name).map(|(_, part)| *part);
-        let names = PARTS.map(|(known, _)| known).join(", ");
-        assert!(name == "all" || known.is_some(), "TRUNKLINE_REQUIRE names {name:?}: name all, or some of {names}");
+        let all = PARTS.map(|(known, _)| known).join(", ");
+        assert!(name == "all" || known.is_some(), "TRUNKLINE_REQUIRE names {name:?}: name all, or some of {all}");
         required |= name == "all" || known == Some(part);
     }
     required

@@ -9,8 +9,7 @@ use trunkline::{Db, Insert, Json, Settings, Statement, Wait};
 use trunkline_embedded::{Binaries, Cluster};
 
 use crate::{
-    contract::SOON,
-    fixture::{connect, eventually},
+    fixture::{SOON, connect, eventually},
     required::{Part, skipped},
 };
 

@@ -7,8 +7,8 @@ use trunkline::{Db, Error, Settings, Wait};
 
 use super::code;
 use crate::{
-    contract::{GUARANTEES, Guarantee, Place, SOON, next, place},
-    fixture::{connect, eventually, of_role, superuser},
+    contract::{GUARANTEES, Guarantee, next},
+    fixture::{Place, SOON, connect, eventually, of_role, place, superuser},
 };
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,12 +10,7 @@ use std::{
 use tokio_postgres::Client;
 use trunkline::{Db, Message, Queue, Settings, Worker};
 
-use super::drained;
-use crate::{
-    contract::{Place, place},
-    fixture::{connect, eventually},
-    late::run_out,
-};
+use crate::fixture::{Place, connect, drained, eventually, place, run_out};
 
 /// In the child: how its handler behaves. In the parent this is not set.
 const ROLE: &str = "TRUNKLINE_TEST_WORKER";
