@@ -8,7 +8,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (list, folder) in [("STEPS", "steps"), ("FUNCTIONS", "functions"), ("TEMPLATES", "queue")] {
         let folder = Path::new(&root).join("schema").join(folder);
         println!("cargo:rerun-if-changed={}", folder.display());
-        let mut files: Vec<_> = fs::read_dir(&folder)?.map(|file| file.map(|file| file.path())).collect::<Result<_, _>>()?;
+        let mut files: Vec<_> =
+            fs::read_dir(&folder)?.map(|file| file.map(|file| file.path())).collect::<Result<_, _>>()?;
         files.sort();
         writeln!(code, "const {list}: &[(&str, &str)] = &[")?;
         for file in files.iter().filter(|file| file.extension().is_some_and(|extension| extension == "sql")) {

@@ -39,7 +39,8 @@ impl Db {
             session.batch("migrate", &self.statement("migrate", text).text).await?;
             info!(name, "migrated");
         }
-        let functions = FUNCTIONS.iter().fold("delete from trunkline.template;\n".to_owned(), |all, (_, text)| all + text);
+        let functions =
+            FUNCTIONS.iter().fold("delete from trunkline.template;\n".to_owned(), |all, (_, text)| all + text);
         session.batch("migrate", &self.statement("migrate", &functions).text).await?;
         let names: Vec<&str> = TEMPLATES.iter().map(|(name, _)| *name).collect();
         let kinds: Vec<&str> = TEMPLATES.iter().map(|(_, text)| kind(text)).collect();

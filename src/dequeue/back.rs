@@ -134,8 +134,7 @@ impl Shared {
     async fn put_back_charged(&self, unreadable: &Unreadable) -> Result<()> {
         let (payload, metadata) = (unreadable.payload(), unreadable.metadata());
         let Unreadable { id, size, attempt, released, enqueued_at, reason, .. } = unreadable;
-        let row: [&(dyn ToSql + Sync); 8] =
-            [id, enqueued_at, attempt, released, reason, size, &payload, &metadata];
+        let row: [&(dyn ToSql + Sync); 8] = [id, enqueued_at, attempt, released, reason, size, &payload, &metadata];
         let one = (vec![*id], vec![*size], vec![*attempt], vec![PAUSE], vec![reason]);
         let charge: [&(dyn ToSql + Sync); 5] = [&one.0, &one.1, &one.2, &one.3, &one.4];
         let both: [(_, &[&(dyn ToSql + Sync)]); 2] = [(&self.sql.put_back, &row), (&self.sql.charge, &charge)];

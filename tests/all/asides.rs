@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use tokio_postgres::error::SqlState;
 use trunkline::{Db, Settings, Statement, Wait};
 
-use crate::fixture::{connect, database};
+use crate::fixture::{connect, database, superuser};
 
 type Nothing = Statement<(), ()>;
 
@@ -91,7 +91,8 @@ async fn what_is_said_in_between_disturbs_no_answer() {
         let sql = connect(&url).await;
         sql.batch_execute(MAKE).await.expect("made");
         let name = url.split_whitespace().find_map(|word| word.strip_prefix("dbname=")).expect("it has a name");
-        sql.batch_execute(&format!("alter database {name} set client_min_messages = {level}")).await.expect("set");
+        let alter = format!("alter database {name} set client_min_messages = {level}");
+        superuser(&url).await.batch_execute(&alter).await.expect("set");
         let db = Db::connect(&url).await.expect("connected");
         let told = Statement::<(), (String,)>::new("select current_setting('client_min_messages')");
         assert_eq!(db.run(&told, ()).await.expect("told"), (level.to_owned(),));

@@ -8,10 +8,7 @@ use futures_util::future::join_all;
 use tokio::time::timeout;
 use trunkline::{Error, Json, MAX_PAYLOAD, Settings, Wait};
 
-use crate::{
-    contract::{Place, SOON, place},
-    fixture::db,
-};
+use crate::fixture::{Place, SOON, db, place};
 
 /// The error's code, or its text where the server did not say it.
 fn code(error: &Error) -> String {

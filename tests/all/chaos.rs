@@ -15,10 +15,7 @@ use tokio_postgres::Client;
 use trunkline::{Consumer, Db, Error, Message, Queue, Result, Settings, Statement, Wait};
 use trunkline_embedded::{Cluster, Stop};
 
-use crate::{
-    fixture::{connect, database, eventually},
-    late::run_out,
-};
+use crate::fixture::{connect, database, eventually, run_out};
 
 /// What everybody knows for certain. Payloads are unique in the whole run.
 #[derive(Default)]

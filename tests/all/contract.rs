@@ -8,28 +8,9 @@ use std::{
 use futures_util::future::join_all;
 use tokio::{task::JoinSet, time::timeout};
 use tokio_postgres::Client;
-use trunkline::{Consumer, Db, Message, Payload, Queue, Settings, Wait};
+use trunkline::{Consumer, Db, Message, Queue, Settings, Wait};
 
-use crate::fixture::{connect, database, eventually};
-
-/// A queue on a fresh database, and a plain connection beside the library.
-pub struct Place<T> {
-    pub url: String,
-    pub db: Db,
-    pub queue: Queue<T>,
-    pub sql: Client,
-}
-
-pub async fn place<T: Payload>(settings: Settings) -> Place<T> {
-    let url = database().await;
-    let db = Db::connect(&url).await.expect("a fresh database takes connections");
-    db.create_queue("q", &settings).await.expect("a queue is created");
-    let queue = db.queue("q").await.expect("the queue opens");
-    Place { sql: connect(&url).await, url, db, queue }
-}
-
-/// Whatever happens has to happen by then.
-pub const SOON: Duration = Duration::from_secs(15);
+use crate::fixture::{Place, SOON, connect, database, place, until_asleep};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Guarantee {
@@ -177,17 +158,6 @@ async fn keep_contract(
     // enqueued_at is drawn a moment before due_at, so the age cannot be less than the delay.
     assert!(age >= delay, "{combination:?}: handed out after {age:?}");
     assert_eq!(queue.stats().await.expect("counted").rows, 0, "{combination:?}");
-}
-
-/// Until no connection of the library has said anything for longer than the poll of a consumer that cannot hear.
-pub async fn until_asleep(sql: &Client) {
-    let quiet = "select count(*) filter (where query like 'listen%') > 0
-                    and clock_timestamp() - max(state_change) > '300 ms' and bool_and(state <> 'active')
-                 from pg_stat_activity where datname = current_database() and application_name = 'trunkline'";
-    eventually("the consumer listens and is silent", || async {
-        sql.query_one(quiet, &[]).await.expect("activity is visible").get(0)
-    })
-    .await;
 }
 
 /// The consumer is asleep for half a minute, so what comes at once came by notification.

@@ -31,14 +31,22 @@ const VERBS: [(&str, &str); 7] = [
     ("release", ""),
     ("extend", ", interval '1 minute'"),
     ("bury", ", array_fill('x'::text, array[cardinality(a.ids)])"),
-    ("retry", ", array_fill(interval '0', array[cardinality(a.ids)]), array_fill('x'::text, array[cardinality(a.ids)])"),
-    ("charge", ", array_fill(interval '0', array[cardinality(a.ids)]), array_fill('x'::text, array[cardinality(a.ids)])"),
+    (
+        "retry",
+        ", array_fill(interval '0', array[cardinality(a.ids)]), array_fill('x'::text, array[cardinality(a.ids)])",
+    ),
+    (
+        "charge",
+        ", array_fill(interval '0', array[cardinality(a.ids)]), array_fill('x'::text, array[cardinality(a.ids)])",
+    ),
 ];
 
 /// Ten thousand ranges of one message, rows of their own or pieces of shared ones, in order and scattered.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tenth_of_ten_thousand_ranges_lost_costs_each_verb_no_more_than_three_times_none_lost() {
-    for (layout, id) in [("rows of their own", "i * 1024"), ("every other piece of a row", "i / 512 * 1024 + i % 512 * 2")] {
+    for (layout, id) in
+        [("rows of their own", "i * 1024"), ("every other piece of a row", "i / 512 * 1024 + i % 512 * 2")]
+    {
         let sql = queue().await;
         let fill = format!(
             "insert into trunkline.queue_q (id, due_at, attempt, size, payload)
@@ -86,9 +94,12 @@ async fn cost_of_all(sql: &Client, call: impl Fn(&str, &str) -> String) -> Vec<i
 async fn is_linear(what: &str, sql: &Client, fill: &str, query: &str) {
     let mut costs = Vec::new();
     for n in [1_000_i64, 4_000] {
-        sql.batch_execute(&format!("truncate trunkline.queue_q, trunkline.dead_q; {}", fill.replace(":n", &n.to_string())))
-            .await
-            .expect("filled");
+        sql.batch_execute(&format!(
+            "truncate trunkline.queue_q, trunkline.dead_q; {}",
+            fill.replace(":n", &n.to_string())
+        ))
+        .await
+        .expect("filled");
         costs.push(pages(sql, &query.replace(":n", &n.to_string())).await);
     }
     assert!(costs[1] <= costs[0] * 5, "{what}: {} pages for 1,000 and {} for 4,000", costs[0], costs[1]);
@@ -104,12 +115,24 @@ async fn burials_splits_and_leases_cost_what_they_are_given() {
         rows.replace("ATTEMPT", attempt).replace("SIZE", size).replace("COUNT", count)
     };
     let lease = "select count(*) from trunkline.do_lease_q(:n)";
-    is_linear("leases whose last attempt ran out", &sql, &rows("2", "1", ":n"), "select count(*) from trunkline.do_lease_q(1)").await;
+    is_linear(
+        "leases whose last attempt ran out",
+        &sql,
+        &rows("2", "1", ":n"),
+        "select count(*) from trunkline.do_lease_q(1)",
+    )
+    .await;
     is_linear("every second one", &sql, &rows("(i % 2 * 2)::int", "1", ":n"), lease).await;
     is_linear("leases that ran out, alone in their rows", &sql, &rows("1", "1", ":n"), lease).await;
     is_linear("leases that ran out, many in a row", &sql, &rows("1", "100", ":n / 100"), lease).await;
     is_linear("a lease of everything", &sql, &rows("0", "10", ":n / 10"), lease).await;
-    is_linear("a take of everything", &sql, &rows("0", "10", ":n / 10"), "select count(*) from trunkline.do_take_q(:n)").await;
+    is_linear(
+        "a take of everything",
+        &sql,
+        &rows("0", "10", ":n / 10"),
+        "select count(*) from trunkline.do_take_q(:n)",
+    )
+    .await;
     let carve = "select trunkline.do_carve_q(array_agg(id), array_agg(1), array_agg(1), true) from (
                  select i * 1024 + k as id from generate_series(1, :n / 8) i, unnest('{100,300,500,700,900,901,950,1000}'::int[]) k) c";
     let leased = rows("1", "1024", ":n / 8").replace("now() -", "now() + interval '1 hour' -");

@@ -8,11 +8,7 @@ use tokio_postgres::Client;
 use trunkline::{Db, Error, Queue, Settings, Statement, Wait};
 use trunkline_embedded::Cluster;
 
-use crate::{
-    contract::{Place, SOON, place},
-    fixture::{connect, eventually},
-    late::enqueued,
-};
+use crate::fixture::{Place, SOON, connect, enqueued, eventually, place};
 
 /// Kills the backend that trips it, once, inside the statement. A sequence counts past rollbacks.
 const FUSE: &str = "

@@ -16,8 +16,8 @@ use tokio::{
 use trunkline::{Message, Settings, Wait};
 
 use crate::{
-    contract::{GUARANTEES, Guarantee, Place, SOON, WAITS, next, place},
-    fixture::connect,
+    contract::{GUARANTEES, Guarantee, WAITS, next},
+    fixture::{Place, SOON, connect, place},
 };
 
 const CONSUMERS: usize = 35;

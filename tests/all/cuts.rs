@@ -12,10 +12,7 @@ use tokio_postgres::Client;
 use trunkline::{Db, Lease, Message, Queue, Result, Settings, Statement};
 use trunkline_embedded::DelayProxy;
 
-use crate::{
-    contract::SOON,
-    fixture::{cluster, connect, database},
-};
+use crate::fixture::{SOON, cluster, connect, database, through};
 
 static INSERT: Statement<(i32,), u64> = Statement::new("insert into t values ($1)");
 static SERIES: Statement<(i32,), Vec<(i32,)>> = Statement::new("select generate_series(1, $1)");
@@ -37,8 +34,7 @@ enum Side {
 async fn place() -> Place {
     let proxy = DelayProxy::start("127.0.0.1:0", cluster(), Duration::ZERO).expect("started");
     let url = database().await;
-    let name = url.split_whitespace().find(|word| word.starts_with("dbname=")).expect("the database has a name");
-    let address = format!("host=127.0.0.1 port={} user=trunkline {name} sslmode=disable", proxy.addr().port());
+    let address = through(&url, &format!("host=127.0.0.1 port={} sslmode=disable", proxy.addr().port()));
     let sql = connect(&url).await;
     sql.batch_execute("create table t (n int)").await.expect("created");
     Place { db: Db::connect(&address).await.expect("connected"), proxy, sql, round: AtomicI32::new(0) }

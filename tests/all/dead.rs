@@ -6,11 +6,7 @@ use tokio::time::timeout;
 use tokio_postgres::Client;
 use trunkline::{Message, Queue, Settings, Statement, Wait};
 
-use crate::{
-    contract::{Place, SOON, place, until_asleep},
-    fixture::eventually,
-    late::{enqueued, run_out},
-};
+use crate::fixture::{Place, SOON, enqueued, eventually, place, run_out, until_asleep};
 
 /// Leases all and lets all fail, as often as it takes.
 async fn kill(queue: &Queue<i64>, attempts: usize) {

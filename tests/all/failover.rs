@@ -13,9 +13,7 @@ use tokio_postgres::Client;
 use trunkline::{Db, Message, Settings, Wait, Worker};
 
 use crate::{
-    contract::{Place, SOON, place},
-    fixture::{cluster, connect, eventually},
-    worker::{Runs, Seen},
+    fixture::{Place, Runs, SOON, Seen, cluster, connect, eventually, place},
 };
 
 /// From now on the database takes no writes, or takes them again; whoever was connected has to come back.

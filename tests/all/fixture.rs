@@ -1,18 +1,26 @@
-//! One throwaway cluster a run, a fresh database a test.
+//! One throwaway cluster a run, a fresh database a test; and what many tests wait for, look at and begin with.
 
-use std::{
-    future::Future,
-    sync::{
-        OnceLock,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::{Duration, Instant},
+mod place;
+mod role;
+mod runs;
+mod waiting;
+
+use std::sync::{
+    OnceLock,
+    atomic::{AtomicUsize, Ordering},
 };
 
 use tokio::sync::OnceCell;
 use tokio_postgres::{Client, NoTls};
 use trunkline::Db;
 use trunkline_embedded::Cluster;
+
+pub use self::{
+    place::{Place, enqueued, place},
+    role::{of_role, superuser, through, user},
+    runs::{Runs, Seen},
+    waiting::{SOON, drained, eventually, run_out, until_asleep},
+};
 
 /// The cluster of this run. It ends with the process: its watchdog sees to that.
 pub fn cluster() -> &'static Cluster {
@@ -35,17 +43,49 @@ pub async fn connect(url: &str) -> Client {
     client
 }
 
+/// The address of a new database, for whoever runs the library.
+async fn create(name: &str, template: &str) -> String {
+    let admin = connect(&cluster().url("postgres")).await;
+    admin.batch_execute(&format!("create database {name} template {template}")).await.expect("a database is created");
+    if user() != cluster().user() {
+        admin.batch_execute(&format!("grant create on database {name} to {}", user())).await.expect("granted");
+    }
+    of_role(&cluster().url(name), user())
+}
+
+/// The roles are there before the first database.
+async fn roles() {
+    static ROLES: OnceCell<()> = OnceCell::const_new();
+    let create = async || {
+        if user() != cluster().user() {
+            let admin = connect(&cluster().url("postgres")).await;
+            admin.batch_execute(&format!("create role {} login", user())).await.expect("a role is created");
+        }
+    };
+    ROLES.get_or_init(create).await;
+}
+
+/// The address of a fresh database without anything in it.
+pub async fn empty_database(name: &str) -> String {
+    roles().await;
+    create(name, "template1").await
+}
+
 /// The address of a fresh database with the schema in it.
 pub async fn database() -> String {
     static TEMPLATE: OnceCell<()> = OnceCell::const_new();
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
-    let admin = connect(&cluster().url("postgres")).await;
     TEMPLATE
         .get_or_init(|| async {
-            admin.batch_execute("create database migrated").await.expect("a database is created");
-            let db = Db::connect(&cluster().url("migrated")).await.expect("the template takes connections");
+            let url = empty_database("migrated").await;
+            let db = Db::connect(&url).await.expect("the template takes connections");
             db.migrate().await.expect("the schema is created");
             drop(db);
+            // For the tables of the tests themselves; the library has done without.
+            let admin = superuser(&url).await;
+            admin.batch_execute(&format!("grant create on schema public to {}", user())).await.expect("granted");
+            drop(admin);
+            let admin = connect(&cluster().url("postgres")).await;
             let free = "select count(*) from pg_stat_activity where datname = 'migrated'";
             eventually("the template is free", || async {
                 admin.query_one(free, &[]).await.expect("activity is visible").get::<_, i64>(0) == 0
@@ -53,21 +93,10 @@ pub async fn database() -> String {
             .await;
         })
         .await;
-    let name = format!("test_{}", NUMBER.fetch_add(1, Ordering::Relaxed));
-    admin.batch_execute(&format!("create database {name} template migrated")).await.expect("the template is cloned");
-    cluster().url(&name)
+    create(&format!("test_{}", NUMBER.fetch_add(1, Ordering::Relaxed)), "migrated").await
 }
 
 /// A library handle on a fresh database.
 pub async fn db() -> Db {
     Db::connect(&database().await).await.expect("a fresh database takes connections")
-}
-
-/// Asks until it is so; fails after twenty seconds.
-pub async fn eventually<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut() -> F) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !is_so().await {
-        assert!(Instant::now() < deadline, "in vain: {what}");
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
 }

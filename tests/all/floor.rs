@@ -7,10 +7,7 @@ use tokio::{sync::mpsc, task::JoinHandle};
 use tokio_postgres::Client;
 use trunkline::{Db, Json, Message, Queue, Settings, Wait};
 
-use crate::{
-    contract::{Place, place},
-    fixture::{connect, database, eventually},
-};
+use crate::fixture::{Place, connect, database, eventually, place, superuser};
 
 /// Messages of traffic are negative, so that the ones that matter are seen.
 const TRAFFIC: i64 = -1;
@@ -140,7 +137,7 @@ async fn messages_of_the_transaction_that_began_first_and_commits_last_arrive() 
 async fn they_arrive_where_the_databases_default_is_repeatable_read() {
     let url = database().await;
     let name = "select format('alter database %I set default_transaction_isolation to ''repeatable read''', current_database())";
-    let sql = connect(&url).await;
+    let sql = superuser(&url).await;
     let alter: String = sql.query_one(name, &[]).await.expect("named").get(0);
     sql.batch_execute(&alter).await.expect("altered");
     late(0, Wait::Notify, url).await;

@@ -5,10 +5,7 @@ use std::time::Duration;
 use tokio_postgres::Client;
 use trunkline::{Db, Error, Queue, Settings};
 
-use crate::{
-    contract::{Place, place},
-    fixture::connect,
-};
+use crate::fixture::{Place, connect, place};
 
 /// A handle and a plain connection of a role with these rights.
 async fn role(name: &str, kind: &str, admin: &Client, url: &str) -> (Db, Client) {
@@ -37,8 +34,12 @@ async fn enqueues(queue: &Queue<i64>, sql: &Client) {
     queue.enqueue(1).await.expect("enqueued");
     queue.enqueue_after(2, Duration::from_secs(60)).await.expect("enqueued");
     queue.enqueue_many(&(0..3000).collect::<Vec<_>>()).await.expect("enqueued");
-    for call in ["enqueue('q', '3')", "enqueue('q', 4::int8, '1 minute', '{\"a\": \"b\"}')", "enqueue_many('q', array[5, 6])"] {
-        sql.batch_execute(&format!("select trunkline.{call}")).await.unwrap_or_else(|error| panic!("{call}: {error:?}"));
+    for call in
+        ["enqueue('q', '3')", "enqueue('q', 4::int8, '1 minute', '{\"a\": \"b\"}')", "enqueue_many('q', array[5, 6])"]
+    {
+        sql.batch_execute(&format!("select trunkline.{call}"))
+            .await
+            .unwrap_or_else(|error| panic!("{call}: {error:?}"));
     }
 }
 
@@ -113,7 +114,11 @@ async fn a_consumer_consumes_and_nothing_else() {
     denied(mine.discard(&[1]).await);
     denied(mine.prune(Duration::ZERO).await);
     refused(&sql, &OWNERS).await;
-    refused(&sql, &["select trunkline.replay_all('q')", "select trunkline.discard_all('q')", "select trunkline.prune('q', '0')"]).await;
+    refused(
+        &sql,
+        &["select trunkline.replay_all('q')", "select trunkline.discard_all('q')", "select trunkline.prune('q', '0')"],
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -143,7 +148,10 @@ async fn an_operator_does_all_but_what_is_the_owners() {
 async fn rights_last_through_migrations_reach_later_queues_and_are_taken_back() {
     let Place { db: owner, sql: admin, url, .. } = place::<i64>(Settings::new("int8")).await;
     let (db, _) = role("a_worker", "consumer", &admin, &url).await;
-    admin.batch_execute("select trunkline.grant_rights('a_worker', 'producer'), trunkline.grant_rights('a_worker', 'consumer')")
+    admin
+        .batch_execute(
+            "select trunkline.grant_rights('a_worker', 'producer'), trunkline.grant_rights('a_worker', 'consumer')",
+        )
         .await
         .expect("granted");
     owner.create_queue("later", &Settings::new("int8")).await.expect("created");
@@ -154,14 +162,21 @@ async fn rights_last_through_migrations_reach_later_queues_and_are_taken_back() 
         queue.enqueue(1).await.expect("enqueued");
         assert_eq!(queue.at_most_once(1).await.expect("taken").len(), 1);
     }
-    let one = admin.batch_execute("select trunkline.revoke_rights('a_worker', 'q')").await.expect_err("it has them everywhere");
+    let one = admin
+        .batch_execute("select trunkline.revoke_rights('a_worker', 'q')")
+        .await
+        .expect_err("it has them everywhere");
     assert!(one.as_db_error().is_some_and(|error| error.hint().is_some()), "{one:?}");
     admin.batch_execute("select trunkline.revoke_rights('a_worker')").await.expect("revoked");
     denied(db.queue::<i64>("q").await);
     // Nothing is left, so the role can be dropped; and one that is dropped with rights does not stop a migration.
-    admin.batch_execute("drop role a_worker; create role a_ghost; select trunkline.grant_rights('a_ghost', 'operator')")
+    admin
+        .batch_execute("drop role a_worker; create role a_ghost; select trunkline.grant_rights('a_ghost', 'operator')")
         .await
         .expect("dropped");
-    admin.batch_execute("drop owned by a_ghost; drop role a_ghost; update trunkline.migration set functions = ''").await.expect("dropped");
+    admin
+        .batch_execute("drop owned by a_ghost; drop role a_ghost; update trunkline.migration set functions = ''")
+        .await
+        .expect("dropped");
     owner.migrate().await.expect("migrated");
 }

@@ -4,11 +4,7 @@ use std::time::Duration;
 
 use trunkline::{Db, Lease, Settings};
 
-use crate::{
-    contract::{Place, place},
-    fixture::{connect, database, eventually},
-    late::run_out,
-};
+use crate::fixture::{Place, connect, database, eventually, place, run_out};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_that_no_consumer_could_read_never_gets_in() {
@@ -31,8 +27,7 @@ async fn a_row_that_no_consumer_could_read_never_gets_in() {
         assert_eq!(error.code().map(tokio_postgres::error::SqlState::code), Some("23514"), "{row}: {error:?}");
     }
     for metadata in ["'{{null},{null}}'", "'[0:0]={null}'", "array[null, null]::jsonb[]"] {
-        let insert =
-            format!("insert into trunkline.queue_q (size, payload, metadata) values (1, '{{1}}', {metadata})");
+        let insert = format!("insert into trunkline.queue_q (size, payload, metadata) values (1, '{{1}}', {metadata})");
         sql.batch_execute(&insert).await.expect_err(metadata);
     }
     for park in ["infinity", "-infinity"] {
@@ -65,7 +60,8 @@ async fn no_two_names_of_queues_exclude_each_other() {
     for name in names.split_whitespace() {
         db.drop_queue(name).await.unwrap_or_else(|error| panic!("{name}: {error}"));
     }
-    let left = "select count(*) from pg_class where relnamespace = 'trunkline'::regnamespace and relname ~ '_(foo|x|bar)$'";
+    let left =
+        "select count(*) from pg_class where relnamespace = 'trunkline'::regnamespace and relname ~ '_(foo|x|bar)$'";
     assert_eq!(sql.query_one(left, &[]).await.expect("counted").get::<_, i64>(0), 0);
 }
 
@@ -122,10 +118,15 @@ async fn no_array_that_a_driver_may_pass_loses_a_message() {
             ("'{}'::text[]", ""),
         ] {
             let enqueue = format!("select count(*)::int from trunkline.enqueue_many('q', {call})");
-            let stored: i32 = sql.query_one(&enqueue, &[]).await.unwrap_or_else(|error| panic!("{payload} {call}: {error:?}")).get(0);
+            let stored: i32 =
+                sql.query_one(&enqueue, &[]).await.unwrap_or_else(|error| panic!("{payload} {call}: {error:?}")).get(0);
             let found = "select string_agg(payload, ' ' order by id), count(*)::int from trunkline.take('q', 9)";
             let row = sql.query_one(found, &[]).await.unwrap_or_else(|error| panic!("{payload}: {error:?}"));
-            assert_eq!((row.get::<_, Option<&str>>(0).unwrap_or_default(), row.get::<_, i32>(1)), (texts, stored), "{payload} {call}");
+            assert_eq!(
+                (row.get::<_, Option<&str>>(0).unwrap_or_default(), row.get::<_, i32>(1)),
+                (texts, stored),
+                "{payload} {call}"
+            );
         }
         db.drop_queue("q").await.expect("dropped");
     }
@@ -153,7 +154,8 @@ async fn a_session_may_change_how_times_and_texts_are_written() {
         // Twice, a look apart.
         for _ in 0..2 {
             sql.batch_execute("select trunkline.enqueue('q', 'a'::text)").await.expect("enqueued");
-            let found = || async { !sql.query("select * from trunkline.take('q')", &[]).await.expect(setting).is_empty() };
+            let found =
+                || async { !sql.query("select * from trunkline.take('q')", &[]).await.expect(setting).is_empty() };
             eventually("it is found", found).await;
             let looked = "select clock_timestamp() > now() + interval '101 ms' from pg_sleep(0.102)";
             sql.query(looked, &[]).await.expect("the next look is due");
@@ -190,9 +192,10 @@ async fn a_message_that_was_put_back_has_the_attempts_that_it_had() {
     let before = "select attempt || ' ' || released || ' ' || coalesce(error, 'null') from trunkline.queue_q";
     let before: String = sql.query_one(before, &[]).await.expect("read").get(0);
     // Somebody holds the row while the take arrives, and the caller goes away before it is let go.
-    let holder = connect(&crate::fixture::cluster().url(
-        &sql.query_one("select current_database()::text", &[]).await.expect("asked").get::<_, String>(0),
-    ))
+    let holder = connect(
+        &crate::fixture::cluster()
+            .url(&sql.query_one("select current_database()::text", &[]).await.expect("asked").get::<_, String>(0)),
+    )
     .await;
     holder.batch_execute("begin; lock table trunkline.queue_q in access exclusive mode").await.expect("held");
     {
@@ -201,9 +204,17 @@ async fn a_message_that_was_put_back_has_the_attempts_that_it_had() {
     }
     holder.batch_execute("commit").await.expect("let go");
     let back = "select attempt || ' ' || released || ' ' || coalesce(error, 'null') from trunkline.queue_q where xmin::text::bigint > $1";
-    let seen: i64 = sql.query_one("select pg_snapshot_xmin(pg_current_snapshot())::text::bigint - 3", &[]).await.expect("asked").get(0);
+    let seen: i64 = sql
+        .query_one("select pg_snapshot_xmin(pg_current_snapshot())::text::bigint - 3", &[])
+        .await
+        .expect("asked")
+        .get(0);
     eventually("it is back", || async { !sql.query(back, &[&seen]).await.expect("read").is_empty() }).await;
-    let after: String = sql.query_one("select attempt || ' ' || released || ' ' || coalesce(error, 'null') from trunkline.queue_q", &[]).await.expect("read").get(0);
+    let after: String = sql
+        .query_one("select attempt || ' ' || released || ' ' || coalesce(error, 'null') from trunkline.queue_q", &[])
+        .await
+        .expect("read")
+        .get(0);
     assert_eq!(after, before);
     for _ in 0..3 {
         let leased = queue.at_least_once(1).await.expect("leased");

@@ -9,10 +9,7 @@ use tokio::{sync::Notify, task::JoinHandle, time::timeout};
 use tokio_postgres::Client;
 use trunkline::{Message, Queue, Result, Settings, Wait};
 
-use crate::{
-    contract::{Place, SOON, place},
-    fixture::{connect, eventually},
-};
+use crate::fixture::{Place, SOON, connect, eventually, place};
 
 const LIBRARY: &str = "from pg_stat_activity where application_name = 'trunkline' and datname = current_database()";
 

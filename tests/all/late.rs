@@ -3,23 +3,10 @@
 use std::time::Duration;
 
 use tokio::time::timeout;
-use tokio_postgres::{Client, error::SqlState};
+use tokio_postgres::Client;
 use trunkline::{Lease, Message, Queue, Settings};
 
-use crate::contract::{Place, SOON, place};
-
-/// As if the time had come. The update takes rows in no order, so it may be the victim of a deadlock with what runs beside it; then it is
-/// made again.
-pub async fn run_out(sql: &Client) {
-    let all = "update trunkline.queue_q set due_at = trunkline.clock() where due_at > clock_timestamp()";
-    while let Err(error) = sql.batch_execute(all).await {
-        assert_eq!(error.code(), Some(&SqlState::T_R_DEADLOCK_DETECTED), "{error:?}");
-    }
-}
-
-pub async fn enqueued(queue: &Queue<i64>, count: i64) -> Vec<i64> {
-    queue.enqueue_many(&(0..count).collect::<Vec<_>>()).await.expect("enqueued")
-}
+use crate::fixture::{Place, SOON, enqueued, place, run_out};
 
 /// What the table holds, line by line.
 async fn lines(sql: &Client) -> Vec<String> {

@@ -6,11 +6,7 @@ use futures_util::{future::join_all, poll};
 use tokio::time::timeout;
 use trunkline::{Error, Lease, Message, Queue, Settings, Wait};
 
-use crate::{
-    contract::{Place, SOON, place},
-    fixture::{connect, eventually},
-    late::{enqueued, run_out},
-};
+use crate::fixture::{Place, SOON, connect, enqueued, eventually, place, run_out};
 
 fn payloads(messages: &[Message<i64>]) -> Vec<i64> {
     messages.iter().map(|message| message.payload).collect()

@@ -1,6 +1,7 @@
 //! The promises of Trunkline, each shown on a real PostgreSQL.
 
 mod fixture;
+mod required;
 mod contract;
 mod costs;
 mod crowd;
@@ -28,6 +29,7 @@ mod round_trips;
 mod cuts;
 mod pooler;
 mod versions;
+mod ordinary_role;
 mod restarts;
 mod failover;
 mod runtimes;
@@ -38,6 +40,7 @@ mod house;
 mod idle;
 mod outliving;
 mod unreadable;
+mod full_disk;
 mod tls;
 mod worker;
 mod traces;

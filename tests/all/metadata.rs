@@ -11,11 +11,7 @@ use tokio::time::timeout;
 use tokio_postgres::Client;
 use trunkline::{MAX_METADATA, Message, Metadata, Settings, Wait};
 
-use crate::{
-    contract::{Place, SOON, place, until_asleep},
-    fixture::eventually,
-    late::run_out,
-};
+use crate::fixture::{Place, SOON, eventually, place, run_out, until_asleep};
 
 const NOW: Duration = Duration::ZERO;
 

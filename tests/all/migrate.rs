@@ -8,17 +8,7 @@ use futures_util::future::{join_all, try_join_all};
 use tokio_postgres::Client;
 use trunkline::{Db, Queue, SCHEMA_VERSION, Settings};
 
-use crate::{
-    contract::{Place, place},
-    fixture::{cluster, connect, database},
-    late::run_out,
-};
-
-async fn empty_database(name: &str) -> String {
-    let admin = connect(&cluster().url("postgres")).await;
-    admin.batch_execute(&format!("create database {name}")).await.expect("created");
-    cluster().url(name)
-}
+use crate::fixture::{Place, connect, database, empty_database, place, run_out, superuser};
 
 /// Every verb once.
 async fn works(queue: &Queue<String>, sql: &mut Client) {
@@ -120,6 +110,8 @@ async fn schema(sql: &Client) -> String {
             case when a.attnotnull then ' not null' end, ' default ' || pg_get_expr(d.adbin, d.adrelid)), ',' order by a.attnum)
         from pg_attribute a left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
         where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped";
+    // Names are shortened by it; by default it begins with the role's own name.
+    sql.batch_execute("set search_path = trunkline, public").await.expect("set");
     for query in [
         format!(
             "select format(E'%s %I (%s\\n)%s', case c.relkind when 'v' then 'view' else 'table' end, c.relname, ({columns}),
@@ -219,19 +211,20 @@ async fn a_users_column_may_have_any_name() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_needs_the_schema_public_or_a_search_path() {
     let url = empty_database("no_public").await;
-    let mut sql = connect(&url).await;
     // Somebody else's objects must not come in between either.
-    sql.batch_execute(
-        "drop schema public cascade; alter database no_public set search_path = trap;
-         create schema trap; create type trap.int8 as enum ('trap');
+    let admin = superuser(&url).await;
+    admin
+        .batch_execute(
+            "drop schema public cascade; alter database no_public set search_path = trap;
+         create schema trap; grant usage on schema trap to public; create type trap.int8 as enum ('trap');
          create function trap.clock_timestamp() returns timestamptz language sql as 'select null::timestamptz'",
-    )
-    .await
-    .expect("set");
+        )
+        .await
+        .expect("set");
     let db = Db::connect(&url).await.expect("connected");
     db.migrate().await.expect("migrated");
     db.create_queue("q", &two_attempts()).await.expect("created");
-    sql = connect(&url).await;
+    let mut sql = connect(&url).await;
     works(&db.queue("q").await.expect("opened"), &mut sql).await;
     sql.query_one("select trunkline.enqueue('q', 'plain'::text)", &[]).await.expect("enqueued");
     assert_eq!(sql.query("select * from trunkline.take('q', 9)", &[]).await.expect("taken").len(), 1);

@@ -11,8 +11,8 @@ use trunkline_embedded::Stop;
 
 use self::recorder::{Recorder, recorder};
 use crate::{
-    fixture::{connect, database, eventually},
-    worker::{Runs, drained, outage},
+    fixture::{Runs, connect, database, drained, eventually},
+    worker::outage,
 };
 
 /// A queue whose metrics nobody else moves, because no other test has one of that name.

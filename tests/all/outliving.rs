@@ -9,11 +9,7 @@ use tokio::{
 use tokio_postgres::Client;
 use trunkline::{Db, Message, Queue, Settings};
 
-use crate::{
-    contract::SOON,
-    fixture::{connect, database, eventually},
-    late::enqueued,
-};
+use crate::fixture::{SOON, connect, database, enqueued, eventually};
 
 fn runtime() -> Runtime {
     Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime starts")

@@ -12,10 +12,7 @@ use serde::{Deserialize, Serialize};
 use trunkline::{Binary, Db, Json, Message, Payload, Queue, Settings};
 use uuid::Uuid;
 
-use crate::{
-    contract::{Place, place},
-    fixture::{connect, database},
-};
+use crate::fixture::{Place, connect, database, place};
 
 type Failure = Box<dyn Error + Sync + Send>;
 

@@ -11,15 +11,11 @@ use tokio::{sync::mpsc, task::JoinSet, time::timeout};
 use tokio_postgres::error::SqlState;
 use trunkline::{Db, Insert, Settings, Statement, Wait};
 
-pub use self::pgbouncer::skipped;
 use self::{
     pgbouncer::{Pgbouncer, SERVERS},
     warnings::Warnings,
 };
-use crate::{
-    contract::SOON,
-    fixture::{connect, database, eventually},
-};
+use crate::fixture::{SOON, connect, database, eventually};
 
 type Nothing = Statement<(), ()>;
 

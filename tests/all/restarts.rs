@@ -13,7 +13,7 @@ use tokio::{task::JoinSet, time::timeout};
 use trunkline::{Db, Message, Queue, Result, Settings, Statement};
 use trunkline_embedded::{Cluster, Stop};
 
-use crate::{contract::SOON, fixture::eventually};
+use crate::fixture::{SOON, eventually};
 
 /// Longer than a call waits for a database that went away.
 const PATIENCE: Duration = Duration::from_secs(60);

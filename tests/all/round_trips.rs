@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use trunkline::{Db, Insert, Lease, Message, Queue, Settings, Statement};
 
 use self::distance::Distance;
-use crate::fixture::database;
+use crate::fixture::{database, through};
 
 static INSERT: Statement<(i32, &str), u64> = Statement::new("insert into t values ($1, $2)");
 static NUMBER: Statement<(i32,), (i32,)> = Statement::new("select $1::int4");
@@ -19,8 +19,7 @@ static COPY: Statement<(), u64> = Statement::new("copy t from stdin");
 async fn far_away() -> (Distance, Db, Queue<i64>) {
     let distance = Distance::open().await;
     let url = database().await;
-    let name = url.split_whitespace().find(|word| word.starts_with("dbname=")).expect("the database has a name");
-    let url = format!("host=127.0.0.1 port={} user=trunkline {name} sslmode=disable", distance.port);
+    let url = through(&url, &format!("host=127.0.0.1 port={} sslmode=disable", distance.port));
     let db = Db::connect(&url).await.expect("connected");
     let table = Statement::<(), ()>::new("create table t (n int, word text)");
     db.run(&table, ()).await.expect("created");

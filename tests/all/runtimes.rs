@@ -8,10 +8,7 @@ use tokio::{
 };
 use trunkline::{Consumer, Db, Queue, Settings, Statement, Wait};
 
-use crate::{
-    contract::SOON,
-    fixture::{connect, database, eventually},
-};
+use crate::fixture::{SOON, connect, database, eventually};
 
 static NUMBER: Statement<(i32,), (i32,)> = Statement::new("select $1::int4");
 static SLEEP: Statement<(), ()> = Statement::new("select pg_sleep(60)");

@@ -6,10 +6,7 @@ use tokio::time::timeout;
 use tokio_postgres::{Client, error::DbError};
 use trunkline::{Settings, Wait};
 
-use crate::{
-    contract::{Place, SOON, place},
-    fixture::{connect, database, eventually},
-};
+use crate::fixture::{Place, SOON, connect, database, eventually, place};
 
 /// The rows of a query, a text each.
 async fn texts(sql: &Client, query: &str) -> Vec<String> {

@@ -15,7 +15,7 @@ use tokio_rustls::{
 };
 use trunkline::{Db, Settings, Statement, Wait};
 
-use crate::fixture::{cluster, database};
+use crate::fixture::{cluster, database, through};
 
 /// A port that speaks TLS to the cluster, and the file with the certificate to trust. Only for the name `localhost`.
 struct Proxy {
@@ -100,8 +100,7 @@ async fn a_server_that_cannot_prove_its_name_is_refused() {
 async fn statements_travel_encrypted_to_a_server_that_proved_its_name() {
     static ECHO: Statement<(i32, &str), (i32, String)> = Statement::new("select $1::int4, $2::text");
     let (proxy, url) = (proxy().await, database().await);
-    let name = url.split_whitespace().find(|word| word.starts_with("dbname=")).expect("the database has a name");
-    let words = format!("host=localhost port={} user=trunkline {name}", proxy.port);
+    let words = through(&url, &format!("host=localhost port={}", proxy.port));
     let db = Db::connect(&format!("{words} sslmode=verify-full sslrootcert={}", proxy.root.display())).await;
     let db = db.expect("connected");
     // Larger than a record of TLS, and many at a time.

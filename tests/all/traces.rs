@@ -5,11 +5,7 @@ use std::{collections::BTreeSet, convert::Infallible, time::Duration};
 use tokio::sync::mpsc;
 use trunkline::{Message, Metadata, Settings, TraceContext, Wait, Worker};
 
-use crate::{
-    contract::{Place, place},
-    fixture::eventually,
-    worker::{Runs, drained},
-};
+use crate::fixture::{Place, Runs, drained, eventually, place};
 
 const NOW: Duration = Duration::ZERO;
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";

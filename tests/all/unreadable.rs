@@ -7,10 +7,7 @@ use tokio::time::timeout;
 use tokio_postgres::{Client, error::SqlState};
 use trunkline::{Db, Json, Message, Queue, Settings, Wait};
 
-use crate::{
-    contract::{Place, SOON, place},
-    fixture::{connect, eventually},
-};
+use crate::fixture::{Place, SOON, connect, eventually, place};
 
 const GOOD: [u64; 5] = [1, 2, 3, 4, 5];
 

@@ -9,9 +9,8 @@ use trunkline::{Db, Insert, Json, Settings, Statement, Wait};
 use trunkline_embedded::{Binaries, Cluster};
 
 use crate::{
-    contract::SOON,
-    fixture::{connect, eventually},
-    pooler::skipped,
+    fixture::{SOON, connect, eventually},
+    required::{Part, skipped},
 };
 
 type Nothing = Statement<(), ()>;
@@ -37,7 +36,12 @@ async fn every_version_from_14_to_18_keeps_the_contract() {
     for major in 14..=18 {
         match found.remove(&major) {
             Some(binaries) => drop(running.spawn(conform(binaries))),
-            None => skipped(&format!("no PostgreSQL {major}: name the folder of its programs in TRUNKLINE_PG_BINS")),
+            None => skipped(
+                Part::Majors,
+                &format!(
+                    "no PostgreSQL {major}: name the folder of its programs in TRUNKLINE_PG_BINS (see .ci/versions)"
+                ),
+            ),
         }
     }
     while let Some(ended) = running.join_next().await {
@@ -112,7 +116,7 @@ static COUNT: Statement<(), (i64,)> = Statement::new("select count(*) from t");
 static SERIES: Statement<(i32,), Vec<(i32,)>> = Statement::new("select generate_series(1, $1)");
 
 /// Groups and where they failed, rows by columns, copies, types of the user's.
-async fn run_statements(db: &Db) {
+pub async fn run_statements(db: &Db) {
     static ROWS: Insert<(i32,)> = Insert::into("t", &["n"]);
     static COPY: Statement<(), u64> = Statement::new("copy t from stdin");
     static ECHO: Statement<Both, Both> = Statement::new("select $1::pair, $2::jsonb");
@@ -159,7 +163,7 @@ async fn run_transactions(db: &Db) {
 }
 
 /// Every verb once.
-async fn use_queue(db: &Db, wait: Wait) {
+pub async fn use_queue(db: &Db, wait: Wait) {
     db.create_queue("q", &Settings::new("int8").max_batch(8).max_attempts(1)).await.expect("created");
     let queue = db.queue::<i64>("q").await.expect("opened");
     let mut consumer = queue.consumer(wait);

@@ -2,6 +2,9 @@
 //! run with an environment of their own: see `again`.
 
 mod again;
+#[path = "../../../tests/all/required.rs"]
+mod required;
+mod skipped;
 mod speak;
 mod find;
 mod fetch;

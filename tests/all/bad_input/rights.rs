@@ -7,8 +7,8 @@ use trunkline::{Db, Error, Settings, Wait};
 
 use super::code;
 use crate::{
-    contract::{GUARANTEES, Guarantee, Place, SOON, next, place},
-    fixture::{connect, eventually},
+    contract::{GUARANTEES, Guarantee, next},
+    fixture::{Place, SOON, connect, eventually, of_role, place, superuser},
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -50,10 +50,9 @@ async fn consumers_of_a_queue_that_is_dropped_are_told() {
 async fn a_role_without_rights_is_told_what_it_lacks_and_nothing_is_lost() {
     let Place { queue, sql, url, db: _db } = place::<i64>(Settings::new("int8")).await;
     queue.enqueue(1).await.expect("enqueued");
-    sql.batch_execute("do $$ begin create role nobody_here login; exception when duplicate_object then null; end $$")
-        .await
-        .expect("a role");
-    let poor = Db::connect(&format!("{url} user=nobody_here")).await.expect("it may connect");
+    let admin = superuser(&url).await;
+    admin.batch_execute("create role nobody_here login").await.expect("a role");
+    let poor = Db::connect(&of_role(&url, "nobody_here")).await.expect("it may connect");
     let denied = |error: Error, object: &str| {
         let text = error.to_string();
         assert!(code(&error) == "42501" && text.contains(object), "{text} names {object}");
@@ -68,7 +67,9 @@ async fn a_role_without_rights_is_told_what_it_lacks_and_nothing_is_lost() {
     denied(poor.migrate().await.expect_err("no schema"), "trunkline");
     sql.batch_execute("grant usage on schema trunkline to nobody_here").await.expect("granted");
     denied(poor.queue::<i64>("q").await.expect_err("no table"), "table migration");
-    sql.batch_execute("grant select on trunkline.migration, trunkline.queue, trunkline.floor to nobody_here").await.expect("granted");
+    sql.batch_execute("grant select on trunkline.migration, trunkline.queue, trunkline.floor to nobody_here")
+        .await
+        .expect("granted");
     denied(poor.create_queue("mine", &Settings::new("int8")).await.expect_err("no right"), "table queue");
     denied(poor.drop_queue("q").await.expect_err("no right"), "q");
     let poor = poor.queue::<i64>("q").await.expect("it may know of it");
@@ -81,7 +82,7 @@ async fn a_role_without_rights_is_told_what_it_lacks_and_nothing_is_lost() {
     sql.batch_execute("grant insert, select on trunkline.queue_q to nobody_here").await.expect("granted");
     needs(poor.enqueue(2).await.expect_err("no right"), "sequence id_q", "usage", "--producer");
     assert_eq!(queue.at_most_once(5).await.expect("taken").len(), 1, "nothing is lost");
-    sql.batch_execute("drop owned by nobody_here").await.expect("cleaned up");
+    admin.batch_execute("drop owned by nobody_here").await.expect("cleaned up");
 }
 
 #[tokio::test(flavor = "multi_thread")]

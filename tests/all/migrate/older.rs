@@ -38,7 +38,9 @@ async fn functions_are_renewed_with_every_queue_and_its_messages() {
 async fn a_schema_that_others_can_change_is_refused() {
     let url = empty_database("squatted").await;
     let sql = connect(&url).await;
-    sql.batch_execute("create role squatter login; create schema trunkline authorization squatter").await.expect("made");
+    sql.batch_execute("create role squatter login; create schema trunkline authorization squatter")
+        .await
+        .expect("made");
     let db = Db::connect(&url).await.expect("connected");
     let error = db.migrate().await.expect_err("refused");
     assert!(error.to_string().contains("belongs to squatter"), "{error}");
@@ -59,8 +61,11 @@ async fn a_schema_that_others_can_change_is_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn databases_of_other_encodings_work_or_are_refused() {
     let admin = connect(&cluster().url("postgres")).await;
-    for (name, encoding) in [("latin", "LATIN1"), ("japanese", "EUC_JP"), ("windows", "WIN1252"), ("bytes", "SQL_ASCII")] {
-        let create = format!("create database enc_{name} encoding '{encoding}' lc_collate 'C' lc_ctype 'C' template template0");
+    for (name, encoding) in
+        [("latin", "LATIN1"), ("japanese", "EUC_JP"), ("windows", "WIN1252"), ("bytes", "SQL_ASCII")]
+    {
+        let create =
+            format!("create database enc_{name} encoding '{encoding}' lc_collate 'C' lc_ctype 'C' template template0");
         admin.batch_execute(&create).await.expect("created");
         let db = Db::connect(&cluster().url(&format!("enc_{name}"))).await.expect("connected");
         if encoding == "SQL_ASCII" {
@@ -125,9 +130,11 @@ async fn nobody_else_s_function_runs_with_the_rights_of_a_caller() {
     }
     // The library's statements and its migration, with that search path as the database's default.
     let name: String = sql.query_one("select current_database()::text", &[]).await.expect("asked").get(0);
-    sql.batch_execute(&format!("alter database {name} set search_path = public, pg_catalog; update trunkline.migration set functions = ''"))
-        .await
-        .expect("set");
+    sql.batch_execute(&format!(
+        "alter database {name} set search_path = public, pg_catalog; update trunkline.migration set functions = ''"
+    ))
+    .await
+    .expect("set");
     let db = Db::connect(&url).await.expect("connected");
     db.migrate().await.expect("migrated");
     let (mut sql, connection) = tokio_postgres::connect(&url, NoTls).await.expect("connected");

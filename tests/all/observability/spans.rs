@@ -17,10 +17,7 @@ use tracing::{
 };
 use trunkline::{Failure, Settings, TraceContext, Worker};
 
-use crate::{
-    contract::{Place, place},
-    worker::{Runs, drained},
-};
+use crate::fixture::{Place, Runs, drained, place};
 
 /// Keeps all spans of the library's, in the order in which they began.
 #[derive(Clone, Default)]

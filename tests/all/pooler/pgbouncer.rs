@@ -2,7 +2,6 @@
 
 use std::{
     fs,
-    io::Write,
     os::unix::{
         fs::{MetadataExt, chown},
         process::CommandExt,
@@ -12,13 +11,17 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-use crate::fixture::{cluster, eventually};
+use crate::{
+    fixture::{cluster, eventually, through, user},
+    required::{Part, skipped},
+};
 
 /// Connections to the server, for each database.
 pub const SERVERS: usize = 2;
 
-/// Ends with the value, and with the process: whoever started it only has to let go of its input.
-const RUN: &str = r#""$0" -q "$1/pgbouncer.ini" & cat >/dev/null; kill $!; wait $!; rm -r "$1""#;
+/// Ends with the value, and with the process: whoever started it only has to let go of its input. From 1.23 on any other signal waits for
+/// the clients, and these wait for the thread that waits here.
+const RUN: &str = r#""$0" -q "$1/pgbouncer.ini" & cat >/dev/null; kill -s QUIT $!; wait $!; rm -r "$1""#;
 
 pub struct Pgbouncer {
     folder: PathBuf,
@@ -43,14 +46,9 @@ fn installed() -> Option<(PathBuf, (u32, u32))> {
         Some((program, (version.next()?.ok()?, version.next()?.ok()?)))
     });
     if found.is_none() {
-        skipped("no pgbouncer: install one, and what Trunkline does behind a pooler is tested");
+        skipped(Part::Pgbouncer, "no pgbouncer: put the folder of one first in PATH (see .ci/pgbouncer)");
     }
     found
-}
-
-/// Past the harness, which shows only what failing tests say.
-pub fn skipped(why: &str) {
-    let _ = writeln!(std::io::stderr(), "\nSKIPPED: {why}\n");
 }
 
 impl Pgbouncer {
@@ -64,7 +62,9 @@ impl Pgbouncer {
         let (program, version) = installed()?;
         if version < (1, 21) {
             let (major, minor) = version;
-            skipped(&format!("pgbouncer {major}.{minor} knows no max_prepared_statements, 1.21 does"));
+            let why =
+                format!("pgbouncer {major}.{minor} knows no max_prepared_statements, 1.21 does (see .ci/pgbouncer)");
+            skipped(Part::Pgbouncer, &why);
             return None;
         }
         Some(Self::start_with(&program, "max_prepared_statements = 100").await)
@@ -84,7 +84,7 @@ impl Pgbouncer {
              listen_port = 6432\nlogfile = {}/log\n{more}\n",
             cluster().socket_dir().display(),
             cluster().port(),
-            cluster().user(),
+            user(),
             folder.display(),
             folder.display(),
         );
@@ -104,7 +104,6 @@ impl Pgbouncer {
 
     /// The address of a database, through it.
     pub fn before(&self, url: &str) -> String {
-        let name = url.split_whitespace().find(|word| word.starts_with("dbname=")).expect("the database has a name");
-        format!("host={} port=6432 user=trunkline {name}", self.folder.display())
+        through(url, &format!("host={} port=6432", self.folder.display()))
     }
 }

@@ -13,12 +13,7 @@ use std::{
 use tokio::sync::{Semaphore, mpsc};
 use trunkline::{Message, Settings, Worker};
 
-use super::{Runs, Seen};
-use crate::{
-    contract::{Place, place},
-    fixture::eventually,
-    late::enqueued,
-};
+use crate::fixture::{Place, Runs, Seen, enqueued, eventually, place};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shutdown_waits_for_what_runs_and_starts_nothing_more() {

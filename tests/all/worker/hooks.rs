@@ -13,8 +13,7 @@ use futures_util::FutureExt;
 use tokio::{sync::mpsc, time::timeout};
 use trunkline::{Failure, Message, RetryPolicy, Settings, Wait, Worker};
 
-use super::{Runs, drained};
-use crate::contract::{Place, SOON, place};
+use crate::fixture::{Place, Runs, SOON, drained, place};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_attempt_is_told_and_each_time_before_the_worker_waits() {

@@ -16,12 +16,7 @@ use tokio::{
 };
 use trunkline::{Failure, Message, Settings, Statement, Worker};
 
-use super::{Runs, Seen, drained};
-use crate::{
-    contract::{Place, SOON, place},
-    fixture::{connect, eventually},
-    late::{enqueued, run_out},
-};
+use crate::fixture::{Place, Runs, SOON, Seen, connect, drained, enqueued, eventually, place, run_out};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_handler_that_outlasts_its_lease_many_times_keeps_it() {

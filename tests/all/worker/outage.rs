@@ -6,8 +6,7 @@ use tokio::sync::Semaphore;
 use trunkline::{Db, Message, RetryPolicy, Settings, Worker};
 use trunkline_embedded::{Cluster, Stop};
 
-use super::{Runs, Seen, drained};
-use crate::{fixture::eventually, late::enqueued};
+use crate::fixture::{Runs, Seen, drained, enqueued, eventually};
 
 pub async fn cluster() -> (Arc<Cluster>, Db) {
     let started = tokio::task::spawn_blocking(|| Cluster::temporary().start().expect("a private PostgreSQL starts"));

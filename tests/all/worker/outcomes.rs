@@ -4,12 +4,7 @@ use std::{convert::Infallible, future::pending, time::Duration};
 
 use trunkline::{DeadLetter, Failure, Message, Queue, RetryPolicy, Settings, Wait, Worker};
 
-use super::{Runs, Seen, drained};
-use crate::{
-    contract::{Place, place},
-    fixture::eventually,
-    late::{enqueued, run_out},
-};
+use crate::fixture::{Place, Runs, Seen, drained, enqueued, eventually, place, run_out};
 
 const HOUR: Duration = Duration::from_secs(3600);
 

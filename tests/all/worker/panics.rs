@@ -4,12 +4,7 @@ use std::{convert::Infallible, future::pending, time::Duration};
 
 use trunkline::{Failure, Message, RetryPolicy, Settings, Worker};
 
-use super::{Runs, drained};
-use crate::{
-    contract::{Place, place},
-    fixture::eventually,
-    late::enqueued,
-};
+use crate::fixture::{Place, Runs, drained, enqueued, eventually, place};
 
 /// Panics where it is dropped, in the middle of what drops it.
 struct Bomb;

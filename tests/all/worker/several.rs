@@ -9,11 +9,7 @@ use std::{
 use tokio::sync::Semaphore;
 use trunkline::{Payload, Queue, Settings, Worker, Workers};
 
-use super::Runs;
-use crate::{
-    contract::{Place, place},
-    fixture::eventually,
-};
+use crate::fixture::{Place, Runs, eventually, place};
 
 /// Handlers that run and wait, by queue.
 #[derive(Clone)]

@@ -10,12 +10,7 @@ use trunkline::{
     Attempt, Failure, Message, Queue, Result, RetryPolicy, Settings, Statement, Transaction, Wait, Worker,
 };
 
-use super::{Runs, drained};
-use crate::{
-    contract::{Place, place},
-    fixture::eventually,
-    late::{enqueued, run_out},
-};
+use crate::fixture::{Place, Runs, drained, enqueued, eventually, place, run_out};
 
 static EFFECT: Statement<(i64,), u64> = Statement::new("insert into effect values ($1)");
 static EFFECTS: Statement<(), Vec<(i64,)>> = Statement::new("select of from effect order by 1");

@@ -1,0 +1,86 @@
+//! A disk in memory, so small that it can be filled; only root can make one.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read},
+    os::unix::{
+        fs::{MetadataExt, chown},
+        process::CommandExt,
+    },
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+use trunkline_embedded::Cluster;
+
+use crate::required::{Part, skipped};
+
+/// It goes away with the value, and with the process: whoever made it only has to let go of the shell's input.
+const MOUNT: &str =
+    r#"mount -t tmpfs -o "size=$1" tmpfs "$0" && echo mounted && cat >/dev/null && umount -l "$0"; rmdir "$0""#;
+
+pub struct SmallDisk {
+    pub folder: PathBuf,
+    shell: Child,
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        drop(self.shell.stdin.take());
+        let _ = self.shell.wait(); // it has removed the folder
+    }
+}
+
+impl SmallDisk {
+    /// For the server of a cluster, with a file on it that can make room later; none where it cannot be had, and then loudly so.
+    pub fn mount(cluster: &Cluster, megabytes: usize, ballast: usize) -> Option<Self> {
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let name = format!("trunkline-disk-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let folder = cluster.socket_dir().parent().expect("not the root").join(name);
+        fs::create_dir(&folder).expect("a folder is made");
+        let mut shell = Command::new("/bin/sh");
+        shell.arg("-c").arg(MOUNT).arg(&folder).arg(format!("{megabytes}m")).process_group(0);
+        let mut shell =
+            shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("started");
+        let mut said = String::new();
+        BufReader::new(shell.stdout.take().expect("it is piped")).read_line(&mut said).expect("read");
+        if said != "mounted\n" {
+            let mut why = String::new();
+            shell.stderr.take().expect("it is piped").read_to_string(&mut why).expect("read");
+            let _ = shell.wait();
+            let why = why.lines().next().unwrap_or_default();
+            skipped(Part::Disk, &format!("no small disk can be made here, so none was filled: {why}"));
+            return None;
+        }
+        let disk = Self { folder, shell };
+        fs::write(disk.ballast(), vec![0; ballast << 20]).expect("it is empty");
+        Some(disk)
+    }
+
+    fn ballast(&self) -> PathBuf {
+        self.folder.join("ballast")
+    }
+
+    pub fn make_room(&self) {
+        fs::remove_file(self.ballast()).expect("it is there");
+    }
+
+    /// A folder on it that the server may write to.
+    pub fn for_server(&self, cluster: &Cluster, name: &str) -> PathBuf {
+        let folder = self.folder.join(name);
+        fs::create_dir(&folder).expect("there is room for a name");
+        let server = fs::metadata(cluster.data_dir()).expect("it is there");
+        chown(&folder, Some(server.uid()), Some(server.gid())).expect("given");
+        folder
+    }
+
+    /// What lies in a folder of the server's is here from now on, with a link to it there.
+    pub fn take_over(&self, folder: &Path) {
+        let to = self.folder.join(folder.file_name().expect("it has a name"));
+        let moved = Command::new("cp").arg("-a").args([folder, &to]).status().expect("cp runs");
+        assert!(moved.success());
+        fs::remove_dir_all(folder).expect("removed");
+        std::os::unix::fs::symlink(&to, folder).expect("linked");
+    }
+}

@@ -1,0 +1,39 @@
+//! What a role needs that runs the library: CREATE on its database, and nothing else.
+
+use trunkline::{Db, Statement};
+
+use crate::{
+    contract::WAITS,
+    fixture::{cluster, connect, of_role},
+    versions::{run_statements, use_queue},
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_role_with_no_right_but_create_on_the_database_migrates_it_and_uses_every_verb() {
+    let admin = connect(&cluster().url("postgres")).await;
+    // Of what every role has by default it has nothing either.
+    for sql in [
+        "create role plain login",
+        "create database of_plain",
+        "revoke all on database of_plain from public",
+        "grant connect, create on database of_plain to plain",
+    ] {
+        admin.batch_execute(sql).await.expect("done");
+    }
+    let url = cluster().url("of_plain");
+    connect(&url).await.batch_execute("revoke all on schema public from public").await.expect("revoked");
+
+    let db = Db::connect(&format!("{} options='-c search_path=app'", of_role(&url, "plain"))).await.expect("connected");
+    let me = Statement::<(), (String, bool)>::new(
+        "select rolname::text, rolsuper from pg_roles where rolname = current_user",
+    );
+    assert_eq!(db.run(&me, ()).await.expect("told"), ("plain".into(), false));
+    db.migrate().await.expect("migrated");
+    // The application's own tables, in a schema of its own.
+    db.run(&Statement::<(), ()>::new("create schema app"), ()).await.expect("created");
+    run_statements(&db).await;
+    for wait in WAITS {
+        use_queue(&db, wait).await;
+    }
+    db.migrate().await.expect("once more");
+}
