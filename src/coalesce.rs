@@ -208,6 +208,12 @@ mod tests {
         join(coalescer, 0.0, bytes).and_then(|joined| joined.writer).expect("nobody writes yet")
     }
 
+    /// Bytes that are counted, and writers.
+    fn left(coalescer: &Arc<Coalescer>) -> (usize, usize) {
+        let pending = coalescer.pending();
+        (pending.bytes, pending.writers)
+    }
+
     fn outcome(joined: &Joined) -> &Error {
         match joined.place.outcome.get() {
             Some(Outcome::Failed(error)) => error,
@@ -254,7 +260,7 @@ mod tests {
             coalescer.try_join(0.0, &[0; 9], &metadata).expect("room");
         }
         while !writer.next(3).is_empty() {}
-        assert_eq!((coalescer.pending().bytes, coalescer.pending().writers), (0, 0));
+        assert_eq!(left(&coalescer), (0, 0));
     }
 
     #[test]
@@ -270,7 +276,7 @@ mod tests {
         drop(other);
         let second = Joined { place: second.place, writer: None };
         assert!(!outcome(&second).is_outcome_unknown(), "it was not");
-        assert_eq!((coalescer.pending().bytes, coalescer.pending().writers), (0, 0));
+        assert_eq!(left(&coalescer), (0, 0));
         assert!(join(&coalescer, 0.0, 1).is_some_and(|joined| joined.writer.is_some()));
     }
 }

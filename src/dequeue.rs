@@ -193,7 +193,7 @@ impl Shared {
         let Opened { id: first, attempt, released, size, enqueued_at: (enqueued_at, time), batch, metadata } = row;
         let mut carried = Carried::of(metadata.as_ref().map(|metadata| Received::of(metadata.bytes())));
         let Dequeued { messages, unreadable, .. } = dequeued;
-        let (before, mut failed) = (unreadable.len(), Ok(()));
+        let before = unreadable.len();
         let whole =
             self.column.decode(self.name(), (*first, size.unsigned_abs() as usize), batch, |id, raw, payload| {
                 let metadata = carried.next();
@@ -212,10 +212,7 @@ impl Shared {
                     }
                     Err(error) => {
                         let (message, element) = ((id, (*attempt, *released), *time), (self.column.element(), raw));
-                        match Unreadable::of_message(message, element, &metadata, error.to_string()) {
-                            Ok(message) => unreadable.push(message),
-                            Err(error) => failed = Err(error),
-                        }
+                        unreadable.push(Unreadable::of_message(message, element, &metadata, error.to_string()));
                     }
                 }
             })?;
@@ -226,7 +223,7 @@ impl Shared {
         for Unreadable { id, reason, .. } in &unreadable[before..] {
             warn!(queue = self.name(), id, reason, "a message cannot be read");
         }
-        failed
+        Ok(())
     }
 }
 

@@ -135,7 +135,7 @@ impl Place {
                 warn!(queue = shared.name(), id, %error, "a message cannot be read");
                 let message = (id, (0, 0), Time::of_unix(enqueued_us));
                 let element = (column.element(), Some(&element[..]));
-                let unreadable = Unreadable::of_message(message, element, &metadata, error.to_string())?;
+                let unreadable = Unreadable::of_message(message, element, &metadata, error.to_string());
                 shared.send_back([Ownerless::Unreadable(unreadable)].into());
                 return Ok(None);
             }

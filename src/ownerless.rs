@@ -11,7 +11,6 @@ use bytes::{BufMut, Bytes, BytesMut};
 use postgres_types::Type;
 
 use crate::{
-    error::Result,
     floor::Time,
     message::Lease,
     metadata::Metadata,
@@ -87,7 +86,7 @@ impl Unreadable {
         (element, payload): (u32, Option<&[u8]>),
         metadata: &Metadata,
         reason: String,
-    ) -> Result<Self> {
+    ) -> Self {
         let mut value = BytesMut::new();
         match payload {
             None => value.put_i32(-1),
@@ -98,10 +97,10 @@ impl Unreadable {
         }
         let mut beside = BytesMut::new();
         if !metadata.is_empty() {
-            metadata.encode(&mut beside)?;
+            metadata.encode_back(&mut beside);
         }
         let metadata = (!beside.is_empty()).then(|| array_of(Type::JSONB.oid(), false, &beside));
-        Ok(Self {
+        Self {
             id,
             size: 1,
             attempt,
@@ -110,7 +109,7 @@ impl Unreadable {
             payload: array_of(element, payload.is_none(), &value),
             metadata,
             reason: as_text(reason),
-        })
+        }
     }
 
     /// Its leases, where it is leased. No row has more messages than one may have.

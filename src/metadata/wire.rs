@@ -27,6 +27,14 @@ impl Metadata {
         Ok(())
     }
 
+    /// Appends one element that came from the database and goes back: whatever it is, there it was.
+    pub(crate) fn encode_back(&self, out: &mut BytesMut) {
+        let json = serde_json::to_vec(self).unwrap_or_default(); // names and texts are always JSON
+        out.put_i32(json.len() as i32 + 1);
+        out.put_u8(VERSION);
+        out.extend_from_slice(&json);
+    }
+
     fn write(&self, out: &mut BytesMut) -> Result<(), Failure> {
         if let Some((name, _)) = self.iter().find(|(name, text)| name.contains('\0') || text.contains('\0')) {
             return Err(format!("{name:?} has a NUL character, which Postgres cannot store").into());

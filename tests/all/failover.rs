@@ -12,9 +12,7 @@ use tokio::time::timeout;
 use tokio_postgres::Client;
 use trunkline::{Db, Message, Settings, Wait, Worker};
 
-use crate::{
-    fixture::{Place, Runs, SOON, Seen, cluster, connect, eventually, place},
-};
+use crate::fixture::{Place, Runs, SOON, Seen, cluster, connect, eventually, place};
 
 /// From now on the database takes no writes, or takes them again; whoever was connected has to come back.
 async fn read_only(admin: &Client, database: &str, on: &str) {
