@@ -46,6 +46,12 @@ pub fn check(text: &str, sources: &Sources) -> (usize, Vec<String>) {
                 problems.push(format!("line {}: a mark without its end", at + 1));
                 break;
             };
+            // What is shown as code shows how it is done.
+            let ahead = line.len() - rest.len() + before.len();
+            if line[..ahead].matches('`').count() % 2 == 1 {
+                rest = next;
+                continue;
+            }
             let outcome = match words.rsplit_once(", column ") {
                 Some((words, column)) => table(&lines[..at], words, column, sources),
                 None => stated(before, words, sources).map(|()| 1),

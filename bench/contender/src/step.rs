@@ -147,7 +147,8 @@ pub async fn run<C: Contender>(settings: Settings, measure: Measure) -> Result<(
     }
     say::ready(&ready).await?;
     let progress = tokio::spawn(say::progress(tally.clone()));
-    let until = Instant::now() + settings.time;
+    let began = Instant::now();
+    let until = began + settings.time;
     let mut callers = JoinSet::new();
     for caller in 0..settings.producers {
         let (contender, settings, tally) = (contender.clone(), settings.clone(), tally.clone());
@@ -171,7 +172,11 @@ pub async fn run<C: Contender>(settings: Settings, measure: Measure) -> Result<(
     progress.abort();
     say::latencies(&all);
     // The callers' own time in the step: what was put there before does not count.
-    let seconds = total.time.as_secs_f64() / settings.producers as f64;
+    let seconds = match step {
+        // Most of a wait is nobody's work: a rate by the time after it would say what nobody can have.
+        Step::ReadWithPoll(_) => began.elapsed().as_secs_f64(),
+        _ => total.time.as_secs_f64() / settings.producers as f64,
+    };
     say::done_with(tally.sent(), seconds, measure.map(|_| (total.allocations, total.bytes)));
     say::end().await
 }

@@ -14,7 +14,7 @@ const ACK: &str = "select trunkline.ack('bench', $1, $2)";
 const ACK_MANY: &str = "select trunkline.ack_many('bench', $1, $2)";
 const ARCHIVE: &str = "select trunkline.archive('bench', $1, $2)";
 const RECORD: &str = "with taken as (select id, payload from trunkline.take('bench', $1))
-    insert into ledger select id, payload from taken returning body::text";
+    insert into ledger select id, payload::jsonb from taken returning body::text";
 const ARCHIVE_MANY: &str = "select trunkline.archive_many('bench', $1, $2)";
 
 /// Sessions; callers share them.

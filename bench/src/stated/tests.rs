@@ -61,6 +61,11 @@ fn a_table_is_looked_up_by_its_first_cells() {
 }
 
 #[test]
+fn a_mark_that_is_shown_as_code_is_no_mark() {
+    assert_eq!(check("Write `5<!-- row: throughput/drain/nobody speed -->` behind it.", &sources()), (0, Vec::new()));
+}
+
+#[test]
 fn ways_of_driving_postgres_are_rows_too() {
     assert!(
         problems(
