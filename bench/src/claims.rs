@@ -41,6 +41,9 @@ enum Kind {
     Emptied,
 }
 
+/// A figure's title, and how it is told.
+type Column = (&'static str, fn(f64) -> String);
+
 /// One turn of a way: its figures, in the order of its kind's columns.
 type Turn = Vec<f64>;
 
@@ -126,7 +129,7 @@ fn head(server: &Server, asked: &Claims, began: u64) -> String {
 }
 
 fn section(claim: &Claim, turns: &[Vec<Turn>], asked: &Claims) -> String {
-    let columns: &[(&str, fn(f64) -> String)] = match claim.kind {
+    let columns: &[Column] = match claim.kind {
         Kind::Each => each::COLUMNS,
         Kind::Emptied => emptied::COLUMNS,
     };
@@ -178,7 +181,7 @@ mod tests {
             server: crate::Server {
                 database_url: None,
                 settings: Vec::new(),
-                server_bin: None,
+                programs: None,
                 tcp: false,
                 skip_cleanup: false,
             },

@@ -29,22 +29,18 @@ pub fn used(root: u32) -> Option<Used> {
     let mut all = Used { step: SCHEDULER, ..Used::default() };
     for (at, pid) in tree(root).into_iter().enumerate() {
         let Some(stat) = Stat::of(pid) else {
-            // Others may end while they are counted.
             if at == 0 {
                 return None;
-            } else {
-                continue;
-            };
-        };
-        let counted = stat.ticks as f64 * TICK;
-        // Threads that have ended are in the ticks alone.
-        all.cpu += match scheduled(pid) {
-            Some(seconds) => seconds.max(counted),
-            None => {
-                all.step = TICK;
-                counted
             }
+            // Others may end while they are counted.
+            continue;
         };
+        let (counted, scheduled) = (stat.ticks as f64 * TICK, scheduled(pid));
+        if scheduled.is_none() {
+            all.step = TICK;
+        }
+        // Threads that have ended are in the ticks alone.
+        all.cpu += counted.max(scheduled.unwrap_or_default());
         all.cpu += stat.ended as f64 * TICK;
         let (read, written) = disk(pid).unwrap_or_default();
         (all.read, all.written) = (all.read + read, all.written + written);

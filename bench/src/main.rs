@@ -141,8 +141,8 @@ struct Server {
     #[arg(long = "setting", value_name = "NAME=VALUE")]
     settings: Vec<String>,
     /// The folder of the programs of the private cluster's PostgreSQL, 14 to 18 [default: what is found]
-    #[arg(long, value_name = "FOLDER")]
-    server_bin: Option<PathBuf>,
+    #[arg(long = "server-bin", value_name = "FOLDER")]
+    programs: Option<PathBuf>,
     /// Go to the private cluster by TCP instead of its socket
     #[arg(long)]
     tcp: bool,

@@ -39,7 +39,9 @@ pub async fn run(asked: &Publication) -> Result<(), Failure> {
         return Err("no row has such a name; `list` shows them".into());
     }
     if asked.plan {
-        plans.iter().for_each(|plan| println!("{} × {} s {}", plan.rounds, plan.told.seconds, name(plan)));
+        for plan in &plans {
+            println!("{} × {} s {}", plan.rounds, plan.told.seconds, name(plan));
+        }
         println!("about {:.1} hours, once everything is built", estimate(&plans).as_secs_f64() / 3600.0);
         return Ok(());
     }
@@ -142,7 +144,7 @@ fn servers(asked: &Publication) -> Result<Vec<(u32, Binaries)>, Failure> {
     if majors.is_empty() {
         return Ok(Vec::new());
     }
-    let own = match &asked.server.server_bin {
+    let own = match &asked.server.programs {
         Some(folder) => Binaries::inspect(folder)?,
         None => Binaries::find_or_fetch(|_, _| {})?,
     };
@@ -182,13 +184,12 @@ fn on(plans: &[Plan], major: u32) -> Vec<Plan> {
 fn length(plan: &mut Plan) {
     let (rounds, seconds) = match plan.suite {
         "throughput" if plan.told.case.starts_with("full-cycle") => (2, 1.0),
-        "throughput" => (2, 2.0),
+        "throughput" | "grid" => (2, 2.0),
         "latency" => (2, 5.0),
         "old-snapshot" if NEAREST.contains(&plan.contender.name) => (1, 1800.0),
         "old-snapshot" => (1, 300.0),
         "layer-comparison" => (3, 1.0),
         "send" | "read" | "ack" => (2, 1.0),
-        "grid" => (2, 2.0),
         "idle" if plan.told.rate == Some(0.0) => (1, 60.0),
         "exactly-once" => (3, 5.0),
         "burst" => (1, 30.0),
@@ -200,6 +201,9 @@ fn length(plan: &mut Plan) {
     (plan.rounds, plan.told.seconds) = (rounds, seconds);
 }
 
+/// Seconds for the other programs' pages.
+const PAGES: f64 = 20.0 * 60.0;
+
 /// How long these rows take, as far as one can tell before: a turn needs a database, a process and a look at the disk, too.
 fn estimate(plans: &[Plan]) -> Duration {
     let turn = |plan: &Plan| {
@@ -208,7 +212,6 @@ fn estimate(plans: &[Plan]) -> Duration {
         let seeding = plan.told.backlog as f64 / if plan.contender.is_quick { 300_000.0 } else { 40_000.0 };
         f64::from(plan.rounds) * (plan.told.seconds + plan.told.settle + around + seeding + counting)
     };
-    const PAGES: f64 = 20.0 * 60.0;
     Duration::from_secs_f64(plans.iter().map(turn).sum::<f64>() + PAGES)
 }
 

@@ -69,7 +69,7 @@ async fn measured(
         tokio::time::sleep(Duration::try_from_secs_f64(plan.told.settle).map_err(Failure::from)?).await;
     }
     let stolen = machine::stolen();
-    let watch = match plan.waits {
+    let watch = match plan.is_watched() {
         true => Some(Watch::start(ground.session("postgres").await?, &database.name)),
         false => None,
     };

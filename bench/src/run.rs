@@ -47,7 +47,7 @@ impl Server {
         Wanted {
             url: self.database_url.clone(),
             settings: self.settings.clone(),
-            programs: self.server_bin.clone(),
+            programs: self.programs.clone(),
             tcp: self.tcp,
         }
     }

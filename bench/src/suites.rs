@@ -20,8 +20,6 @@ pub struct Plan {
     pub statements: bool,
     /// Whether one more turn counts allocations.
     pub allocations: bool,
-    /// Whether to look at what its sessions wait for.
-    pub waits: bool,
     /// On which other PostgreSQL than the run's own.
     pub major: Option<u32>,
 }
@@ -77,12 +75,16 @@ fn plan(suite: &'static str, case: impl Into<String>, contender: Contender, kind
         sampled: false,
         statements: false,
         allocations: false,
-        waits: false,
         major: None,
     }
 }
 
 impl Plan {
+    /// Whether to look at what its sessions wait for: the suites that say what binds a row.
+    pub fn is_watched(&self) -> bool {
+        ["grid", "exactly-once"].contains(&self.suite)
+    }
+
     /// Whether each step needs others before it, outside the time.
     pub fn is_prepared(&self) -> bool {
         ["read", "delete", "archive", "pop"].iter().any(|verb| self.told.case.starts_with(verb))
@@ -275,7 +277,6 @@ fn grid(choice: &Choice) -> Vec<Plan> {
                     (plan.told.batch, plan.told.dequeue_batch) = (batch, dequeue_batch);
                     (plan.told.backlog, plan.told.wait) = (choice.backlog, wait.to_owned());
                     plan.rounds = if choice.quick { 1 } else { plan.rounds };
-                    plan.waits = true;
                     plans.push(plan);
                 }
             }
@@ -294,13 +295,13 @@ fn idle(choice: &Choice) -> Vec<Plan> {
             (plan.told.rate, plan.statements, plan.rounds) = (Some(rate), true, 1);
             plan.told.seconds = if choice.quick { 8.0 } else { 60.0 };
             plan.told.settle = choice.settle;
-            plan.told.wait = match contender.name {
+            let wait = match contender.name {
                 "trunkline-poll" => "poll",
                 // Its other mode asks again at once when there was nothing, and so is never idle.
                 "trunkline-notify" | "hasql-queue" => "notify",
                 _ => "best",
-            }
-            .to_owned();
+            };
+            wait.clone_into(&mut plan.told.wait);
             plans.push(plan);
         }
     }
@@ -314,7 +315,7 @@ fn exactly_once(choice: &Choice) -> Vec<Plan> {
         for contender in ["exactly-once", "exactly-once-sql", "hasql-queue"] {
             let case = format!("a ledger, batches of {batch}");
             let mut plan = plan("exactly-once", case, named(contender), "ledger", choice);
-            (plan.told.batch, plan.told.consumers, plan.waits) = (batch, 2, true);
+            (plan.told.batch, plan.told.consumers) = (batch, 2);
             plan.told.backlog = if batch == 1 { choice.messages } else { 3 * choice.messages };
             plans.push(plan);
         }

@@ -36,8 +36,8 @@ impl Spread {
         let (least, most) = (*values.first()?, *values.last()?);
         let (low, high) = (values[(values.len() - 1) / 2], values[values.len() / 2]);
         let tenth = values.len() / 10;
-        let (first, last) = (values[tenth], values[values.len() - 1 - tenth]);
-        Some(Self { median: f64::midpoint(low, high), least, most, low: first, high: last })
+        let tenths = (values[tenth], values[values.len() - 1 - tenth]);
+        Some(Self { median: f64::midpoint(low, high), least, most, low: tenths.0, high: tenths.1 })
     }
 }
 

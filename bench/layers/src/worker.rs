@@ -86,8 +86,8 @@ impl<T: Text> Contender for Worker<T> {
     /// Waits until the caller's own jobs were called: those that were, and no others.
     async fn read(&self, caller: usize, _: usize) -> Result<Vec<i64>, Failure> {
         let own = self.sent.lock().unwrap_or_else(PoisonError::into_inner).remove(&caller).unwrap_or_default();
-        let mut called = self.called.subscribe();
-        let all = called.wait_for(|called| own.iter().all(|id| called.contains(id)));
+        let mut jobs = self.called.subscribe();
+        let all = jobs.wait_for(|called| own.iter().all(|id| called.contains(id)));
         // Too late is too few: the harness compares.
         let _ = tokio::time::timeout(PATIENCE, all).await;
         let mut had = own;

@@ -3,10 +3,10 @@ use std::time::Instant;
 use futures_util::future::try_join_all;
 use tokio_postgres::{Client, types::ToSql};
 
-use super::{Claim, Kind, Turn, Way};
+use super::{Claim, Column, Kind, Turn, Way};
 use crate::{Failure, report::number};
 
-pub const COLUMNS: &[(&str, fn(f64) -> String)] = &[("a statement", number::time)];
+pub const COLUMNS: &[Column] = &[("a statement", number::time)];
 
 /// Sent before the answers of those before came.
 const TOGETHER: u32 = 100;

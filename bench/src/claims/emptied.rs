@@ -2,10 +2,10 @@ use std::time::Instant;
 
 use tokio_postgres::Client;
 
-use super::{Claim, Kind, Turn, Way};
+use super::{Claim, Column, Kind, Turn, Way};
 use crate::{Failure, ground::Ground, report::number};
 
-pub const COLUMNS: &[(&str, fn(f64) -> String)] = &[
+pub const COLUMNS: &[Column] = &[
     ("to be rid of a row", number::time),
     ("bytes left", number::bytes),
     ("the next look at what is due", number::time),
