@@ -14,9 +14,34 @@ pub fn chosen(choice: &Choice) -> Vec<Plan> {
     plans
 }
 
-/// `suite/case/contender`
+/// `suite/case/contender`, and on which other PostgreSQL.
 pub fn name(plan: &Plan) -> String {
-    format!("{}/{}/{}", plan.suite, plan.case, plan.contender.name)
+    let name = format!("{}/{}/{}", plan.suite, plan.case, plan.contender.name);
+    plan.major.map_or(name.clone(), |major| format!("{name}@{major}"))
+}
+
+impl Choice {
+    /// What these words leave out, or change, of what a whole run has.
+    pub fn left_out(&self) -> Vec<String> {
+        let mut left_out = Vec::new();
+        if !self.patterns.is_empty() {
+            left_out.push(format!("rows whose names have none of {}", self.patterns.join(", ")));
+        }
+        for (is_out, what) in [
+            (!self.throughput, "the suite throughput"),
+            (!self.poll, "reads that wait"),
+            (
+                !(self.producers.is_empty()
+                    && self.consumers.is_empty()
+                    && self.enqueue_batch.is_empty()
+                    && self.dequeue_batch.is_empty()),
+                "the grid's own producers, consumers and batches",
+            ),
+        ] {
+            left_out.extend(is_out.then(|| what.to_owned()));
+        }
+        left_out
+    }
 }
 
 /// Whether the name has the pattern's parts in it, in their order; a `^` or `$` holds it to an end.

@@ -127,8 +127,14 @@ impl Contending {
             ("BACKLOG", told.backlog.to_string()),
             ("SECONDS", told.seconds.to_string()),
             ("WAIT", told.wait.clone()),
+            ("DEQUEUE_BATCH", told.dequeue_batch.to_string()),
+            ("THREADS", told.threads.to_string()),
         ] {
             command.env(format!("BENCH_{name}"), value);
+        }
+        if told.threads > 0 {
+            // Go has no other word for it.
+            command.env("GOMAXPROCS", told.threads.to_string());
         }
         let time = Duration::try_from_secs_f64(told.seconds).map_err(Failure::from)?;
         let log = Log::new()?;

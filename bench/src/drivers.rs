@@ -7,6 +7,7 @@ use crate::{
     choose::matches,
     contenders::{Contender, Language},
     prepare::{Unfit, prepare},
+    tree::commit,
 };
 
 /// Its name in the list.
@@ -24,6 +25,6 @@ pub fn run(words: &[OsString]) -> Result<(), Failure> {
         Ok(program) => program,
         Err(Unfit::Missing(why) | Unfit::Failed(why)) => return Err(why.into()),
     };
-    let status = Command::new(program.path).args(words).status()?;
+    let status = Command::new(program.path).args(words).env("BENCH_COMMIT", commit()).status()?;
     if status.success() { Ok(()) } else { Err(status.to_string().into()) }
 }

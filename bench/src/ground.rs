@@ -4,7 +4,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Command, Stdio},
     str::FromStr,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use tokio_postgres::{Client, Config, NoTls, config::Host};
@@ -20,8 +20,29 @@ pub struct Ground {
     admin: Client,
     pub server: Server,
     counts_statements: bool,
+    /// Whether contenders go by TCP where there is a socket.
+    pub tcp: bool,
     made: u32,
 }
+
+/// Which server is to be measured.
+#[derive(Debug, Clone, Default)]
+pub struct Wanted {
+    /// A server that is there; none is a private cluster.
+    pub url: Option<String>,
+    pub settings: Vec<String>,
+    /// The folder of the private cluster's programs.
+    pub programs: Option<PathBuf>,
+    /// Go to it by TCP.
+    pub tcp: bool,
+}
+
+/// What our own sessions are called, so that they are not taken for the contender's.
+const OURS: &str = "trunkline-bench";
+/// How long a contender's sessions may take to end after it.
+const ENDING: Duration = Duration::from_secs(10);
+/// PostgreSQL 14 tells nobody of statistics that are newer.
+const COLLECTOR: Duration = Duration::from_millis(600);
 
 /// Where a server is.
 #[derive(Debug, Clone)]
@@ -55,10 +76,11 @@ impl Address {
 
 impl Ground {
     /// A private cluster with default durability and these settings, or the server that the URL names.
-    pub async fn start(url: Option<&str>, settings: &[String]) -> Result<Self, Failure> {
-        let (cluster, address) = match url {
+    pub async fn start(where_to: &Wanted) -> Result<Self, Failure> {
+        let Wanted { url, settings, programs, tcp } = where_to;
+        let (cluster, address) = match url.as_deref() {
             None => {
-                let cluster = private(settings)?;
+                let cluster = private(settings, programs.as_deref())?;
                 let host =
                     cluster.socket_dir().to_str().ok_or("the cluster's folder has a name that is not text")?.to_owned();
                 let address =
@@ -68,16 +90,19 @@ impl Ground {
             Some(_) if !settings.is_empty() => {
                 return Err("--setting is for the private cluster; leave out --database-url".into());
             }
+            Some(_) if programs.is_some() => {
+                return Err("--server-bin is for the private cluster; leave out --database-url".into());
+            }
             Some(url) => (None, address(url)?),
         };
         let admin = connect(&address.url("postgres")).await?;
-        let server = server(&admin, &address).await?;
+        let server = server(&admin, *tcp || !address.host.starts_with('/')).await?;
         let preloaded: String = admin.query_one("show shared_preload_libraries", &[]).await?.get(0);
         let counts_statements = preloaded.contains("pg_stat_statements");
         if counts_statements {
             admin.batch_execute("create extension if not exists pg_stat_statements").await?;
         }
-        Ok(Self { cluster, address, admin, server, counts_statements, made: 0 })
+        Ok(Self { cluster, address, admin, server, counts_statements, tcp: *tcp, made: 0 })
     }
 
     /// A fresh, empty database; statements in it are counted if that is asked for and can be.
@@ -92,6 +117,10 @@ impl Ground {
         // What one row left to write is not the next one's burden.
         self.admin.batch_execute("checkpoint").await?;
         let client = connect(&self.address.url(&name)).await?;
+        if counts_statements {
+            // Our own looks are nobody's statements.
+            client.batch_execute("set pg_stat_statements.track = 'none'").await?;
+        }
         Ok(Database { name, address: self.address.clone(), client, counts_statements })
     }
 
@@ -115,15 +144,43 @@ impl Ground {
             true => Some(self.admin.query_one(CALLS, &[&database.name]).await?.get::<_, i64>(0) as u64),
             false => None,
         };
-        let cpu = self.cluster.as_ref().and_then(Cluster::pid).and_then(machine::cpu);
+        let used = self.cluster.as_ref().and_then(Cluster::pid).and_then(machine::used);
         Ok(Counters {
             wal: here.get::<_, i64>("wal") as u64,
             xid: here.get::<_, i64>("xid") as u64,
             dead: here.get::<_, i64>("dead") as u64,
             size: here.get::<_, i64>("size") as u64,
             statements,
-            cpu,
+            used,
         })
+    }
+
+    /// Dead tuples, once each of the contender's sessions has ended, and so has told the server's statistics of all that it did. None
+    /// where one of them stays.
+    pub async fn dead_at_the_end(&self, database: &Database) -> Result<Option<u64>, Failure> {
+        const SESSIONS: &str = "select count(*) from pg_stat_activity
+            where datname = current_database() and backend_type in ('client backend', 'parallel worker') and application_name <> $1";
+        let patience = Instant::now() + ENDING;
+        while database.client.query_one(SESSIONS, &[&OURS]).await?.get::<_, i64>(0) > 0 {
+            if Instant::now() > patience {
+                return Ok(None);
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        match self.major() {
+            15.. => database.client.batch_execute("select pg_stat_force_next_flush()").await?,
+            _ => tokio::time::sleep(COLLECTOR).await,
+        }
+        Ok(Some(self.counters(database).await?.dead))
+    }
+
+    pub fn major(&self) -> u32 {
+        self.server.version.split('.').next().and_then(|major| major.parse().ok()).unwrap_or_default()
+    }
+
+    /// Another session of ours in that database.
+    pub async fn session(&self, database: &str) -> Result<Client, Failure> {
+        connect(&self.address.url(database)).await
     }
 
     /// How fast the disk is now: the cluster's own, or this machine's.
@@ -185,12 +242,15 @@ pub struct Counters {
     pub size: u64,
     /// Where they are counted.
     pub statements: Option<u64>,
-    /// Seconds of processor time.
-    pub cpu: Option<f64>,
+    /// By the private cluster's processes.
+    pub used: Option<machine::Used>,
 }
 
-fn private(settings: &[String]) -> Result<Cluster, Failure> {
-    let binaries = Binaries::find_or_fetch(|_, _| {})?;
+fn private(settings: &[String], programs: Option<&Path>) -> Result<Cluster, Failure> {
+    let binaries = match programs {
+        Some(folder) => Binaries::inspect(folder)?,
+        None => Binaries::find_or_fetch(|_, _| {})?,
+    };
     let counts = binaries.dir().parent().is_some_and(has_statements);
     let mut builder = Cluster::temporary().binaries(binaries).setting("max_connections", "600");
     if counts {
@@ -229,10 +289,20 @@ fn address(url: &str) -> Result<Address, Failure> {
 async fn connect(url: &str) -> Result<Client, Failure> {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
     tokio::spawn(connection);
+    client.batch_execute(&format!("set application_name = '{OURS}'")).await?;
     Ok(client)
 }
 
-async fn server(admin: &Client, address: &Address) -> Result<Server, Failure> {
+/// What the network was made to be, in the words of who did it (`bench/netem.sh`).
+fn connection(tcp: bool) -> String {
+    match (tcp, std::env::var("BENCH_NETWORK")) {
+        (false, _) => "unix socket".to_owned(),
+        (true, Ok(network)) if !network.is_empty() => format!("TCP, {network}"),
+        (true, _) => "TCP".to_owned(),
+    }
+}
+
+async fn server(admin: &Client, tcp: bool) -> Result<Server, Failure> {
     let row = admin
         .query_one(
             "select current_setting('server_version'), current_setting('fsync'), current_setting('synchronous_commit'),
@@ -247,7 +317,7 @@ async fn server(admin: &Client, address: &Address) -> Result<Server, Failure> {
         synchronous_commit: text(2),
         wal_level: text(3),
         commit_delay: text(4),
-        connection: if address.host.starts_with('/') { "unix socket" } else { "TCP" }.to_owned(),
+        connection: connection(tcp),
         processors: std::thread::available_parallelism().map_or(0, usize::from),
         processor: machine::processor(),
     })

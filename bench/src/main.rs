@@ -7,12 +7,19 @@ mod machine;
 mod ground;
 mod suites;
 mod choose;
+mod tree;
 mod drivers;
 mod contend;
+mod watch;
 mod round;
 mod show;
-mod run;
 mod report;
+mod making;
+mod run;
+mod publication;
+mod publish;
+mod claims;
+mod stated;
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -33,10 +40,25 @@ struct Command {
 enum Verb {
     /// List the rows: suite/case/contender, and `drivers`, which is a verb of its own
     List(Choice),
-    /// Run rows, and keep what came out in bench/results/results.json
+    /// Run rows, and keep what came out in a folder of its own below target/bench
     Run(Box<Run>),
-    /// Write tables and figures of what is kept into bench/results
-    Report,
+    /// Write tables and figures of what a run left, beside it
+    Report {
+        /// The run's results.json [default: the last run's]
+        file: Option<PathBuf>,
+    },
+    /// Run everything that is published, within six hours; where it was interrupted it goes on
+    Publication(Box<Publication>),
+    /// Put one whole run, its tables and its figures into bench/results
+    Publish(Publish),
+    /// Measure what queues on Postgres are said to gain by, claim by claim
+    Claims(Claims),
+    /// Find the row of every figure in these documents that names one
+    Stated {
+        /// Markdown, with <!-- row: suite/case/contender measure --> behind a figure
+        #[arg(required = true)]
+        documents: Vec<PathBuf>,
+    },
     /// Ways of driving Postgres, side by side: builds bench/peers/drivers and hands it these words
     Drivers {
         /// See `drivers --help`
@@ -66,34 +88,121 @@ struct Choice {
     /// Whether to run the suite `throughput`
     #[arg(long, env = "BENCH_ENABLE_THROUGHPUT", value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     throughput: bool,
+    /// Producers of `grid`, instead of its own choice
+    #[arg(long, value_name = "N,N", value_delimiter = ',')]
+    producers: Vec<usize>,
+    /// Consumers of `grid`, instead of its own choice
+    #[arg(long, value_name = "N,N", value_delimiter = ',')]
+    consumers: Vec<usize>,
+    /// Messages that are there before a row of `grid` begins
+    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    backlog: usize,
+    /// Messages that a producer of `grid` sends at a time [default: 1 and 100]
+    #[arg(long, value_name = "N,N", value_delimiter = ',')]
+    enqueue_batch: Vec<usize>,
+    /// Messages that a consumer of `grid` fetches at a time [default: as many as are sent at a time]
+    #[arg(long, value_name = "N,N", value_delimiter = ',')]
+    dequeue_batch: Vec<usize>,
+    /// Threads of the contenders' runtimes, where they can be told; 0 is as many as they like
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    threads: usize,
+    /// Seconds for the consumers of `idle` to fall asleep, before the clock starts
+    #[arg(long, value_name = "SECONDS", default_value_t = 5.0)]
+    settle: f64,
 }
 
 #[derive(Args)]
 struct Run {
     #[command(flatten)]
     choice: Choice,
-    /// Measure this server, as a superuser, instead of a private cluster
-    #[arg(long, env = "PG_CONNECTION_STRING", value_name = "URL")]
-    database_url: Option<String>,
+    #[command(flatten)]
+    server: Server,
     /// Turns of each row [default: the suite's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
     /// Seconds a turn [default: the suite's]
     #[arg(long, value_name = "SECONDS")]
     seconds: Option<f64>,
-    /// A setting of the private cluster, as in `fsync=off` or `commit_delay=100`; may be repeated
-    #[arg(long = "setting", value_name = "NAME=VALUE")]
-    settings: Vec<String>,
-    /// Where to keep what comes out
-    #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/results/results.json"))]
-    results: PathBuf,
+    /// Where to keep what comes out: nowhere in the source tree [default: target/bench/WHEN/results.json]
+    #[arg(long, value_name = "FILE")]
+    results: Option<PathBuf>,
     /// Write this run's rows as CSV, too
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
+}
+
+/// Which server.
+#[derive(Args, Clone)]
+struct Server {
+    /// Measure this server, as a superuser, instead of a private cluster
+    #[arg(long, env = "PG_CONNECTION_STRING", value_name = "URL")]
+    database_url: Option<String>,
+    /// A setting of the private cluster, as in `fsync=off` or `commit_delay=100`; may be repeated
+    #[arg(long = "setting", value_name = "NAME=VALUE")]
+    settings: Vec<String>,
+    /// The folder of the programs of the private cluster's PostgreSQL, 14 to 18 [default: what is found]
+    #[arg(long = "server-bin", value_name = "FOLDER")]
+    programs: Option<PathBuf>,
+    /// Go to the private cluster by TCP instead of its socket
+    #[arg(long)]
+    tcp: bool,
     /// Leave the databases of the run where they are
     #[arg(long, env = "BENCH_SKIP_CLEANUP", value_name = "BOOL", default_value_t = false, default_missing_value = "true",
           num_args = 0..=1, action = clap::ArgAction::Set)]
     skip_cleanup: bool,
+}
+
+#[derive(Args)]
+struct Publication {
+    #[command(flatten)]
+    choice: Choice,
+    #[command(flatten)]
+    server: Server,
+    /// Begin anew, whatever an interrupted one left
+    #[arg(long)]
+    anew: bool,
+    /// Other versions of PostgreSQL, whose folders `TRUNKLINE_PG_BINS` names; none with an empty word
+    #[arg(long, value_name = "N,N", default_value = "14,15,16,17,18")]
+    majors: String,
+    /// Turns of each row, as a trial: what comes out is not whole
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: Option<u32>,
+    /// Seconds a turn, as a trial: what comes out is not whole
+    #[arg(long, value_name = "SECONDS")]
+    seconds: Option<f64>,
+    /// Where it is made: nowhere in the source tree [default: target/bench/publication]
+    #[arg(long, value_name = "FOLDER")]
+    folder: Option<PathBuf>,
+    /// Say what it would run and how long that takes, and no more
+    #[arg(long)]
+    plan: bool,
+}
+
+#[derive(Args)]
+struct Publish {
+    /// The folder of a run [default: target/bench/publication]
+    folder: Option<PathBuf>,
+    /// Write the tables and figures of what is published anew, because the report has changed
+    #[arg(long, conflicts_with = "folder")]
+    again: bool,
+}
+
+#[derive(Args)]
+struct Claims {
+    #[command(flatten)]
+    server: Server,
+    /// Turns of each way
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Rows of a turn
+    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(100..))]
+    rows: u32,
+    /// Only claims whose name has this in it; may be repeated
+    #[arg(short, long = "pattern", value_name = "PATTERN")]
+    patterns: Vec<String>,
+    /// Where to write the page: nowhere in the source tree [default: target/bench/claims.md]
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
 }
 
 fn main() -> Result<(), Failure> {
@@ -104,7 +213,11 @@ fn main() -> Result<(), Failure> {
             Ok(())
         }
         Verb::Run(run) => runtime.block_on(run::run(&run)),
-        Verb::Report => report::kept(),
+        Verb::Report { file } => publish::report(file),
+        Verb::Publication(publication) => runtime.block_on(publication::run(&publication)),
+        Verb::Publish(publish) => publish::publish(&publish),
+        Verb::Claims(claims) => runtime.block_on(claims::run(&claims)),
+        Verb::Stated { documents } => stated::run(&documents),
         Verb::Drivers { words } => drivers::run(&words),
     }
 }

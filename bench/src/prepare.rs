@@ -36,7 +36,7 @@ fn peers() -> PathBuf {
 }
 
 /// Where builds go: beside the running program, in the project's target folder.
-fn target() -> Result<PathBuf, Failure> {
+pub fn target() -> Result<PathBuf, Failure> {
     let program = std::env::current_exe()?;
     // Tests run from a folder below.
     let profile = program.ancestors().find(|folder| folder.join(".cargo-lock").exists() || folder.ends_with("release"));

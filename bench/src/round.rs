@@ -1,15 +1,19 @@
 //! One turn of a row: a fresh database, the contender in it, and what it cost.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
 use crate::{
     Failure,
     contend::{Contending, Done, Ended, Progress, Ready},
     ground::{Address, Counters, Database, Ground},
-    machine,
+    machine::{self, Used},
     prepare::Program,
     results::{Round, Sample},
     suites::Plan,
+    watch::Watch,
 };
 
 /// More than this of the processors taken away, or the disk this much faster or slower, is a disturbance.
@@ -42,7 +46,7 @@ async fn measured(
     mut told: impl FnMut(Progress),
 ) -> Result<(Ready, Round), Ended> {
     // The proxy lives until the end of the round.
-    let (address, _proxy): (Address, _) = match plan.told.delay_ms > 0.0 {
+    let (address, _proxy): (Address, _) = match plan.told.delay_ms > 0.0 || ground.tcp {
         true => database.address.delayed(plan.told.delay_ms).map(|(address, proxy)| (address, Some(proxy)))?,
         false => (database.address.clone(), None),
     };
@@ -60,8 +64,16 @@ async fn measured(
         true => Some(database.hold_snapshot().await?),
         false => None,
     };
+    if plan.told.settle > 0.0 {
+        // Consumers fall asleep.
+        tokio::time::sleep(Duration::try_from_secs_f64(plan.told.settle).map_err(Failure::from)?).await;
+    }
     let stolen = machine::stolen();
-    let client = machine::cpu(contending.pid);
+    let watch = match plan.is_watched() {
+        true => Some(Watch::start(ground.session("postgres").await?, &database.name)),
+        false => None,
+    };
+    let client = machine::used(contending.pid);
     let before = ground.counters(database).await?;
     let mut series = Series::new(before);
     let began = Instant::now();
@@ -77,13 +89,22 @@ async fn measured(
     };
     let wall = began.elapsed().as_secs_f64();
     let after = ground.counters(database).await?;
-    let client = client.zip(machine::cpu(contending.pid)).map(|(before, after)| after - before);
+    let client = spent(client, machine::used(contending.pid));
+    let memory = machine::memory(contending.pid);
+    let waits = match watch {
+        Some(watch) => watch.end().await?,
+        None => BTreeMap::new(),
+    };
     let stolen = stolen
         .zip(machine::stolen())
         .map_or(0.0, |(before, after)| (after.0 - before.0) as f64 / ((after.1 - before.1) as f64).max(1.0));
     let latency = contending.end().await?;
+    let dead_after = ground.dead_at_the_end(database).await?;
     let fsyncs_after = ground.fsyncs(look)?;
     let mut round = costs(plan, &done, client, wall, &before, &after);
+    (round.dead_after, round.client_memory, round.waits) = (dead_after, memory, waits);
+    // Only a count of the whole table, which is what a backlog gets, knows of what was done a moment ago by sessions that go on.
+    round.dead_before = (plan.told.backlog > 0).then_some(before.dead);
     // As fast as it goes, a message waits for those before it: that is the length of the queue, and no latency.
     let told = plan.told.case != "cycle" || plan.told.rate.is_some();
     (round.latency, round.series) = (latency.filter(|_| told), series.samples);
@@ -92,8 +113,20 @@ async fn measured(
     Ok((ready, round))
 }
 
-fn costs(plan: &Plan, done: &Done, client: Option<f64>, wall: f64, before: &Counters, after: &Counters) -> Round {
-    let server = before.cpu.zip(after.cpu).map(|(before, after)| after - before);
+/// What was used between two looks.
+fn spent(before: Option<Used>, after: Option<Used>) -> Option<Used> {
+    let (before, after) = before.zip(after)?;
+    Some(Used {
+        cpu: (after.cpu - before.cpu).max(0.0),
+        step: before.step.max(after.step),
+        read: after.read.saturating_sub(before.read),
+        written: after.written.saturating_sub(before.written),
+    })
+}
+
+fn costs(plan: &Plan, done: &Done, client: Option<Used>, wall: f64, before: &Counters, after: &Counters) -> Round {
+    let server = spent(before.used, after.used);
+    let cpu = |used: Option<Used>| used.map(|used| used.cpu);
     // What was sent and what was received may be the same messages: the greater number is that of the messages. No figure a message is told of a
     // step that needs others before it, whose cost is in the counters, too; nor where the consumers did not keep up, and so did not cost.
     let messages = done.sent.max(done.received);
@@ -107,16 +140,18 @@ fn costs(plan: &Plan, done: &Done, client: Option<f64>, wall: f64, before: &Coun
         sent: done.sent,
         received: done.received,
         seconds: done.seconds,
-        client_cpu_us: client.and_then(|cpu| each(cpu * 1e6)),
-        server_cpu_us: server.and_then(|cpu| each(cpu * 1e6)),
+        client_cpu_us: cpu(client).and_then(|cpu| each(cpu * 1e6)),
+        server_cpu_us: cpu(server).and_then(|cpu| each(cpu * 1e6)),
         wal_bytes: each((after.wal - before.wal) as f64),
         transactions: each((after.xid - before.xid) as f64),
         statements: statements.and_then(each),
-        client_cpu: client.map(|cpu| cpu / wall),
-        server_cpu: server.map(|cpu| cpu / wall),
+        client_cpu: cpu(client).map(|cpu| cpu / wall),
+        server_cpu: cpu(server).map(|cpu| cpu / wall),
         statements_per_second: statements.map(|count| count / wall),
-        dead_before: Some(before.dead),
-        dead_after: Some(after.dead),
+        cpu_step: [client, server].into_iter().flatten().map(|used| used.step).fold(0.0, f64::max),
+        wal_per_second: Some((after.wal - before.wal) as f64 / wall),
+        read_per_second: server.map(|used| used.read as f64 / wall),
+        written_per_second: server.map(|used| used.written as f64 / wall),
         allocations: done.allocations.and_then(a_step),
         allocated_bytes: done.allocated_bytes.and_then(a_step),
         ..Round::default()
@@ -151,7 +186,7 @@ impl Series {
         }
         let now = ground.counters(database).await?;
         let received = progress.received.saturating_sub(last.received) as f64;
-        let cpu = before.cpu.zip(now.cpu).map_or(0.0, |(before, now)| now - before);
+        let cpu = spent(before.used, now.used).map_or(0.0, |used| used.cpu);
         self.samples.push(Sample {
             at,
             sent: progress.sent.saturating_sub(last.sent) as f64 / (at - then),

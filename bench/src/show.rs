@@ -32,7 +32,11 @@ pub fn short(value: f64) -> String {
 fn spread(spread: Option<Spread>) -> String {
     spread.map_or_else(
         || "-".to_owned(),
-        |Spread { median, least, most }| format!("{} ({}, {})", short(median), short(least), short(most)),
+        |spread| {
+            let Spread { median, least, most } = spread;
+            let middle = if spread.scatters() { "says nothing".to_owned() } else { short(median) };
+            format!("{middle} ({}, {})", short(least), short(most))
+        },
     )
 }
 
@@ -43,11 +47,13 @@ pub fn round(plan: &Plan, turn: u32, round: &Round) -> String {
         words.extend(value.map(|value| format!("{} {what}", short(value))));
     }
     if let Some(latency) = round.latency {
-        words.push(format!("p50 {} µs, p99 {} µs", short(latency.p50 as f64), short(latency.p99 as f64)));
+        let p99 = latency.p99().map_or_else(|| "-".to_owned(), |p99| short(p99 as f64));
+        words.push(format!("p50 {} µs, p99 {p99} µs", short(latency.p50 as f64)));
     }
-    if let (Some(client), Some(server)) = (round.client_cpu_us, round.server_cpu_us) {
+    if let (Some(client), Some(server)) = (round.client_cpu_us(), round.server_cpu_us()) {
         words.push(format!("CPU {client:.1} + {server:.1} µs"));
     }
+    words.extend(round.statements_per_second.map(|statements| format!("{} statements/s", short(statements))));
     words.extend(round.disturbed.iter().map(|why| format!("(disturbed: {why})")));
     words.join("  ")
 }
@@ -64,7 +70,7 @@ pub fn row(row: &Row) -> String {
             spread(row.over(Round::sent_per_second)),
             spread(row.over(Round::received_per_second)),
             spread(row.over(|round| Some(round.latency?.p50 as f64))),
-            spread(row.over(|round| Some(round.latency?.p99 as f64))),
+            spread(row.over(|round| Some(round.latency?.p99()? as f64))),
         ),
     }
 }

@@ -20,6 +20,8 @@ pub struct Plan {
     pub statements: bool,
     /// Whether one more turn counts allocations.
     pub allocations: bool,
+    /// On which other PostgreSQL than the run's own.
+    pub major: Option<u32>,
 }
 
 const PAYLOAD: usize = 100;
@@ -28,7 +30,17 @@ const LAYERS: [&str; 3] = ["sql", "queue", "pgmq"];
 
 /// Those that run whole races; the layers alone are compared step by step, and a take with another take.
 fn racers() -> impl Iterator<Item = Contender> {
-    const OTHERS: [&str; 4] = ["sql", "queue", "coalesced", "trunkline-at-most-once"];
+    const OTHERS: [&str; 9] = [
+        "sql",
+        "queue",
+        "coalesced",
+        "trunkline-at-most-once",
+        "trunkline-poll",
+        "trunkline-notify",
+        "hand-over",
+        "exactly-once",
+        "exactly-once-sql",
+    ];
     let others = |name| OTHERS.contains(&name) || WORKERS.contains(&name);
     CONTENDERS.iter().copied().filter(move |contender| !others(contender.name))
 }
@@ -49,12 +61,30 @@ fn plan(suite: &'static str, case: impl Into<String>, contender: Contender, kind
         wait: "best".to_owned(),
         delay_ms: 0.0,
         held_snapshot: false,
+        dequeue_batch: 0,
+        threads: choice.threads,
+        settle: 0.0,
     };
     let rounds = if choice.quick { 3 } else { 5 };
-    Plan { suite, case: case.into(), contender, told, rounds, sampled: false, statements: false, allocations: false }
+    Plan {
+        suite,
+        case: case.into(),
+        contender,
+        told,
+        rounds,
+        sampled: false,
+        statements: false,
+        allocations: false,
+        major: None,
+    }
 }
 
 impl Plan {
+    /// Whether to look at what its sessions wait for: the suites that say what binds a row.
+    pub fn is_watched(&self) -> bool {
+        ["grid", "exactly-once"].contains(&self.suite)
+    }
+
     /// Whether each step needs others before it, outside the time.
     pub fn is_prepared(&self) -> bool {
         ["read", "delete", "archive", "pop"].iter().any(|verb| self.told.case.starts_with(verb))
@@ -84,6 +114,7 @@ pub fn all(choice: &Choice) -> Vec<Plan> {
     plans.extend(ack(choice));
     plans.extend(grid(choice));
     plans.extend(idle(choice));
+    plans.extend(exactly_once(choice));
     plans.extend(distance(choice));
     plans.extend(burst(choice));
     plans.extend(soak(choice));
@@ -199,9 +230,10 @@ fn read(choice: &Choice) -> Vec<Plan> {
     for n in &choice.batch_sizes {
         plans.extend(LAYERS.map(|contender| step("read", sized("read", *n), contender, choice)));
     }
-    for n in [10, 50].iter().filter(|_| choice.poll) {
+    for (patience, n) in [("1s", 10), ("5s", 50)].iter().filter(|_| choice.poll) {
         // The functions in SQL do not wait.
-        plans.extend(["queue", "pgmq"].map(|contender| step("read", format!("read-with-poll-{n}"), contender, choice)));
+        let case = format!("read-with-poll-{patience}-{n}");
+        plans.extend(["queue", "pgmq"].map(|contender| step("read", case.clone(), contender, choice)));
     }
     plans
 }
@@ -216,17 +248,34 @@ fn ack(choice: &Choice) -> Vec<Plan> {
     plans
 }
 
-/// hasql-queue's own benchmark: producers and consumers, one message at a time and a hundred, told and asking.
+/// hasql-queue's own benchmark: producers and consumers, one message at a time and a hundred, told and asking. What is asked for
+/// takes the place of its own choice.
 fn grid(choice: &Choice) -> Vec<Plan> {
+    const PLACES: [(usize, usize); 6] = [(1, 1), (1, 2), (2, 2), (2, 3), (3, 3), (2, 4)];
+    let or = |asked: &[usize], own: &[usize]| if asked.is_empty() { own.to_vec() } else { asked.to_vec() };
+    let pairs = |first: Vec<usize>, second: Vec<usize>| -> Vec<(usize, usize)> {
+        first.iter().flat_map(|first| second.iter().map(|second| (*first, *second))).collect()
+    };
+    let places = match choice.producers.is_empty() && choice.consumers.is_empty() {
+        true => PLACES.to_vec(),
+        false => pairs(or(&choice.producers, &[1]), or(&choice.consumers, &[1])),
+    };
+    let batches = match choice.dequeue_batch.is_empty() {
+        true => or(&choice.enqueue_batch, &[1, 100]).into_iter().map(|batch| (batch, 0)).collect(),
+        false => pairs(or(&choice.enqueue_batch, &[1, 100]), choice.dequeue_batch.clone()),
+    };
     let mut plans = Vec::new();
-    for batch in [1, 100] {
+    for (batch, dequeue_batch) in batches {
         for wait in ["poll", "notify"] {
-            for (producers, consumers) in [(1, 1), (1, 2), (2, 2), (2, 3), (3, 3), (2, 4)] {
+            for (producers, consumers) in places.iter().copied() {
                 for contender in ["trunkline", "trunkline-at-most-once", "hasql-queue"] {
-                    let case = format!("{producers}/{consumers}, {wait}, batches of {batch}");
+                    let fetched =
+                        if dequeue_batch == 0 { String::new() } else { format!(" fetched by {dequeue_batch}") };
+                    let case = format!("{producers}/{consumers}, {wait}, batches of {batch}{fetched}");
                     let mut plan = plan("grid", case, named(contender), "cycle", choice);
-                    (plan.told.producers, plan.told.consumers, plan.told.batch) = (producers, consumers, batch);
-                    (plan.told.backlog, plan.told.wait) = (20_000, wait.to_owned());
+                    (plan.told.producers, plan.told.consumers) = (producers, consumers);
+                    (plan.told.batch, plan.told.dequeue_batch) = (batch, dequeue_batch);
+                    (plan.told.backlog, plan.told.wait) = (choice.backlog, wait.to_owned());
                     plan.rounds = if choice.quick { 1 } else { plan.rounds };
                     plans.push(plan);
                 }
@@ -236,13 +285,38 @@ fn grid(choice: &Choice) -> Vec<Plan> {
     plans
 }
 
+/// What waiting costs, by every way to wait.
 fn idle(choice: &Choice) -> Vec<Plan> {
+    let ways = ["trunkline-poll", "trunkline-notify", "hand-over"].map(named);
     let mut plans = Vec::new();
     for rate in [0.0, 1.0, 10.0] {
-        for contender in racers() {
+        for contender in racers().chain(ways) {
             let mut plan = plan("idle", format!("{rate:.0}-a-second"), contender, "cycle", choice);
             (plan.told.rate, plan.statements, plan.rounds) = (Some(rate), true, 1);
             plan.told.seconds = if choice.quick { 8.0 } else { 60.0 };
+            plan.told.settle = choice.settle;
+            let wait = match contender.name {
+                "trunkline-poll" => "poll",
+                // Its other mode asks again at once when there was nothing, and so is never idle.
+                "trunkline-notify" | "hasql-queue" => "notify",
+                _ => "best",
+            };
+            wait.clone_into(&mut plan.told.wait);
+            plans.push(plan);
+        }
+    }
+    plans
+}
+
+/// A backlog that ends in a final table, each message once.
+fn exactly_once(choice: &Choice) -> Vec<Plan> {
+    let mut plans = Vec::new();
+    for batch in [1, 100] {
+        for contender in ["exactly-once", "exactly-once-sql", "hasql-queue"] {
+            let case = format!("a ledger, batches of {batch}");
+            let mut plan = plan("exactly-once", case, named(contender), "ledger", choice);
+            (plan.told.batch, plan.told.consumers) = (batch, 2);
+            plan.told.backlog = if batch == 1 { choice.messages } else { 3 * choice.messages };
             plans.push(plan);
         }
     }

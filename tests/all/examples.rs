@@ -5,6 +5,9 @@ use crate::fixture::database;
 #[path = "../../examples/import.rs"]
 #[allow(dead_code)]
 mod import;
+#[path = "../../examples/ledger.rs"]
+#[allow(dead_code)]
+mod ledger;
 #[path = "../../examples/many_callers.rs"]
 #[allow(dead_code)]
 mod many_callers;
@@ -33,6 +36,11 @@ async fn import_writes_batches() {
 #[tokio::test(flavor = "multi_thread")]
 async fn transfer_happens_exactly_once() {
     assert_eq!(transfer::run(&database().await).await.expect("the example runs"), [0, 500]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ledger_has_each_posting_once() {
+    assert_eq!(ledger::run(&database().await).await.expect("the example runs"), (10_000, 10_000));
 }
 
 #[tokio::test(flavor = "multi_thread")]

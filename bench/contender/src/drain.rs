@@ -14,7 +14,10 @@ pub async fn run<C: Contender>(settings: Settings) -> Result<(), Failure> {
     say::ready(&ready).await?;
     let progress = tokio::spawn(say::progress(tally.clone()));
     let began = Instant::now();
-    let mut consuming = tokio::spawn(contender.consume(tally.clone()));
+    let mut consuming = match settings.case.as_str() {
+        "ledger" => tokio::spawn(contender.record(tally.clone())),
+        _ => tokio::spawn(contender.consume(tally.clone())),
+    };
     tokio::select! {
         () = tokio::time::sleep(settings.time) => {}
         () = tally.has(settings.backlog) => {}

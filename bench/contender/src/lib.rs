@@ -13,7 +13,7 @@ mod drain;
 mod cycle;
 mod step;
 
-use std::{future::Future, process::ExitCode, sync::Arc};
+use std::{future::Future, process::ExitCode, sync::Arc, time::Duration};
 
 pub use crate::{
     payload::payloads,
@@ -65,6 +65,12 @@ pub trait Contender: Sized + Send + Sync + 'static {
     /// Consumes with all its consumers until [`Tally::over`], telling the tally of every message.
     fn consume(self: Arc<Self>, tally: Arc<Tally>) -> impl Future<Output = Result<(), Failure>> + Send;
 
+    /// As [`consume`](Contender::consume), but takes each batch and writes it to the table `ledger (id bigint, body jsonb)`, in the
+    /// same transaction, so that each message is there once whatever breaks.
+    fn record(self: Arc<Self>, _tally: Arc<Tally>) -> impl Future<Output = Result<(), Failure>> + Send {
+        async { Err("it has no call to take messages inside a transaction of the caller's".into()) }
+    }
+
     /// Reads so many messages under a lease (waits for none).
     fn read(&self, _caller: usize, _n: usize) -> impl Future<Output = Result<Vec<Self::Handle>, Failure>> + Send {
         async { Err("it has no call to read under a lease".into()) }
@@ -85,29 +91,42 @@ pub trait Contender: Sized + Send + Sync + 'static {
         async { Err("it has no call to take messages out".into()) }
     }
 
-    /// Waits until there are messages, for a second at most, and reads so many; how many there were.
+    /// Waits until there are messages, for so long at most, and reads so many; none where none came.
     fn read_with_poll(
         &self,
         _caller: usize,
         _n: usize,
+        _patience: Duration,
     ) -> impl Future<Output = Result<Vec<Self::Handle>, Failure>> + Send {
         async { Err("it has no call to wait for messages".into()) }
     }
 }
 
+/// With as many threads as were told.
+fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    match settings::told_or("BENCH_THREADS", 0)? {
+        0 => {}
+        threads => {
+            runtime.worker_threads(threads);
+        }
+    }
+    Ok(runtime.enable_all().build()?)
+}
+
 /// The whole life of a contender: its `main` returns this.
 #[must_use]
 pub fn run<C: Contender>(measure: Measure) -> ExitCode {
-    let runtime = match tokio::runtime::Runtime::new() {
+    let runtime = match runtime() {
         Ok(runtime) => runtime,
-        Err(failure) => return say::failure(&failure.into()),
+        Err(failure) => return say::failure(&failure),
     };
     // Spawned: work on the thread that blocks would cost twice as much.
     let race = runtime.spawn(async move {
         let settings = Settings::from_environment()?;
         match settings.case.as_str() {
             "send" => send::run::<C>(settings).await,
-            "drain" => drain::run::<C>(settings).await,
+            "drain" | "ledger" => drain::run::<C>(settings).await,
             "cycle" => cycle::run::<C>(settings).await,
             _ => step::run::<C>(settings, measure).await,
         }

@@ -12,7 +12,7 @@ static PAD: LazyLock<String> = LazyLock::new(|| {
 });
 
 /// xorshift64*, a state for each thread.
-fn random() -> u64 {
+pub(crate) fn random() -> u64 {
     thread_local! {
         static STATE: Cell<u64> = Cell::new(now() | 1);
     }

@@ -13,6 +13,10 @@ pub struct Settings {
     pub payload: usize,
     /// Messages a call.
     pub batch: usize,
+    /// Messages that a consumer fetches at a time, where that was told apart; 0 is as many as `batch`.
+    pub dequeue_batch: usize,
+    /// Threads of the runtime; 0 is one for each processor.
+    pub threads: usize,
     /// Callers at the same time.
     pub producers: usize,
     /// Consumers at the same time; 0 is the contender's own best documented setting.
@@ -45,6 +49,8 @@ impl Settings {
             case: told("BENCH_CASE")?,
             payload: told("BENCH_PAYLOAD")?,
             batch: told::<usize>("BENCH_BATCH")?.max(1),
+            dequeue_batch: told_or("BENCH_DEQUEUE_BATCH", 0)?,
+            threads: told_or("BENCH_THREADS", 0)?,
             producers: told::<usize>("BENCH_PRODUCERS")?.max(1),
             consumers: told("BENCH_CONSUMERS")?,
             rate: match told::<String>("BENCH_RATE")?.as_str() {
@@ -61,11 +67,25 @@ impl Settings {
         })
     }
 
+    /// Messages that a consumer fetches at a time, where the contender may not choose.
+    #[must_use]
+    pub fn fetched(&self) -> usize {
+        if self.dequeue_batch == 0 { self.batch } else { self.dequeue_batch }
+    }
+
     /// Consumers, with this many where the contender may choose.
     #[must_use]
     pub fn consumers_or(&self, best: usize) -> usize {
         if self.consumers == 0 { best } else { self.consumers }
     }
+}
+
+/// What a runner of an older version of the protocol does not tell.
+pub(crate) fn told_or<T: FromStr>(name: &str, otherwise: T) -> Result<T, Failure>
+where
+    T::Err: std::fmt::Display,
+{
+    if std::env::var_os(name).is_none() { Ok(otherwise) } else { told(name) }
 }
 
 fn told<T: FromStr>(name: &str) -> Result<T, Failure>

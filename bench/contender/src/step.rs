@@ -6,7 +6,7 @@ use std::{
 use hdrhistogram::Histogram;
 use tokio::task::JoinSet;
 
-use crate::{Contender, Failure, Settings, Tally, payloads, say, tally::histogram};
+use crate::{Contender, Failure, Settings, Tally, payload::random, payloads, say, tally::histogram};
 
 /// Allocations and their bytes so far, for a contender that counts them.
 pub type Measure = Option<fn() -> (u64, u64)>;
@@ -18,7 +18,8 @@ pub const NO_MEASURE: Measure = None;
 enum Step {
     Send,
     Read,
-    ReadWithPoll,
+    /// A reader that is there before the messages, and waits for so long at most.
+    ReadWithPoll(Duration),
     Delete,
     Archive,
     Pop,
@@ -31,7 +32,8 @@ impl Step {
         Ok(match case.trim_end_matches(|c: char| c.is_ascii_digit() || c == '-') {
             "send-single" | "send-batch" | "send-payload" => Self::Send,
             "read-single" | "read-batch" => Self::Read,
-            "read-with-poll" => Self::ReadWithPoll,
+            "read-with-poll-1s" => Self::ReadWithPoll(Duration::from_secs(1)),
+            "read-with-poll-5s" => Self::ReadWithPoll(Duration::from_secs(5)),
             "delete-single" | "delete-batch" => Self::Delete,
             "archive-single" | "archive-batch" => Self::Archive,
             "pop-single" | "pop-batch" => Self::Pop,
@@ -50,6 +52,9 @@ impl Step {
     ) -> Result<Cost, Failure> {
         let n = settings.batch;
         let payloads = payloads(n, settings.payload);
+        if let Self::ReadWithPoll(patience) = self {
+            return wait(contender, caller, payloads, patience).await;
+        }
         match self {
             Self::Send | Self::FullCycle => {}
             _ => contender.send(caller, payloads.clone()).await?,
@@ -61,8 +66,8 @@ impl Step {
         let (allocated, began) = (measure.map(|measure| measure()), Instant::now());
         let count = match self {
             Self::Send => contender.send(caller, payloads).await.map(|()| n)?,
-            Self::Read => contender.read(caller, n).await?.len(),
-            Self::ReadWithPoll => contender.read_with_poll(caller, n).await?.len(),
+            // Those that wait have returned above.
+            Self::Read | Self::ReadWithPoll(_) => contender.read(caller, n).await?.len(),
             Self::Delete => (read.len(), contender.delete(caller, read).await?).0,
             Self::Archive => (read.len(), contender.archive(caller, read).await?).0,
             Self::Pop => contender.pop(caller, n).await?,
@@ -85,6 +90,33 @@ impl Step {
     }
 }
 
+/// A read that begins on an empty queue: the messages are sent when it has waited for a tenth to a fifth of a second, so that they meet
+/// every moment of an interval of 100 ms alike. What is timed is from when they were sent until the reader has them.
+async fn wait<C: Contender>(
+    contender: &C,
+    caller: usize,
+    payloads: Vec<String>,
+    patience: Duration,
+) -> Result<Cost, Failure> {
+    let n = payloads.len();
+    let reading = async {
+        let read = contender.read_with_poll(caller, n, patience).await?;
+        Ok::<_, Failure>((read, Instant::now()))
+    };
+    let sending = async {
+        tokio::time::sleep(Duration::from_micros(100_000 + random() % 100_000)).await;
+        contender.send(caller, payloads).await?;
+        Ok::<_, Failure>(Instant::now())
+    };
+    let ((read, had), sent) = tokio::try_join!(reading, sending)?;
+    if read.len() != n {
+        return Err(format!("asked for {n} messages and had {}", read.len()).into());
+    }
+    // The queue is empty again for the next reader.
+    contender.delete(caller, read).await?;
+    Ok(Cost { time: had.saturating_duration_since(sent), ..Cost::default() })
+}
+
 /// What a step, or many of them, cost.
 #[derive(Debug, Clone, Copy, Default)]
 struct Cost {
@@ -105,18 +137,18 @@ pub async fn run<C: Contender>(settings: Settings, measure: Measure) -> Result<(
     let step = Step::parse(&settings.case)?;
     let (contender, ready) = C::install(&settings).await?;
     let (contender, tally) = (Arc::new(contender), Arc::new(Tally::new(false)));
-    // More than anybody asks for at once, so that a read is never short because another caller was first.
-    crate::produce::seed(
-        &contender,
-        &Settings { backlog: settings.backlog.max(2 * settings.batch * settings.producers), ..settings.clone() },
-    )
-    .await?;
+    // A reader that waits finds nothing before its messages are sent; else there is more than anybody asks for at once, so that a read is never short because another caller was first.
+    if !matches!(step, Step::ReadWithPoll(_)) {
+        let backlog = settings.backlog.max(2 * settings.batch * settings.producers);
+        crate::produce::seed(&contender, &Settings { backlog, ..settings.clone() }).await?;
+    }
     for caller in 0..settings.producers {
         step.once(&*contender, caller, &settings, None).await?;
     }
     say::ready(&ready).await?;
     let progress = tokio::spawn(say::progress(tally.clone()));
-    let until = Instant::now() + settings.time;
+    let began = Instant::now();
+    let until = began + settings.time;
     let mut callers = JoinSet::new();
     for caller in 0..settings.producers {
         let (contender, settings, tally) = (contender.clone(), settings.clone(), tally.clone());
@@ -140,7 +172,11 @@ pub async fn run<C: Contender>(settings: Settings, measure: Measure) -> Result<(
     progress.abort();
     say::latencies(&all);
     // The callers' own time in the step: what was put there before does not count.
-    let seconds = total.time.as_secs_f64() / settings.producers as f64;
+    let seconds = match step {
+        // Most of a wait is nobody's work: a rate by the time after it would say what nobody can have.
+        Step::ReadWithPoll(_) => began.elapsed().as_secs_f64(),
+        _ => total.time.as_secs_f64() / settings.producers as f64,
+    };
     say::done_with(tally.sent(), seconds, measure.map(|_| (total.allocations, total.bytes)));
     say::end().await
 }

@@ -25,6 +25,9 @@ pub struct Spread {
     pub median: f64,
     pub least: f64,
     pub most: f64,
+    /// The first and the last tenth begin and end there: one turn among many that was held up says nothing of the others.
+    pub low: f64,
+    pub high: f64,
 }
 
 impl Spread {
@@ -32,7 +35,16 @@ impl Spread {
         values.sort_by(f64::total_cmp);
         let (least, most) = (*values.first()?, *values.last()?);
         let (low, high) = (values[(values.len() - 1) / 2], values[values.len() / 2]);
-        Some(Self { median: f64::midpoint(low, high), least, most })
+        let tenth = values.len() / 10;
+        let tenths = (values[tenth], values[values.len() - 1 - tenth]);
+        Some(Self { median: f64::midpoint(low, high), least, most, low: tenths.0, high: tenths.1 })
+    }
+}
+
+impl Spread {
+    /// Whether the turns, but for a tenth at each end, differ so much that their median says nothing: more than threefold.
+    pub fn scatters(&self) -> bool {
+        self.high > 3.0 * self.low
     }
 }
 

@@ -7,10 +7,10 @@ use crate::{
     driver::Way,
     proxy::{self, Far},
     queue,
-    report::{self, Report},
+    report::{self, Made, Report},
     server::Server,
     turns::{Open, Patience, turns},
-    workloads::WORKLOADS,
+    workloads::{WORKLOADS, Workload},
 };
 
 /// Ways of driving Postgres, side by side, in turns.
@@ -73,9 +73,22 @@ pub fn main(ways: Vec<Way>) -> Result<(), Failure> {
     runtime.block_on(async { tokio::spawn(run(arguments, ways)).await? })
 }
 
+/// By what the figures are made; no place of this machine.
+fn made(arguments: &Arguments) -> Made {
+    let mut words: Vec<String> = vec![
+        format!("--delays {}", arguments.delays.iter().map(f64::to_string).collect::<Vec<_>>().join(",")),
+        format!("--rounds {} --seconds {} --threads {}", arguments.rounds, arguments.seconds, arguments.threads),
+    ];
+    words.extend(arguments.patterns.iter().map(|pattern| format!("-p '{pattern}'")));
+    words.extend(arguments.ways.iter().map(|way| format!("-w '{way}'")));
+    let commit = std::env::var("BENCH_COMMIT").unwrap_or_default();
+    Made { arguments: words.join(" "), commit, rounds: arguments.rounds, seconds: arguments.seconds }
+}
+
 async fn run(arguments: Arguments, ways: Vec<Way>) -> Result<(), Failure> {
     let mut server = Server::start(arguments.database_url.as_deref()).await?;
-    let mut report = Report { machine: server.described().await?, measured: Vec::new(), verbs: Vec::new() };
+    let made = made(&arguments);
+    let mut report = Report { machine: server.described().await?, made, measured: Vec::new(), verbs: Vec::new() };
     println!("{}", report.machine);
     let people = Person::all(1000);
     let patience = Patience { rounds: arguments.rounds, enough: Duration::try_from_secs_f64(arguments.seconds)? };
@@ -88,14 +101,25 @@ async fn run(arguments: Arguments, ways: Vec<Way>) -> Result<(), Failure> {
         let delay = Duration::try_from_secs_f64(milliseconds / 1e3)?;
         let far = (!delay.is_zero()).then(|| Far::start(&server.place, delay)).transpose()?;
         let place = far.as_ref().map_or(&server.place, |far| &far.place).clone();
-        let mut open = Vec::new();
-        for way in ways.iter().filter(|way| has(&arguments.ways, way.name)) {
-            open.push(Open { way: *way, driver: (way.open)(place.clone()).await? });
+        for durable in [true, false] {
+            let is_asked = |workload: &&Workload| {
+                workload.durable == durable && (delay.is_zero() || workload.far) && asked(workload.name)
+            };
+            let workloads: Vec<&Workload> = WORKLOADS.iter().filter(is_asked).collect();
+            if workloads.is_empty() {
+                continue;
+            }
+            server.wait_for_disk(durable).await?;
+            let mut open = Vec::new();
+            for way in ways.iter().filter(|way| has(&arguments.ways, way.name)) {
+                open.push(Open { way: *way, driver: (way.open)(place.clone()).await? });
+            }
+            for workload in workloads {
+                eprintln!("{}, {delay:?} each way", workload.name);
+                report.measured.extend(turns(&mut server, &open, (workload, delay), &people, patience).await?);
+            }
         }
-        for workload in WORKLOADS.iter().filter(|workload| (delay.is_zero() || workload.far) && asked(workload.name)) {
-            eprintln!("{}, {delay:?} each way", workload.name);
-            report.measured.extend(turns(&mut server, &open, (workload, delay), &people, patience).await?);
-        }
+        server.wait_for_disk(true).await?;
         if asked(QUEUE) {
             eprintln!("{QUEUE}, {delay:?} each way");
             report.verbs.extend(queue::verbs(&place, delay, patience).await?);

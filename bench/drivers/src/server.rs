@@ -109,6 +109,12 @@ impl Server {
         Ok(self.client.query_one(EFFECT, &[]).await?.try_get(0)?)
     }
 
+    /// Whether sessions that come from now on wait for the disk when they commit.
+    pub async fn wait_for_disk(&self, wait: bool) -> Result<(), Failure> {
+        let setting = if wait { "reset synchronous_commit" } else { "set synchronous_commit = off" };
+        Ok(self.client.batch_execute(&format!("alter database {} {setting}", self.place.database)).await?)
+    }
+
     /// Removes the database.
     pub async fn end(self) -> Result<(), Failure> {
         let Self { admin, client, place, .. } = self;

@@ -7,7 +7,7 @@ use crate::{
     measured::Measured,
     place::Place,
     queue,
-    report::{Report, csv},
+    report::{Made, Report, csv},
     server::Server,
     turns::{Open, Patience, turns},
     ways::{OURS, ways},
@@ -32,7 +32,8 @@ async fn every_way_does_every_workload_and_the_same() {
         open.push(Open { way, driver });
     }
     let people = Person::all(1000);
-    let mut report = Report { machine: "a machine".to_owned(), measured: Vec::new(), verbs: Vec::new() };
+    let mut report =
+        Report { machine: "a machine".to_owned(), made: Made::default(), measured: Vec::new(), verbs: Vec::new() };
     for workload in WORKLOADS {
         let count = workload.count.min(100);
         let tiny = Workload { count, ..*workload };
@@ -77,6 +78,6 @@ async fn every_verb_of_the_queue_has_its_turn() {
     let verbs = queue::verbs(&place, Duration::ZERO, ONCE).await.expect("all of them");
     assert_eq!(verbs.len(), 8);
     assert!(verbs.iter().all(|verb| verb.turns.len() == 1));
-    let report = Report { machine: String::new(), measured: Vec::new(), verbs };
+    let report = Report { machine: String::new(), made: Made::default(), measured: Vec::new(), verbs };
     assert!(report.markdown().contains("ack_and_lease 100"));
 }

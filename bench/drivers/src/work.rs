@@ -21,6 +21,8 @@ pub enum Kind {
     Upsert,
     /// All rows at once, in whatever form is made for that.
     InsertMany,
+    /// Every other row.
+    Delete,
     /// Every other row, and then those that are left.
     DeleteThenSelect,
     /// Inserts, updates, deletes and upserts, and then what is there.

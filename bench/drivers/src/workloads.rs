@@ -12,10 +12,13 @@ pub struct Workload {
     pub far: bool,
     /// Rows that are there before a turn, of which every so many-th is missing.
     pub there: (usize, usize),
+    /// Whether a commit waits for the disk, as it does by default. Where each statement is a transaction the disk decides, and not the
+    /// driver.
+    pub durable: bool,
 }
 
 const fn workload(name: &'static str, kind: Kind, count: usize) -> Workload {
-    Workload { name, kind, count, statements: count, far: true, there: (0, 0) }
+    Workload { name, kind, count, statements: count, far: true, there: (0, 0), durable: true }
 }
 
 /// What is measured.
@@ -25,6 +28,7 @@ pub const WORKLOADS: &[Workload] = &[
     Workload { there: (50, 0), ..workload("upsert ×100", Kind::Upsert, 100) },
     workload("insert many ×1000", Kind::InsertMany, 1000),
     Workload { there: (200, 0), statements: 101, ..workload("delete ×100, select", Kind::DeleteThenSelect, 100) },
+    Workload { there: (200, 0), ..workload("delete ×100", Kind::Delete, 100) },
     Workload { there: (100, 4), statements: 101, ..workload("mixed ×100, select", Kind::MixedThenSelect, 100) },
     workload("select list ×100", Kind::List, 100),
     workload("select in ×20", Kind::In, 20),
@@ -34,6 +38,11 @@ pub const WORKLOADS: &[Workload] = &[
     workload("results parsing, 10,000 rows", Kind::Results, 1),
     near(workload("parameters rendering ×1000", Kind::Parameters, 1000)),
     Workload { statements: 40, ..workload("writing transaction ×20", Kind::Transfers, 20) },
+    Workload {
+        statements: 40,
+        durable: false,
+        ..workload("writing transaction ×20, nobody waits for the disk", Kind::Transfers, 20)
+    },
     near(workload(ENTRIES, Kind::Append, 1000)),
     near(workload(INSERTS, Kind::Insert, 1000)),
     near(workload(SELECTS, Kind::Select, 1000)),

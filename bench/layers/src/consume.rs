@@ -26,7 +26,7 @@ pub async fn consume<T: Text>(
     tally: &Arc<Tally>,
 ) -> Result<(), Failure> {
     let mut consumers = JoinSet::new();
-    let n = if told.consumers == 0 { LEASE } else { told.batch };
+    let n = if told.consumers == 0 { LEASE } else { told.fetched() };
     for _ in 0..told.consumers_or(CONSUMERS) {
         let consumer = queue.consumer(wait(told));
         match promise {

@@ -1,12 +1,14 @@
-//! Trunkline's own layers as contenders: `layers sql`, `layers queue [take | bytea]`, `layers coalesced [bytea]`,
+//! Trunkline's own layers as contenders: `layers sql`, `layers queue [take | bytea]`, `layers coalesced [bytea]`, `layers hand-over`,
 //! `layers worker [bytea]`.
 
 mod sql;
 mod payload;
 mod open;
 mod consume;
+mod ledger;
 mod queue;
 mod coalesced;
+mod hand_over;
 mod worker;
 
 use std::process::ExitCode;
@@ -15,6 +17,7 @@ use trunkline_contender::{Measure, run};
 
 use crate::{
     coalesced::Coalesced,
+    hand_over::HandOver,
     payload::{Bytes, Document},
     queue::Queue,
     sql::Sql,
@@ -32,10 +35,11 @@ pub fn main(measure: Measure) -> ExitCode {
         ["queue", "bytea"] => run::<Queue<Bytes>>(measure),
         ["coalesced"] => run::<Coalesced<Document>>(measure),
         ["coalesced", "bytea"] => run::<Coalesced<Bytes>>(measure),
+        ["hand-over"] => run::<HandOver<Document>>(measure),
         ["worker"] => run::<Worker<Document>>(measure),
         ["worker", "bytea"] => run::<Worker<Bytes>>(measure),
         _ => {
-            eprintln!("usage: layers sql | queue [take | bytea] | coalesced [bytea] | worker [bytea]");
+            eprintln!("usage: layers sql | queue [take | bytea] | coalesced [bytea] | hand-over | worker [bytea]");
             ExitCode::FAILURE
         }
     }

@@ -5,6 +5,7 @@ use trunkline_contender::{Contender, Failure, Ready, Settings, Tally};
 
 use crate::{
     consume::{Promise, consume},
+    ledger::record,
     open::open,
     payload::{Text, all},
 };
@@ -50,9 +51,16 @@ impl<T: Text, const TAKE: bool> Contender for Queue<T, TAKE> {
         Ok(self.queue.at_most_once(n).await?.len())
     }
 
-    async fn read_with_poll(&self, _: usize, n: usize) -> Result<Vec<Lease>, Failure> {
+    async fn read_with_poll(&self, _: usize, n: usize, patience: Duration) -> Result<Vec<Lease>, Failure> {
         let mut consumer = self.queue.consumer(Wait::Adaptive);
-        let messages = tokio::time::timeout(Duration::from_secs(1), consumer.at_least_once(n)).await??;
+        let messages = match tokio::time::timeout(patience, consumer.at_least_once(n)).await {
+            Ok(messages) => messages?,
+            Err(_) => Vec::new(),
+        };
         Ok(messages.iter().map(trunkline::Message::lease).collect())
+    }
+
+    async fn record(self: Arc<Self>, tally: Arc<Tally>) -> Result<(), Failure> {
+        record(self.queue.clone(), &self.told, &tally).await
     }
 }

@@ -13,6 +13,8 @@ const TAKE: &str = "select id, payload from trunkline.take('bench', $1)";
 const ACK: &str = "select trunkline.ack('bench', $1, $2)";
 const ACK_MANY: &str = "select trunkline.ack_many('bench', $1, $2)";
 const ARCHIVE: &str = "select trunkline.archive('bench', $1, $2)";
+const RECORD: &str = "with taken as (select id, payload from trunkline.take('bench', $1))
+    insert into ledger select id, payload::jsonb from taken returning body::text";
 const ARCHIVE_MANY: &str = "select trunkline.archive_many('bench', $1, $2)";
 
 /// Sessions; callers share them.
@@ -103,7 +105,7 @@ impl Contender for Sql {
         let mut consumers = JoinSet::new();
         for consumer in 0..self.told.consumers_or(1) {
             let (sql, tally) = (self.clone(), tally.clone());
-            let n = if sql.told.consumers == 0 { 1000 } else { sql.told.batch };
+            let n = if sql.told.consumers == 0 { 1000 } else { sql.told.fetched() };
             consumers.spawn(async move {
                 let session = sql.session(consumer);
                 while !tally.is_over() {
@@ -115,6 +117,27 @@ impl Contender for Sql {
                     tally.received_many(read.iter().map(|(_, _, payload)| payload));
                     let read = read.iter().map(|read| (read.0, read.1)).collect();
                     session.settle(&session.ack, &session.ack_many, read).await?;
+                }
+                Ok::<_, Failure>(())
+            });
+        }
+        while let Some(ended) = consumers.join_next().await {
+            ended??;
+        }
+        Ok(())
+    }
+
+    /// One statement is one transaction.
+    async fn record(self: Arc<Self>, tally: Arc<Tally>) -> Result<(), Failure> {
+        let mut consumers = JoinSet::new();
+        for consumer in 0..self.told.consumers_or(1) {
+            let (sql, tally) = (self.clone(), tally.clone());
+            consumers.spawn(async move {
+                let session = sql.session(consumer);
+                let record = session.client.prepare(RECORD).await?;
+                while !tally.is_over() {
+                    let rows = session.client.query(&record, &[&(sql.told.fetched() as i32)]).await?;
+                    tally.received_many(rows.iter().map(|row| row.get::<_, &str>(0)));
                 }
                 Ok::<_, Failure>(())
             });

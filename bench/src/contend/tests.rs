@@ -20,6 +20,9 @@ fn told() -> Told {
         wait: "notify".into(),
         delay_ms: 0.0,
         held_snapshot: false,
+        dequeue_batch: 9,
+        threads: 2,
+        settle: 0.0,
     }
 }
 
@@ -155,11 +158,11 @@ async fn who_tells_no_latency_has_none() {
 #[tokio::test]
 async fn a_contender_is_told_what_the_protocol_says() {
     let words = "$BENCH_CASE $BENCH_PAYLOAD $BENCH_BATCH $BENCH_PRODUCERS $BENCH_CONSUMERS $BENCH_RATE $BENCH_BACKLOG \
-                 $BENCH_SECONDS $BENCH_WAIT $BENCH_URL $PGHOST $PGPORT $PGUSER $PGPASSWORD $PGDATABASE";
+                 $BENCH_SECONDS $BENCH_WAIT $BENCH_DEQUEUE_BATCH $BENCH_THREADS $GOMAXPROCS $BENCH_URL $PGHOST $PGPORT $PGUSER $PGPASSWORD $PGDATABASE";
     let mut contending = start(&format!(r#"echo '{{"ready":{{"version":"'"{words}"'"}}}}'"#), PATIENT);
     assert_eq!(
         contending.ready().await.expect("it is ready").version,
-        "cycle 100 7 3 2 1000 500 0.1 notify postgresql://me:secret@127.0.0.1:5433/here 127.0.0.1 5433 me secret here"
+        "cycle 100 7 3 2 1000 500 0.1 notify 9 2 2 postgresql://me:secret@127.0.0.1:5433/here 127.0.0.1 5433 me secret here"
     );
 }
 

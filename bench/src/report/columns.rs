@@ -37,9 +37,28 @@ const STATEMENTS: Column = Column { title: "statements a message", cell: |_, row
 const ALLOCATIONS: Column = Column { title: "allocations a step", cell: |_, row| measure::ALLOCATIONS.told(row) };
 const ALLOCATED: Column = Column { title: "allocated a step", cell: |_, row| measure::ALLOCATED.told(row) };
 const DEAD: Column = Column { title: "dead tuples", cell: |_, row| dead(row) };
+const WAL_PER_SECOND: Column = Column { title: "WAL/s", cell: |_, row| measure::WAL_PER_SECOND.told(row) };
+const READ_PER_SECOND: Column = Column { title: "read from disk/s", cell: |_, row| measure::READ_PER_SECOND.told(row) };
+const WRITTEN_PER_SECOND: Column =
+    Column { title: "written to disk/s", cell: |_, row| measure::WRITTEN_PER_SECOND.told(row) };
+const CLIENT_MEMORY: Column = Column { title: "client memory", cell: |_, row| measure::CLIENT_MEMORY.told(row) };
 
-const RACE: &[Column] =
-    &[RATE, RATIO, P50, P90, P99, P999, CLIENT_CPU, SERVER_CPU, WAL, TRANSACTIONS, STATEMENTS, DEAD];
+const RACE: &[Column] = &[
+    RATE,
+    RATIO,
+    MEAN,
+    P50,
+    P90,
+    P99,
+    P999,
+    CLIENT_CPU,
+    SERVER_CPU,
+    CLIENT_MEMORY,
+    WAL,
+    TRANSACTIONS,
+    STATEMENTS,
+    DEAD,
+];
 const STEP: &[Column] = &[
     MEAN,
     RATIO,
@@ -55,6 +74,7 @@ const STEP: &[Column] = &[
     STATEMENTS,
     ALLOCATIONS,
     ALLOCATED,
+    CLIENT_MEMORY,
     DEAD,
 ];
 const LAYERS: &[Column] = &[
@@ -72,10 +92,26 @@ const LAYERS: &[Column] = &[
     WAL,
     TRANSACTIONS,
     STATEMENTS,
+    CLIENT_MEMORY,
     DEAD,
 ];
-const IDLE: &[Column] =
-    &[CLIENT_USE, SERVER_USE, STATEMENTS_PER_SECOND, P50, P90, P99, P999, CLIENT_CPU, SERVER_CPU, DEAD];
+const IDLE: &[Column] = &[
+    STATEMENTS_PER_SECOND,
+    CLIENT_USE,
+    SERVER_USE,
+    WAL_PER_SECOND,
+    READ_PER_SECOND,
+    WRITTEN_PER_SECOND,
+    MEAN,
+    P50,
+    P90,
+    P99,
+    P999,
+    CLIENT_CPU,
+    SERVER_CPU,
+    CLIENT_MEMORY,
+    DEAD,
+];
 
 const LAYER_ORDER: [&str; 4] = ["sql", "queue", "coalesced", "worker"];
 
@@ -101,13 +137,13 @@ pub fn ranked<'a>(race: &Race<'a>) -> Vec<&'a Row> {
             });
             rows
         }
-        "idle" => race.ranked(&measure::SERVER_USE, &measure::SERVER_USE),
+        "idle" => race.ranked(&measure::STATEMENTS_PER_SECOND, &measure::STATEMENTS_PER_SECOND),
         _ => race.ranked(chief(race), &measure::P50),
     }
 }
 
 /// What contenders are ranked by where they went as fast as they could: single calls by their time, races by their rate.
-fn chief(race: &Race) -> &'static Measure {
+pub fn chief(race: &Race) -> &'static Measure {
     let steps = matches!(race.first().suite.as_str(), "send" | "read" | "ack" | "distance");
     let timed = race.measured().any(|row| measure::MEAN.median(row).is_some());
     if steps && timed { &measure::MEAN } else { &measure::RATE }
@@ -119,11 +155,17 @@ fn ratio(race: &Race, row: &Row) -> Option<String> {
     if chief.more && row.told.rate.is_some() {
         return None;
     }
+    if chief.scatters(row) {
+        return None;
+    }
     Some(number::times(chief.median(row)? / race.our_best(chief)?.1))
 }
 
 fn overhead(race: &Race, row: &Row) -> Option<String> {
     let sql = race.measured().find(|row| row.contender == "sql")?;
+    if measure::MEAN.scatters(row) || measure::MEAN.scatters(sql) {
+        return None;
+    }
     Some(number::times(measure::MEAN.median(row)? / measure::MEAN.median(sql)?))
 }
 
@@ -132,5 +174,6 @@ fn dead(row: &Row) -> Option<String> {
         row.over(|round| figure(round).map(|count| count as f64)).map(|spread| number::rate(spread.median))
     };
     let (before, after) = (tuples(|round| round.dead_before), tuples(|round| round.dead_after));
-    before.zip(after).map(|(before, after)| format!("{before} → {after}"))
+    let after = after?;
+    Some(before.map_or_else(|| after.clone(), |before| format!("{before} → {after}")))
 }

@@ -20,6 +20,10 @@ const COLUMNS: &[Column] = &[
     ("wait", |row, _| row.told.wait.clone()),
     ("delay_ms", |row, _| figure(row.told.delay_ms.into())),
     ("held_snapshot", |row, _| row.told.held_snapshot.to_string()),
+    ("dequeue_batch", |row, _| row.told.dequeue_batch.to_string()),
+    ("threads", |row, _| row.told.threads.to_string()),
+    ("settle", |row, _| figure(row.told.settle.into())),
+    ("told_seconds", |row, _| figure(row.told.seconds.into())),
     ("sent", |_, round| round.sent.to_string()),
     ("received", |_, round| round.received.to_string()),
     ("seconds", |_, round| figure(round.seconds.into())),
@@ -27,18 +31,25 @@ const COLUMNS: &[Column] = &[
     ("received_per_second", |_, round| figure(round.received_per_second())),
     ("mean_us", |_, round| figure(round.latency.map(|latency| latency.mean))),
     ("p50_us", |_, round| whole(round.latency.map(|latency| latency.p50))),
-    ("p90_us", |_, round| whole(round.latency.map(|latency| latency.p90))),
-    ("p99_us", |_, round| whole(round.latency.map(|latency| latency.p99))),
-    ("p999_us", |_, round| whole(round.latency.map(|latency| latency.p999))),
+    ("p90_us", |_, round| whole(round.latency.and_then(|latency| latency.p90()))),
+    ("p99_us", |_, round| whole(round.latency.and_then(|latency| latency.p99()))),
+    ("p999_us", |_, round| whole(round.latency.and_then(|latency| latency.p999()))),
+    ("samples", |_, round| whole(round.latency.map(|latency| latency.count))),
     ("max_us", |_, round| whole(round.latency.map(|latency| latency.max))),
-    ("client_cpu_us", |_, round| figure(round.client_cpu_us)),
-    ("server_cpu_us", |_, round| figure(round.server_cpu_us)),
+    ("client_cpu_us", |_, round| figure(round.client_cpu_us())),
+    ("server_cpu_us", |_, round| figure(round.server_cpu_us())),
     ("wal_bytes", |_, round| figure(round.wal_bytes)),
     ("transactions", |_, round| figure(round.transactions)),
     ("statements", |_, round| figure(round.statements)),
-    ("client_cpu", |_, round| figure(round.client_cpu)),
-    ("server_cpu", |_, round| figure(round.server_cpu)),
+    ("client_cpu", |_, round| figure(round.client_cpu())),
+    ("server_cpu", |_, round| figure(round.server_cpu())),
     ("statements_per_second", |_, round| figure(round.statements_per_second)),
+    ("cpu_step", |_, round| figure(round.cpu_step.into())),
+    ("wal_per_second", |_, round| figure(round.wal_per_second)),
+    ("read_per_second", |_, round| figure(round.read_per_second)),
+    ("written_per_second", |_, round| figure(round.written_per_second)),
+    ("client_memory", |_, round| whole(round.client_memory)),
+    ("waits", |_, round| waits(round)),
     ("dead_before", |_, round| whole(round.dead_before)),
     ("dead_after", |_, round| whole(round.dead_after)),
     ("allocations", |_, round| figure(round.allocations)),
@@ -59,6 +70,10 @@ const COLUMNS: &[Column] = &[
     ("processors", |row, _| row.server.processors.to_string()),
     ("processor", |row, _| row.server.processor.clone()),
     ("measured_at", |row, _| row.measured_at.to_string()),
+    ("run", |row, _| row.run.clone()),
+    ("commit", |row, _| row.made.commit.clone()),
+    ("arguments", |row, _| row.made.arguments.clone()),
+    ("build", |row, _| row.made.build.clone()),
 ];
 /// What the round of a row is that has none: its figures are empty, not nought.
 const ROUND: std::ops::Range<&str> = "sent".."version";
@@ -96,6 +111,10 @@ fn outcome(row: &Row) -> (&'static str, &str) {
         Outcome::Stalled(words) => ("stalled", words),
         Outcome::Failed(words) => ("failed", words),
     }
+}
+
+fn waits(round: &Round) -> String {
+    round.waits.iter().map(|(wait, share)| format!("{wait} {share:.3}")).collect::<Vec<_>>().join("; ")
 }
 
 fn line(cells: impl Iterator<Item = String>) -> String {

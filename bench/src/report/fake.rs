@@ -1,6 +1,6 @@
 //! Results as a run of all suites might leave them, for tests.
 
-use crate::results::{Latency, Outcome, Results, Round, Row, Sample, Server, Told};
+use crate::results::{Header, Latency, Made, Outcome, Results, Round, Row, Sample, Server, Told};
 
 /// Names and how fast they are.
 pub const CONTENDERS: [(&str, f64); 15] = [
@@ -20,6 +20,26 @@ pub const CONTENDERS: [(&str, f64); 15] = [
     ("sql", 6_000.0),
     ("queue", 5_700.0),
 ];
+
+fn made() -> Made {
+    Made { commit: "0123456789ab".into(), arguments: "publication".into(), build: "release".into() }
+}
+
+/// A run that is whole.
+pub fn whole() -> Results {
+    let mut results = results();
+    for row in &mut results.rows {
+        row.planned_rounds = row.rounds.len() as u32;
+    }
+    results.run = Some(Header {
+        id: "2025-11-21T15-04-00".into(),
+        made: made(),
+        sittings: vec![(1_763_737_440, 1_763_741_040), (1_763_744_640, 1_763_748_240)],
+        planned: results.rows.iter().map(Row::name).collect(),
+        left_out: Vec::new(),
+    });
+    results
+}
 
 pub fn row(suite: &str, case: &str, contender: &str) -> Row {
     Row {
@@ -41,6 +61,9 @@ pub fn row(suite: &str, case: &str, contender: &str) -> Row {
             wait: "best".into(),
             delay_ms: 0.0,
             held_snapshot: false,
+            dequeue_batch: 0,
+            threads: 0,
+            settle: 0.0,
         },
         server: Server {
             version: "15.18".into(),
@@ -54,6 +77,10 @@ pub fn row(suite: &str, case: &str, contender: &str) -> Row {
         },
         disk: "fdatasync 9525.067".to_owned(),
         measured_at: 1_763_737_440,
+        run: "2025-11-21T15-04-00".into(),
+        made: made(),
+        major: None,
+        planned_rounds: 3,
         outcome: Outcome::Measured,
         rounds: Vec::new(),
     }
@@ -183,7 +210,7 @@ pub fn results() -> Results {
     }
     let disturbed = rows.iter_mut().find(|row| row.contender == "river").and_then(|row| row.rounds.get_mut(1));
     disturbed.expect("river runs").disturbed = Some("the disk went from 7403 to 3100 fsyncs/s".into());
-    Results { rows }
+    Results { run: None, rows }
 }
 
 fn steps(rows: &mut Vec<Row>, at: f64, name: &str) {

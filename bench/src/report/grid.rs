@@ -2,6 +2,7 @@
 
 use crate::{
     report::{
+        binds,
         markdown::Table,
         measure, number,
         race::{Race, is_measured, shown},
@@ -16,8 +17,8 @@ pub fn tables(races: &[Race]) -> String {
     let mut apart: Vec<Vec<&Row>> = Vec::new();
     for row in rows {
         let alike = |other: &Row| {
-            (&row.told.wait, row.told.batch, row.told.payload)
-                == (&other.told.wait, other.told.batch, other.told.payload)
+            (&row.told.wait, row.told.batch, row.told.dequeue_batch, row.told.payload)
+                == (&other.told.wait, other.told.batch, other.told.dequeue_batch, other.told.payload)
                 && row.server == other.server
         };
         match apart.iter_mut().find(|rows| alike(rows[0])) {
@@ -51,8 +52,17 @@ fn table(rows: &[&Row]) -> String {
         table.row(std::iter::once(Some(format!("{producers} × {consumers}"))).chain(cells));
     }
     let first = &rows[0].told;
-    let heading = format!("### wait {}, batch {}\n\n", first.wait, number::whole(first.batch as f64));
-    format!("{heading}{}{}{}", suite::told(rows), table.text(), suite::foot(rows))
+    let fetched =
+        if first.dequeue_batch == 0 { String::new() } else { format!(", fetched by {}", first.dequeue_batch) };
+    let heading = format!("### wait {}, batch {}{fetched}\n\n", first.wait, number::whole(first.batch as f64));
+    let scattered =
+        suite::scatter(rows.iter().copied().filter(|row| is_measured(row) && measure::RECEIVED.scatters(row)));
+    format!("{heading}{}{}{scattered}{}{}", suite::told(rows), table.text(), binding(rows), suite::foot(rows))
+}
+
+/// The same places again, with what each row is bound by.
+fn binding(rows: &[&Row]) -> String {
+    binds::table(rows)
 }
 
 fn place(row: &Row) -> (usize, usize) {
@@ -63,7 +73,10 @@ fn cell(row: &Row) -> Option<String> {
     if !is_measured(row) {
         return None;
     }
-    let told = |measure: &measure::Measure| measure.told(row).unwrap_or_else(|| number::NONE.into());
+    let told = |measure: &measure::Measure| match measure.scatters(row) {
+        true => measure.spread(row).unwrap_or_else(|| number::NONE.into()) + " ‡",
+        false => measure.told(row).unwrap_or_else(|| number::NONE.into()),
+    };
     let dagger = if row.rounds.iter().any(|round| round.disturbed.is_some()) { " †" } else { "" };
     Some(format!("{} / {}{dagger}", told(&measure::SENT), told(&measure::RECEIVED)))
 }

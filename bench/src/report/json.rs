@@ -9,7 +9,9 @@ use crate::{
 
 pub fn json(results: &Results) -> Result<String, Failure> {
     let rows: Vec<String> = results.rows.iter().map(row).collect::<Result<_, _>>()?;
-    Ok(format!("{{\"rows\":[\n{}\n]}}\n", rows.join(",\n")))
+    let run = results.run.as_ref().map(serde_json::to_string).transpose()?;
+    let run = run.map_or_else(String::new, |run| format!("\"run\":{run},\n"));
+    Ok(format!("{{{run}\"rows\":[\n{}\n]}}\n", rows.join(",\n")))
 }
 
 fn row(row: &Row) -> Result<String, Failure> {

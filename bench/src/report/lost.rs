@@ -25,6 +25,7 @@ const COMPARED: &[(Measure, &str)] = &[
 const IDLE: &[(Measure, &str)] = &[
     (measure::SERVER_USE, "server CPU while waiting"),
     (measure::STATEMENTS_PER_SECOND, "statements/s while waiting"),
+    (measure::WAL_PER_SECOND, "WAL/s while waiting"),
 ];
 /// Shares of a processor and statements a second below this cannot be told from nothing.
 const NOTHING: f64 = 1e-3;
@@ -59,7 +60,30 @@ pub fn section(results: &Results) -> String {
                  *Within the spread*: the rounds of the two overlap.\n\n";
     }
     text += &table.text();
+    text += &scattered(&races);
     text + &without(&races)
+}
+
+/// Rows that could not be compared, because their rounds differ too much.
+fn scattered(races: &[Race]) -> String {
+    let mut names: Vec<String> = Vec::new();
+    for race in races.iter().filter(|race| has_both(race)) {
+        for (measure, what) in compared(race) {
+            let rows = race.measured().filter(|row| measure.scatters(row));
+            names.extend(rows.map(|row| format!("{} {}, {what}", code(&row.contender), code(&row.case))));
+        }
+    }
+    match names.is_empty() {
+        true => String::new(),
+        false => format!(
+            "Not compared, because their rounds scatter more than threefold and so say nothing: {}.\n\n",
+            names.join("; ")
+        ),
+    }
+}
+
+fn compared(race: &Race) -> impl Iterator<Item = &'static (Measure, &'static str)> {
+    COMPARED.iter().chain(if race.first().suite == "idle" { IDLE } else { &[] })
 }
 
 /// The suites in which nothing was lost, and those in which nothing could be.
@@ -99,14 +123,13 @@ fn lost<'a>(race: &Race<'a>, races: &[Race]) -> Vec<Lost<'a>> {
     if !has_both(race) {
         return Vec::new();
     }
-    let compared = COMPARED.iter().chain(if race.first().suite == "idle" { IDLE } else { &[] });
     let place = format!("{} {}", code(&race.first().suite), code(&race.name(races)));
-    compared.filter_map(|(measure, what)| compare(race, measure, what, place.clone())).collect()
+    compared(race).filter_map(|(measure, what)| compare(race, measure, what, place.clone())).collect()
 }
 
 fn compare<'a>(race: &Race<'a>, measure: &'static Measure, what: &'static str, place: String) -> Option<Lost<'a>> {
     let ours = race.our_best(measure);
-    let peers = race.measured().filter(|row| !is_ours(&row.contender));
+    let peers = race.measured().filter(|row| !is_ours(&row.contender) && !measure.scatters(row));
     if !race.measured().any(|row| is_ours(&row.contender)) {
         // Ours ran and did not end: lost without a figure, told once.
         let ahead: Vec<_> = peers.filter_map(|row| Some((row, measure.median(row)?, f64::INFINITY))).collect();

@@ -14,22 +14,25 @@ pub struct Measure {
 }
 
 pub const RATE: Measure = Measure { of: rate, show: number::rate, more: true };
-pub const MEAN: Measure = time(|row| latency(row, |latency| latency.mean));
-pub const P50: Measure = time(|row| latency(row, |latency| latency.p50 as f64));
-pub const P90: Measure = time(|row| latency(row, |latency| latency.p90 as f64));
-pub const P99: Measure = time(|row| latency(row, |latency| latency.p99 as f64));
-pub const P999: Measure = time(|row| latency(row, |latency| latency.p999 as f64));
-pub const CLIENT_CPU: Measure = time(|row| over(row, |round| round.client_cpu_us));
-pub const SERVER_CPU: Measure = time(|row| over(row, |round| round.server_cpu_us));
-pub const CLIENT_USE: Measure = share(|row| over(row, |round| round.client_cpu));
-pub const SERVER_USE: Measure = share(|row| over(row, |round| round.server_cpu));
+pub const MEAN: Measure = time(|row| latency(row, |latency| Some(latency.mean)));
+pub const P50: Measure = time(|row| latency(row, |latency| Some(latency.p50 as f64)));
+pub const P90: Measure = time(|row| latency(row, |latency| Some(latency.p90()? as f64)));
+pub const P99: Measure = time(|row| latency(row, |latency| Some(latency.p99()? as f64)));
+pub const P999: Measure = time(|row| latency(row, |latency| Some(latency.p999()? as f64)));
+pub const CLIENT_CPU: Measure = time(|row| over(row, Round::client_cpu_us));
+pub const SERVER_CPU: Measure = time(|row| over(row, Round::server_cpu_us));
+pub const CLIENT_USE: Measure = share(|row| over(row, Round::client_cpu));
+pub const SERVER_USE: Measure = share(|row| over(row, Round::server_cpu));
 pub const STATEMENTS_PER_SECOND: Measure = count(|row| over(row, |round| round.statements_per_second));
-pub const WAL: Measure = Measure { of: |row| over(row, |round| round.wal_bytes), show: number::bytes, more: false };
+pub const WAL: Measure = bytes(|row| over(row, |round| round.wal_bytes));
+pub const WAL_PER_SECOND: Measure = bytes(|row| over(row, |round| round.wal_per_second));
+pub const READ_PER_SECOND: Measure = bytes(|row| over(row, |round| round.read_per_second));
+pub const WRITTEN_PER_SECOND: Measure = bytes(|row| over(row, |round| round.written_per_second));
+pub const CLIENT_MEMORY: Measure = bytes(|row| over(row, |round| round.client_memory.map(|bytes| bytes as f64)));
 pub const TRANSACTIONS: Measure = count(|row| over(row, |round| round.transactions));
 pub const STATEMENTS: Measure = count(|row| over(row, |round| round.statements));
 pub const ALLOCATIONS: Measure = count(|row| over(row, |round| round.allocations));
-pub const ALLOCATED: Measure =
-    Measure { of: |row| over(row, |round| round.allocated_bytes), show: number::bytes, more: false };
+pub const ALLOCATED: Measure = bytes(|row| over(row, |round| round.allocated_bytes));
 pub const SENT: Measure = Measure { of: |row| over(row, Round::sent_per_second), show: number::rate, more: true };
 pub const RECEIVED: Measure =
     Measure { of: |row| over(row, Round::received_per_second), show: number::rate, more: true };
@@ -46,7 +49,16 @@ const fn count(of: fn(&Row) -> Option<Spread>) -> Measure {
     Measure { of, show: number::rate, more: false }
 }
 
+const fn bytes(of: fn(&Row) -> Option<Spread>) -> Measure {
+    Measure { of, show: number::bytes, more: false }
+}
+
 impl Measure {
+    /// Whether the row's rounds differ so much that it says nothing by this measure.
+    pub fn scatters(&self, row: &Row) -> bool {
+        (self.of)(row).is_some_and(|spread| spread.scatters())
+    }
+
     pub fn median(&self, row: &Row) -> Option<f64> {
         (self.of)(row).map(|spread| spread.median)
     }
@@ -61,6 +73,7 @@ impl Measure {
         let Spread { median, least, most } = (self.of)(row)?;
         let show = self.show;
         match least < most {
+            true if most > 3.0 * least => Some(format!("says nothing ({}–{})", show(least), show(most))),
             true => Some(format!("{} ({}–{})", show(median), show(least), show(most))),
             false => Some(show(median)),
         }
@@ -80,8 +93,8 @@ fn rate(row: &Row) -> Option<Spread> {
     }
 }
 
-fn latency(row: &Row, figure: fn(&Latency) -> f64) -> Option<Spread> {
-    over(row, |round| round.latency.as_ref().map(figure))
+fn latency(row: &Row, figure: fn(&Latency) -> Option<f64>) -> Option<Spread> {
+    over(row, |round| round.latency.as_ref().and_then(figure))
 }
 
 /// A division by nothing is no figure.

@@ -1,12 +1,15 @@
 //! The report: tables, figures and the raw rows, from what the runs left.
 
-mod number;
+pub mod number;
+mod head;
+mod html;
 mod settings;
-mod measure;
+pub mod measure;
 mod race;
-mod markdown;
+pub mod markdown;
 mod tenths;
 mod columns;
+mod binds;
 mod grid;
 mod suite;
 mod lost;
@@ -18,7 +21,7 @@ mod csv;
 mod json;
 mod svg;
 #[cfg(test)]
-mod fake;
+pub mod fake;
 #[cfg(test)]
 mod tests;
 
@@ -26,18 +29,7 @@ use std::{fs, io::ErrorKind, path::Path};
 
 use crate::{Failure, results::Results};
 
-pub use self::{csv::csv, json::json};
-
-/// Where the results of this suite are kept.
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/results");
-
-/// Reports what is kept, in the folder where it is.
-pub fn kept() -> Result<(), Failure> {
-    let folder = Path::new(FOLDER);
-    write(&read(&folder.join("results.json"))?, folder)?;
-    println!("{}", folder.join("README.md").display());
-    Ok(())
-}
+pub use self::{csv::csv, json::json, number::date};
 
 /// What is kept in that file; nothing where there is none.
 pub fn read(file: &Path) -> Result<Results, Failure> {
@@ -48,7 +40,7 @@ pub fn read(file: &Path) -> Result<Results, Failure> {
     }
 }
 
-/// Writes `README.md`, `results.csv`, `results.json` and the figures for which there are rows.
+/// Writes `README.md`, `index.html`, `results.csv`, `results.json` and the figures for which there are rows.
 pub fn write(results: &Results, folder: &Path) -> Result<(), Failure> {
     fs::create_dir_all(folder)?;
     let mut drawn = Vec::new();
@@ -62,7 +54,9 @@ pub fn write(results: &Results, folder: &Path) -> Result<(), Failure> {
             None => remove(&folder.join(name))?,
         }
     }
-    fs::write(folder.join("README.md"), readme(results, &drawn))?;
+    let text = readme(results, &drawn);
+    fs::write(folder.join("index.html"), html::page(&text, folder)?)?;
+    fs::write(folder.join("README.md"), text)?;
     fs::write(folder.join("results.csv"), csv(results))?;
     fs::write(folder.join("results.json"), json(results)?)?;
     Ok(())
@@ -70,7 +64,7 @@ pub fn write(results: &Results, folder: &Path) -> Result<(), Failure> {
 
 /// The report as text, with links to the figures that were drawn.
 fn readme(results: &Results, drawn: &[&str]) -> String {
-    let mut text = String::from(AGAIN);
+    let mut text = head::section(results);
     if results.rows.is_empty() {
         return text + "Nothing was measured yet.\n";
     }
@@ -81,21 +75,6 @@ fn readme(results: &Results, drawn: &[&str]) -> String {
     text += &suite::sections(results, drawn);
     text + &who::section(results)
 }
-
-const AGAIN: &str = "\
-# Trunkline and its peers, side by side
-
-Made by
-
-```sh
-cargo run --release -p trunkline-bench -- run
-cargo run --release -p trunkline-bench -- report
-```
-
-from `results.json`, which has every round; `results.csv` has a line a round. A figure is the median of its rounds, in brackets the least and \
-the most. Ours are **bold**. Ratios are between rows of the same case that met the same server.
-
-";
 
 fn remove(file: &Path) -> Result<(), Failure> {
     match fs::remove_file(file) {

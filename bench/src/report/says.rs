@@ -46,9 +46,11 @@ fn contenders(results: &Results) -> Vec<&str> {
 fn layers(results: &Results) -> Vec<String> {
     let mut ratios: Vec<(&str, Vec<(f64, &str)>)> = Vec::new();
     for race in races(results.rows.iter().filter(|row| row.suite == "layer-comparison")) {
-        let sql = race.measured().find(|row| row.contender == "sql").and_then(|row| MEAN.median(row));
+        let mut steady = race.measured().filter(|row| !MEAN.scatters(row));
+        let sql = steady.find(|row| row.contender == "sql").and_then(|row| MEAN.median(row));
         let Some(sql) = sql.filter(|mean| *mean > 0.0) else { continue };
-        for row in race.measured().filter(|row| row.contender != "sql" && is_ours(&row.contender)) {
+        let layers = race.measured().filter(|row| row.contender != "sql" && is_ours(&row.contender));
+        for row in layers.filter(|row| !MEAN.scatters(row)) {
             let Some(mean) = MEAN.median(row) else { continue };
             let known = ratios.iter().position(|(layer, _)| *layer == row.contender);
             let at = known.unwrap_or_else(|| {
@@ -152,5 +154,8 @@ fn step<'a>(results: &'a Results, contender: &'a str, case: &str) -> Option<&'a 
 /// The measured rows of single steps.
 fn rows<'a>(results: &'a Results, contender: &'a str) -> impl Iterator<Item = &'a Row> {
     let of = move |suite: &'static str| results.rows.iter().filter(move |row| row.suite == suite);
-    STEPS.into_iter().flat_map(of).filter(move |row| row.contender == contender && is_measured(row))
+    STEPS
+        .into_iter()
+        .flat_map(of)
+        .filter(move |row| row.contender == contender && is_measured(row) && !MEAN.scatters(row))
 }

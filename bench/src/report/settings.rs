@@ -1,6 +1,9 @@
 //! What rows were told and what server they met: said once where it is the same, and in a column where it is not.
 
-use crate::{report::number, results::Row};
+use crate::{
+    report::{markdown::code, number},
+    results::Row,
+};
 
 /// Something that a row was told, or that its server was.
 pub struct Setting {
@@ -17,6 +20,12 @@ const SETTINGS: &[Setting] = &[
     Setting { name: "backlog", of: |row| number::whole(row.told.backlog as f64) },
     Setting { name: "wait", of: |row| row.told.wait.clone() },
     Setting { name: "delay each way", of: delay },
+    Setting { name: "dequeue batch", of: |row| count_or_unsaid(row.told.dequeue_batch) },
+    Setting { name: "threads", of: |row| count_or_unsaid(row.told.threads) },
+    Setting {
+        name: "asleep before",
+        of: |row| if row.told.settle > 0.0 { format!("{} s", row.told.settle) } else { UNSAID.into() },
+    },
     Setting { name: "held snapshot", of: |row| if row.told.held_snapshot { "yes" } else { UNSAID }.into() },
     Setting { name: "PostgreSQL", of: |row| row.server.version.clone() },
     Setting { name: "fsync", of: |row| row.server.fsync.clone() },
@@ -28,12 +37,29 @@ const SETTINGS: &[Setting] = &[
     Setting { name: "processor", of: |row| row.server.processor.clone() },
 ];
 
+/// How long, how often and by what a row was made: told of every table, in no name of a case.
+const PROVENANCE: &[Setting] = &[
+    Setting { name: "seconds a round", of: |row| number::whole(row.told.seconds) },
+    Setting { name: "rounds", of: |row| row.rounds.len().to_string() },
+    Setting { name: "commit", of: |row| kept(&row.made.commit) },
+    Setting { name: "arguments", of: |row| code(&kept(&row.made.arguments)) },
+    Setting { name: "build", of: |row| kept(&row.made.build) },
+];
+
+/// Rows of older runs do not say.
+fn kept(words: &str) -> String {
+    if words.is_empty() { "not kept".into() } else { words.into() }
+}
+
 /// What need not be said where it holds for all.
 const UNSAID: &str = "none";
 
 /// What is the same in all rows, as a sentence; the machine is told elsewhere.
 pub fn same(rows: &[&Row]) -> String {
-    let same = SETTINGS.iter().filter(|setting| !setting.varies(rows) && !setting.name.starts_with("processor"));
+    let same = SETTINGS
+        .iter()
+        .chain(PROVENANCE)
+        .filter(|setting| !setting.varies(rows) && !setting.name.starts_with("processor"));
     let told = rows.first().map_or_else(Vec::new, |row| {
         same.filter(|setting| (setting.of)(row) != UNSAID).map(|setting| setting.told(row)).collect()
     });
@@ -42,6 +68,11 @@ pub fn same(rows: &[&Row]) -> String {
 
 /// What is not the same in all rows.
 pub fn varied(rows: &[&Row]) -> Vec<&'static Setting> {
+    SETTINGS.iter().chain(PROVENANCE).filter(|setting| setting.varies(rows)).collect()
+}
+
+/// What these rows were told differently: nothing of how they were made.
+pub fn apart(rows: &[&Row]) -> Vec<&'static Setting> {
     SETTINGS.iter().filter(|setting| setting.varies(rows)).collect()
 }
 
@@ -69,6 +100,10 @@ fn consumers(row: &Row) -> String {
         0 => "as it likes best".into(),
         count => count.to_string(),
     }
+}
+
+fn count_or_unsaid(count: usize) -> String {
+    if count == 0 { UNSAID.into() } else { count.to_string() }
 }
 
 fn rate(row: &Row) -> String {

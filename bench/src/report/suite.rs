@@ -4,8 +4,9 @@ use std::fmt::Write;
 
 use crate::{
     report::{
-        columns, grid,
+        binds, columns, grid,
         markdown::{Table, code, plain},
+        measure::Measure,
         number,
         race::{Race, excuse, races, shown},
         settings, tenths,
@@ -26,8 +27,12 @@ const SUITES: &[(&str, &str)] = &[
     ("read", "The time of the call alone; what it reads is put there before."),
     ("ack", "The time of the call alone; the message was sent and read before."),
     ("grid", "Producers × consumers over a seeded queue, as hasql-queue tells its own figures."),
-    ("idle", "What waiting costs."),
+    (
+        "idle",
+        "What waiting costs: nobody sends until all consumers have fallen asleep, and then so many messages a second.",
+    ),
     ("distance", "With a network between client and server."),
+    ("exactly-once", "A backlog taken, written to a final table and gone, all in the same transactions."),
     ("burst", "A large backlog drained."),
     ("soak", "For a long time."),
 ];
@@ -106,10 +111,37 @@ fn table(races: &[Race], cases: bool) -> String {
             let settings = varied.iter().map(|setting| Some((setting.of)(row)));
             let figures = columns.iter().map(|column| (column.cell)(race, row));
             let case = cases.then(|| code(&row.case));
-            table.row([Some(name(row)), case].into_iter().chain(settings).chain(figures));
+            table.row(
+                [Some(name(row) + scattered(columns::chief(race), row)), case]
+                    .into_iter()
+                    .chain(settings)
+                    .chain(figures),
+            );
         }
     }
-    format!("{}{}{}{}", told(&rows), tenths::table(&rows), table.text(), foot(&rows))
+    let scattered = races.iter().flat_map(|race| {
+        let chief = columns::chief(race);
+        race.measured().filter(|row| chief.scatters(row))
+    });
+    let scattered = scatter(scattered);
+    let binding = if rows[0].suite == "exactly-once" { binds::table(&rows) } else { String::new() };
+    format!("{}{}{}{scattered}{binding}{}", told(&rows), tenths::table(&rows), table.text(), foot(&rows))
+}
+
+/// A double dagger where the rounds differ so much that the row says nothing.
+fn scattered(chief: &Measure, row: &Row) -> &'static str {
+    if chief.scatters(row) { " ‡" } else { "" }
+}
+
+/// What the double daggers stand for.
+pub fn scatter<'a>(rows: impl Iterator<Item = &'a Row>) -> String {
+    let rows: Vec<String> = rows.map(|row| format!("{} {}", code(&row.contender), code(&row.case))).collect();
+    match rows.is_empty() {
+        true => String::new(),
+        false => {
+            format!("‡ scatters more than threefold from round to round, and says nothing: {}.\n\n", rows.join(", "))
+        }
+    }
 }
 
 /// What was the same for all of these rows, the disk included.

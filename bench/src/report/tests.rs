@@ -14,7 +14,7 @@ fn race(rows: &[(&str, f64)]) -> Results {
         row.rounds.iter_mut().for_each(|round| round.server_cpu_us = None);
         row
     };
-    Results { rows: rows.iter().map(row).collect() }
+    Results { run: None, rows: rows.iter().map(row).collect() }
 }
 
 /// A folder of this test's own, gone with it.
@@ -209,5 +209,146 @@ fn no_results_give_a_clear_page_and_no_figures() {
     let mut left: Vec<_> =
         std::fs::read_dir(&folder.0).expect("the folder").flatten().map(|file| file.file_name()).collect();
     left.sort();
-    assert_eq!(left, ["README.md", "results.csv", "results.json"]);
+    assert_eq!(left, ["README.md", "index.html", "results.csv", "results.json"]);
+}
+
+/// A row whose calls were so many, in each of its rounds.
+fn sampled(count: u64) -> Results {
+    let mut results = race(&[("trunkline", 1000.0), ("pgq", 900.0)]);
+    for round in results.rows.iter_mut().flat_map(|row| &mut row.rounds) {
+        round.latency.as_mut().expect("a latency").count = count;
+    }
+    results
+}
+
+#[test]
+fn no_percentile_is_told_that_its_samples_cannot_bear() {
+    let columns = |count| {
+        let results = sampled(count);
+        let text = readme(&results, &[]);
+        let csv = csv(&results);
+        let title = csv.lines().next().expect("titles").split(',').position(|title| title == "p999_us").expect("p99.9");
+        let p999 = csv.lines().nth(1).expect("a round").split(',').nth(title).expect("a cell").to_owned();
+        (text.contains("| p99 |"), text.contains("| p99.9 |"), !p999.is_empty())
+    };
+    assert_eq!(columns(99), (false, false, false));
+    assert_eq!(columns(100), (true, false, false));
+    assert_eq!(columns(999), (true, false, false));
+    assert_eq!(columns(1000), (true, true, true));
+}
+
+#[test]
+fn processor_time_of_a_few_ticks_is_not_told() {
+    let used = |step: f64| {
+        let mut results = race(&[("trunkline", 1000.0), ("pgq", 900.0)]);
+        for row in &mut results.rows {
+            row.suite = "idle".into();
+            for round in &mut row.rounds {
+                (round.cpu_step, round.server_cpu, round.client_cpu) = (step, Some(0.0066), Some(0.0066));
+            }
+        }
+        readme(&results, &[]).contains("server CPU of one processor")
+    };
+    assert!(!used(0.01), "66 ms are seven ticks");
+    assert!(used(1e-6), "66 ms are many microseconds");
+}
+
+#[test]
+fn rows_of_older_runs_had_their_processor_times_from_ticks() {
+    let mut row =
+        serde_json::to_value(fake::measured(fake::row("idle", "0-a-second", "trunkline"), 1.0, 1.0)).expect("JSON");
+    row["rounds"][0].as_object_mut().expect("a round").remove("cpu_step");
+    let row: Row = serde_json::from_value(row).expect("a row");
+    assert!((row.rounds[0].cpu_step - 0.01).abs() < f64::EPSILON);
+}
+
+#[test]
+fn a_row_that_scatters_more_than_threefold_says_nothing() {
+    let mut results = race(&[("trunkline", 1000.0), ("pgq", 5000.0)]);
+    results.rows[1].rounds[0].received /= 4;
+    let text = readme(&results, &[]);
+    assert!(text.contains("| `pgq` ‡ | `cycle` | says nothing (1.25 k–5.20 k) | – |"), "{text}");
+    assert!(
+        text.contains("‡ scatters more than threefold from round to round, and says nothing: `pgq` `cycle`."),
+        "{text}"
+    );
+    let lost = section(&text, "What was lost");
+    assert!(!lost.contains("×"), "{lost}");
+    assert!(
+        lost.contains("Not compared, because their rounds scatter more than threefold")
+            && lost.contains("`pgq` `cycle`, messages/s"),
+        "{lost}"
+    );
+}
+
+#[test]
+fn dead_tuples_that_nobody_knows_are_not_nought() {
+    let mut results = race(&[("trunkline", 1000.0)]);
+    for round in &mut results.rows[0].rounds {
+        (round.dead_before, round.dead_after) = (None, Some(77));
+    }
+    assert!(readme(&results, &[]).contains("| 77.0 |"));
+    for round in &mut results.rows[0].rounds {
+        round.dead_after = None;
+    }
+    assert!(!readme(&results, &[]).contains("dead tuples"));
+}
+
+#[test]
+fn a_table_says_how_long_its_rows_took_how_often_and_by_what() {
+    let mut results = race(&[("trunkline", 1000.0), ("pgq", 900.0)]);
+    let text = readme(&results, &[]);
+    assert!(
+        text.contains("seconds a round 10, rounds 3, commit 0123456789ab, arguments `publication`, build release"),
+        "{text}"
+    );
+    results.rows[1].told.seconds = 0.7;
+    results.rows[1].rounds.truncate(1);
+    results.rows[1].made = crate::results::Made::default();
+    let text = readme(&results, &[]);
+    assert!(text.contains("| seconds a round | rounds | commit | arguments | build |"), "{text}");
+    assert!(text.contains("| 10 | 3 | 0123456789ab | `publication` | release |"), "{text}");
+    assert!(text.contains("| 0.700 | 1 | not kept | `not kept` | not kept |"), "{text}");
+}
+
+#[test]
+fn the_page_says_which_run_it_is_of_and_in_which_hours_it_was_made() {
+    let text = readme(&fake::whole(), &[]);
+    assert!(
+        text.contains(
+            "One run, `2025-11-21T15-04-00`, of commit `0123456789ab` (release build), made by `trunkline-bench publication` from \
+             2025-11-21 15:04 UTC to 2025-11-21 16:04 UTC, and from 2025-11-21 17:04 UTC to 2025-11-21 18:04 UTC."
+        ),
+        "{text}"
+    );
+    let mut several = fake::whole();
+    several.run = None;
+    several.rows[0].made = crate::results::Made::default();
+    let text = readme(&several, &[]);
+    assert!(text.contains("**Not one run**") && text.contains("1 of them do not say"), "{text}");
+    assert!(!text.contains("trunkline-bench -- run"), "it claims a command");
+}
+
+#[test]
+fn what_is_published_is_what_its_results_say() {
+    let folder = crate::tree::published();
+    let results = super::read(&folder.join("results.json")).expect("results are published");
+    let page = std::fs::read_to_string(folder.join("README.md")).expect("a page");
+    let drawn: Vec<&str> = FIGURES.iter().filter(|(_, draw)| draw(&results).is_some()).map(|(name, _)| *name).collect();
+    assert!(page == readme(&results, &drawn), "the report has changed: `trunkline-bench publish --again`");
+}
+
+#[test]
+fn the_page_for_a_browser_has_its_tables_and_its_figures_in_it() {
+    let folder = Folder::new("html");
+    write(&fake::results(), &folder.0).expect("a folder");
+    let page = std::fs::read_to_string(folder.0.join("index.html")).expect("a page");
+    assert!(
+        page.contains("<title>Trunkline and its peers, side by side</title>") && page.contains("<h2>throughput</h2>")
+    );
+    let figures = FIGURES.iter().filter(|(_, draw)| draw(&fake::results()).is_some()).count();
+    assert!(figures > 3 && page.matches("<svg").count() == figures && !page.contains("<img"), "{figures} figures");
+    assert!(
+        page.matches("<table>").count() > 10 && page.matches("<table>").count() == page.matches("</table>").count()
+    );
 }

@@ -11,6 +11,13 @@ fn choice() -> Choice {
         messages: 100_000,
         poll: true,
         throughput: true,
+        producers: Vec::new(),
+        consumers: Vec::new(),
+        backlog: 20_000,
+        enqueue_batch: Vec::new(),
+        dequeue_batch: Vec::new(),
+        threads: 0,
+        settle: 5.0,
     }
 }
 
@@ -59,6 +66,7 @@ fn every_suite_of_the_plan_is_there_and_has_a_row_of_ours() {
         "latency",
         "grid",
         "idle",
+        "exactly-once",
         "distance",
         "old-snapshot",
         "burst",
@@ -111,5 +119,44 @@ fn without_throughput_its_suite_is_left_out_and_no_other() {
 fn a_drain_has_the_backlog_that_was_asked_for() {
     for plan in all(&Choice { messages: 30, ..choice() }).iter().filter(|plan| plan.case == "drain") {
         assert_eq!(plan.told.backlog, if plan.contender.is_quick { 300 } else { 30 }, "{}", plan.contender.name);
+    }
+}
+
+#[test]
+fn a_grid_of_ones_own_has_what_was_asked_for() {
+    let asked = Choice {
+        producers: vec![8],
+        consumers: vec![16],
+        backlog: 1000,
+        enqueue_batch: vec![10],
+        dequeue_batch: vec![50],
+        ..choice()
+    };
+    let mut plans = all(&asked);
+    plans.retain(|plan| plan.suite == "grid");
+    assert_eq!(plans.len(), 6, "two ways to wait of three contenders");
+    for plan in plans {
+        let told = &plan.told;
+        let all = (told.producers, told.consumers, told.backlog, told.batch, told.dequeue_batch);
+        assert_eq!(all, (8, 16, 1000, 10, 50), "{}", name(&plan));
+        assert!(plan.case.starts_with("8/16, ") && plan.case.ends_with("batches of 10 fetched by 50"), "{}", plan.case);
+    }
+}
+
+#[test]
+fn idle_has_every_way_to_wait_and_begins_asleep() {
+    let plans = all(&choice());
+    let waits = |contender: &str| {
+        let of = plans.iter().filter(|plan| plan.suite == "idle" && plan.contender.name == contender);
+        of.map(|plan| (plan.told.wait.as_str(), plan.told.seconds, plan.told.settle)).collect::<Vec<_>>()
+    };
+    for (contender, wait) in [
+        ("trunkline", "best"),
+        ("trunkline-poll", "poll"),
+        ("trunkline-notify", "notify"),
+        ("hasql-queue", "notify"),
+        ("hand-over", "best"),
+    ] {
+        assert_eq!(waits(contender), [(wait, 60.0, 5.0); 3], "{contender}");
     }
 }

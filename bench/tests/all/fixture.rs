@@ -2,18 +2,32 @@
 
 use std::{
     path::PathBuf,
+    process::Stdio,
     sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
 
 use serde_json::Value;
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 use tokio_postgres::{Client, NoTls};
 use trunkline_embedded::Cluster;
 
 /// Layers of ours, as the last part of a row's name has them.
-pub const OWN: [&str; 8] =
-    ["trunkline", "trunkline-bytea", "trunkline-at-most-once", "sql", "queue", "coalesced", "worker", "worker-bytea"];
+pub const OWN: [&str; 13] = [
+    "trunkline",
+    "trunkline-bytea",
+    "trunkline-at-most-once",
+    "trunkline-poll",
+    "trunkline-notify",
+    "sql",
+    "queue",
+    "coalesced",
+    "worker",
+    "worker-bytea",
+    "hand-over",
+    "exactly-once",
+    "exactly-once-sql",
+];
 
 /// Far longer than a run of these tests takes, on a busy machine that has to build the layers first, too.
 const DEADLINE: Duration = Duration::from_secs(900);
@@ -74,6 +88,19 @@ impl Bench {
         let (said, wrong) = (text(&output.stdout), text(&output.stderr));
         assert!(output.status.success(), "{}: {said}\n{wrong}", output.status);
         said
+    }
+
+    /// What it says of why it failed; it must fail.
+    pub async fn fails(mut self) -> String {
+        let output = tokio::time::timeout(DEADLINE, self.0.output()).await;
+        let output = output.expect("it ends by itself").expect("the program was built");
+        assert!(!output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    }
+
+    /// The program as it goes on, with what it prints.
+    pub fn started(mut self) -> Child {
+        self.0.stdout(Stdio::piped()).spawn().expect("the program was built")
     }
 
     pub async fn lines(self) -> Vec<String> {

@@ -87,6 +87,49 @@ async fn the_layer_sql_calls_the_functions_and_the_layer_queue_runs_the_librarys
 }
 
 #[tokio::test]
+async fn a_take_a_full_cycle_and_a_worker_run_their_own_code_too() {
+    let server = server();
+    // Each layer's statement for a take, then those of a full cycle, and none of the others'.
+    let by_function =
+        ["select trunkline.enqueue('bench'", "from trunkline.lease('bench'", "select trunkline.ack('bench'"];
+    let by_library =
+        ["insert into trunkline.queue_bench ", "from trunkline.do_lease_bench(", "from trunkline.do_ack_bench("];
+    // A worker acknowledges and leases in one statement's place, and leaves alone whatever may have killed another.
+    let by_worker =
+        ["insert into trunkline.queue_bench ", "from trunkline.do_lease_apart_bench(", "from trunkline.do_ack_bench("];
+    let cases: [(&str, &[&str], &[&str]); 5] = [
+        ("pop-batch-10/sql", &["from trunkline.take('bench'"], &["from trunkline.do_take_bench("]),
+        ("pop-batch-10/queue", &["from trunkline.do_take_bench("], &["from trunkline.take('bench'"]),
+        ("full-cycle/sql", &by_function, &by_library),
+        ("full-cycle/queue", &by_library, &by_function),
+        ("full-cycle/worker", &by_worker, &by_function),
+    ];
+    let patterns = cases.map(|(name, ..)| format!("^layer-comparison/{name}$"));
+    let run = Bench::new("run").args(["--database-url", &server.url("postgres"), "--skip-cleanup"]);
+    let rows = patterns.iter().fold(run, |run, pattern| run.pattern(pattern)).rows("0.3").await;
+    let log = std::fs::read_to_string(server.log_file()).expect("the server's log");
+    for (case, own, others) in cases {
+        let row = rows.iter().find(|row| name(row).ends_with(case)).expect(case);
+        assert_eq!(row["outcome"], "measured", "{row}");
+        assert!(row["rounds"][0]["sent"].as_u64() > Some(0), "{row}");
+        // A second database is of the program that counts allocations.
+        let at = rows.iter().position(|other| name(other) == name(row)).expect(case);
+        let databases = connect(&server, "postgres").await;
+        let names = "select datname::text from pg_database where datname like 'trunkline%' order by oid";
+        let names = databases.query(names, &[]).await.expect("names of databases");
+        assert_eq!(names.len(), 2 * rows.len());
+        let said = statements(&log, names[2 * at].get(0));
+        let count = |words: &str| said.iter().filter(|statement| statement.contains(words)).count();
+        for words in own {
+            assert!(count(words) > 0, "{case}: no {words}");
+        }
+        for words in others {
+            assert_eq!(count(words), 0, "{case}: {words}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn only_the_coalesced_layer_puts_messages_of_different_callers_into_a_row() {
     let server = server();
     let layers = ["sql", "queue", "coalesced"];

@@ -5,3 +5,4 @@ mod rows;
 mod layers;
 mod settings;
 mod absent;
+mod publication;

@@ -13,6 +13,7 @@ const GRID: (&[&str], &str) = (&["grid", "latency"], "0.2");
 const DISTANCE: (&[&str], &str) = (&["distance"], "0.2");
 /// A message a second is none in less.
 const IDLE: (&[&str], &str) = (&["idle"], "1");
+const LEDGER: (&[&str], &str) = (&["exactly-once"], "1");
 /// They are looked at every second or two, and twice is the least that shows a change.
 const LONG: (&[&str], &str) = (&["old-snapshot", "soak"], "4");
 
@@ -28,7 +29,7 @@ async fn measured(group: (&[&str], &str)) {
     let patterns = patterns(group);
     let choose = |bench: Bench| patterns.iter().fold(bench, |bench, pattern| bench.pattern(pattern));
     let listed = choose(Bench::new("list")).lines().await;
-    let rows = choose(run().args(["--messages", "2000"])).rows(group.1).await;
+    let rows = choose(run().args(["--messages", "2000", "--settle", "0.5"])).rows(group.1).await;
     assert_eq!(rows.iter().map(name).collect::<Vec<_>>(), listed);
     let (told, silent): (Vec<&Value>, Vec<&Value>) = rows.iter().partition(|row| tells(row, &row["rounds"][0]));
     let again = silent.iter().fold(run(), |bench, row| bench.pattern(&format!("^{}$", name(row))));
@@ -62,6 +63,9 @@ fn check_row(row: &Value, seconds: f64) {
         assert_ne!(row[words].as_str().expect(words), "", "{words}: {row}");
     }
     assert!(number(row, "measured_at") > 0.0, "{row}");
+    assert!(row["made"]["arguments"].as_str().expect("arguments").starts_with("run --setting fsync=off"), "{row}");
+    assert!(row["made"]["build"].is_string() && row["made"]["commit"].is_string(), "{row}");
+    assert!(!row["run"].as_str().expect("a run").is_empty() && row["planned_rounds"] == 1, "{row}");
     assert!((number(&row["told"], "seconds") - seconds).abs() < f64::EPSILON, "{row}");
     let rounds = row["rounds"].as_array().expect("rounds");
     assert_eq!(rounds.len(), 1, "{row}");
@@ -73,7 +77,7 @@ fn tells(row: &Value, round: &Value) -> bool {
     let (sent, received) = (round["sent"].as_f64().unwrap_or(0.0), round["received"].as_f64().unwrap_or(0.0));
     match row["told"]["case"].as_str().expect("a case") {
         "send" => sent > 0.0 && received == 0.0,
-        "drain" => sent == 0.0 && received > 0.0,
+        "drain" | "ledger" => sent == 0.0 && received > 0.0,
         // Nothing is sent in the suite that looks at consumers that wait.
         "cycle" if row["told"]["rate"] == 0.0 => sent == 0.0 && received == 0.0,
         "cycle" => sent > 0.0 && received > 0.0,
@@ -86,14 +90,25 @@ fn check_round(row: &Value, round: &Value) {
     let silent = told["rate"] == 0.0;
     assert!(tells(row, round), "{row}");
     assert!(number(round, "seconds") > 0.0, "{row}");
-    for figure in ["dead_before", "dead_after", "stolen"] {
+    for figure in ["dead_after", "stolen", "wal_per_second"] {
         number(round, figure);
     }
+    assert_eq!(
+        round["dead_before"].is_number(),
+        number(told, "backlog") > 0.0,
+        "only a table that was counted knows: {row}"
+    );
+    // Whatever is leased, deleted or archived leaves a row behind.
+    let settles = ["read-single", "read-batch", "delete", "archive", "pop"].iter().any(|step| case.starts_with(step));
+    assert!(!settles || number(round, "dead_after") > 0.0, "the server's statistics were not flushed: {row}");
+    let watched = ["grid", "exactly-once"].contains(&row["suite"].as_str().expect("a suite"));
+    assert_eq!(round["waits"].is_object(), watched, "{row}");
     assert!(number(round, "fsyncs_before") > 0.0 && number(round, "fsyncs_after") > 0.0, "{row}");
     if cfg!(target_os = "linux") {
-        for figure in ["client_cpu", "server_cpu"] {
+        for figure in ["client_cpu", "server_cpu", "read_per_second", "written_per_second"] {
             number(round, figure);
         }
+        assert!(number(round, "client_memory") > 1e6 && number(round, "cpu_step") < 0.01, "{row}");
     }
     // Costs a message are not told of steps that need others before them, nor of consumers that lag, as they may in so short a time.
     let prepared = ["read", "delete", "archive", "pop"].iter().any(|verb| case.starts_with(verb));
@@ -107,7 +122,7 @@ fn check_round(row: &Value, round: &Value) {
         }
     }
     // A closed loop tells the time of a call, an open one that of a message; what else comes out is only a rate.
-    let timed = !silent && case != "drain" && (case != "cycle" || told["rate"].is_number());
+    let timed = !silent && case != "drain" && case != "ledger" && (case != "cycle" || told["rate"].is_number());
     assert_eq!(round["latency"].is_object(), timed, "{row}");
     if timed {
         let latency = &round["latency"];
@@ -121,7 +136,7 @@ fn check_round(row: &Value, round: &Value) {
         assert!(!counted || number(round, figure) > 0.0, "{figure}: {row}");
     }
     if told["held_snapshot"] == true {
-        assert!(number(round, "dead_after") > number(round, "dead_before"), "nothing died: {row}");
+        assert!(number(round, "dead_after") > 0.0, "nothing died: {row}");
     }
     let series = round["series"].as_array().map_or(&[][..], Vec::as_slice);
     let is_long = ["old-snapshot", "soak"].contains(&row["suite"].as_str().expect("a suite"));
@@ -137,7 +152,7 @@ fn check_round(row: &Value, round: &Value) {
 
 #[tokio::test]
 async fn every_suite_of_ours_is_in_one_of_these_tests() {
-    let groups = [THROUGHPUT, STEPS, LAYERS, GRID, DISTANCE, IDLE, LONG];
+    let groups = [THROUGHPUT, STEPS, LAYERS, GRID, DISTANCE, IDLE, LEDGER, LONG];
     let mut expected = Vec::new();
     for group in groups {
         let patterns = patterns(group);
@@ -178,6 +193,31 @@ async fn our_rows_of_distance_are_measured() {
 #[tokio::test]
 async fn our_rows_of_idle_are_measured() {
     measured(IDLE).await;
+}
+
+#[tokio::test]
+async fn our_rows_of_exactly_once_are_measured() {
+    measured(LEDGER).await;
+}
+
+#[tokio::test]
+async fn consumers_at_rest_send_no_statements_unless_they_poll() {
+    let ways = ["trunkline", "trunkline-notify", "hand-over", "trunkline-poll"];
+    let run = ways.iter().fold(run(), |run, way| run.pattern(&format!("^idle/0-a-second/{way}$")));
+    let rows = run.args(["--settle", "5"]).rows("6").await;
+    for row in rows {
+        assert_eq!(row["outcome"], "measured", "{row}");
+        let statements = &row["rounds"][0]["statements_per_second"];
+        // Where the server has no pg_stat_statements nobody can count.
+        let Some(statements) = statements.as_f64() else { panic!("nobody counted: {row}") };
+        match row["contender"].as_str().expect("a contender") {
+            "trunkline-poll" => assert!(statements > 1.0, "one who polls sends statements: {row}"),
+            // Once in half a minute it leaves the list of those that wait, takes, enters and looks, which may fall into these six seconds.
+            "hand-over" => assert!(statements < 1.0, "{statements} statements/s: {row}"),
+            // So may a look of the others, and their listener's word to itself.
+            _ => assert!(statements < 0.5, "{statements} statements/s: {row}"),
+        }
+    }
 }
 
 #[tokio::test]

@@ -1,4 +1,6 @@
-use std::cell::Cell;
+use std::{cell::Cell, sync::LazyLock};
+
+use tokio::sync::watch;
 
 use super::*;
 use crate::{Ready, Wait};
@@ -12,6 +14,9 @@ const COUNTED: Measure = Some(|| (ALLOCATED.get(), 10 * ALLOCATED.get()));
 
 /// A queue in memory whose calls have so many messages too few or too many.
 struct Fake(isize);
+
+/// How often messages were sent, for a reader that waits for them.
+static SENT: LazyLock<watch::Sender<u64>> = LazyLock::new(|| watch::Sender::new(0));
 
 impl Fake {
     fn some(&self, n: usize) -> usize {
@@ -32,6 +37,7 @@ impl Contender for Fake {
 
     async fn send(&self, _: usize, _: Vec<String>) -> Result<(), Failure> {
         allocate(1000);
+        SENT.send_modify(|sent| *sent += 1);
         Ok(())
     }
 
@@ -59,8 +65,10 @@ impl Contender for Fake {
         Ok(self.some(n))
     }
 
-    async fn read_with_poll(&self, _: usize, n: usize) -> Result<Vec<()>, Failure> {
-        allocate(4);
+    /// Has nothing until something was sent after it began to wait.
+    async fn read_with_poll(&self, _: usize, n: usize, patience: Duration) -> Result<Vec<()>, Failure> {
+        let mut sent = SENT.subscribe();
+        tokio::time::timeout(patience, sent.changed()).await.map_err(|_| "nothing was sent while it waited")??;
         Ok(vec![(); self.some(n)])
     }
 }
@@ -71,6 +79,8 @@ async fn once(contender: &Fake, case: &str) -> Result<Cost, Failure> {
         case: case.to_owned(),
         payload: 100,
         batch: 10,
+        dequeue_batch: 0,
+        threads: 1,
         producers: 1,
         consumers: 0,
         rate: None,
@@ -82,7 +92,7 @@ async fn once(contender: &Fake, case: &str) -> Result<Cost, Failure> {
 }
 
 const READERS: [&str; 6] =
-    ["read-batch-10", "read-with-poll-10", "delete-batch-10", "archive-batch-10", "pop-batch-10", "full-cycle"];
+    ["read-batch-10", "read-with-poll-1s-10", "delete-batch-10", "archive-batch-10", "pop-batch-10", "full-cycle"];
 
 #[tokio::test]
 async fn a_step_that_had_another_number_of_messages_than_it_asked_for_fails() {
@@ -109,7 +119,6 @@ async fn what_a_step_needs_is_put_there_outside_of_what_is_measured() {
         ("send-payload-100", 1000),
         ("read-single", 100),
         ("read-batch-10", 100),
-        ("read-with-poll-10", 4),
         ("delete-single", 1),
         ("delete-batch-10", 1),
         ("archive-single", 2),
@@ -123,8 +132,18 @@ async fn what_a_step_needs_is_put_there_outside_of_what_is_measured() {
 }
 
 #[tokio::test]
+async fn a_reader_that_waits_is_there_before_its_messages_and_is_timed_from_when_they_were_sent() {
+    for case in ["read-with-poll-1s-10", "read-with-poll-5s-10"] {
+        let began = Instant::now();
+        let cost = once(&Fake(0), case).await.expect(case);
+        assert!(began.elapsed() >= Duration::from_millis(100), "{case}: it did not wait");
+        assert!(cost.time + Duration::from_millis(90) < began.elapsed(), "{case}: {cost:?} is the whole time");
+    }
+}
+
+#[tokio::test]
 async fn a_step_that_nobody_knows_is_refused() {
-    for case in ["", "send", "delete", "reading-batch-10", "sends-single"] {
+    for case in ["", "send", "delete", "reading-batch-10", "sends-single", "read-with-poll-10"] {
         let failure = once(&Fake(0), case).await.expect_err(case);
         assert!(failure.to_string().contains("no such case"), "{failure}");
     }

@@ -53,6 +53,7 @@ impl Arrays {
                 Done::touched(db.run(&UPDATE, ages).await?)
             }
             Kind::Replace => Done::touched(db.run(&REPLACE, columns(work)).await?),
+            Kind::Delete => Done::touched(db.run(&DELETE, (work.others().collect(),)).await?),
             Kind::DeleteThenSelect => {
                 let transaction = db.begin().await?;
                 transaction.send(&DELETE, (work.others().collect(),)).await?;

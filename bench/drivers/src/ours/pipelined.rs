@@ -79,6 +79,7 @@ impl Pipelined {
                 let none = db.run_many(&PARAMETERS, work.rows().map(row)).await?;
                 Done::touched(none.into_iter().flatten().count() as u64)
             }
+            Kind::Delete => affected(db.run_many(&DELETE, work.others().map(|id| (id,))).await?),
             Kind::DeleteThenSelect => self.delete_then_select(work).await?,
             Kind::MixedThenSelect => self.mixed_then_select(work).await?,
             Kind::Transfers => transfers(db, work).await?,

@@ -51,7 +51,7 @@ pub fn section(report: &Report) -> String {
     for (Bar { what, bound, measured }, least) in bars(report, &|spread| spread.median).into_iter().zip(least) {
         let told = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), short);
         let held = match measured.map(|measured| bound.is_held(measured)) {
-            None => "not measured",
+            None => "not measured, or it scatters",
             Some(true) => "held",
             Some(false) => "**missed**",
         };
@@ -62,7 +62,8 @@ pub fn section(report: &Report) -> String {
 }
 
 fn bars(report: &Report, of: &dyn Fn(Spread) -> f64) -> Vec<Bar> {
-    let time = |delay, workload, way| Some(of(report.row(delay, workload, way)?.milliseconds()?));
+    let steady = |spread: &Spread| !spread.scatters();
+    let time = |delay, workload, way| report.row(delay, workload, way)?.milliseconds().filter(steady).map(of);
     let ratio = |delay, workload, theirs| Some(time(delay, workload, theirs)? / time(delay, workload, OURS)?);
     let cpu = |workload, way| report.row(NEAR, workload, way).and_then(Measured::cpu);
     let mut bars = Vec::new();
@@ -105,5 +106,5 @@ fn fastest(report: &Report, workload: &str, of: &dyn Fn(Spread) -> f64) -> Optio
         theirs && row.delay == NEAR && row.workload.name == workload
     };
     let rows = report.measured.iter().filter(is_it);
-    rows.filter_map(|row| row.milliseconds().map(of)).min_by(f64::total_cmp)
+    rows.filter_map(|row| row.milliseconds().filter(|spread| !spread.scatters()).map(of)).min_by(f64::total_cmp)
 }

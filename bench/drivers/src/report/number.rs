@@ -13,7 +13,13 @@ pub fn short(value: f64) -> String {
 
 /// The median, with the least and the most.
 pub fn spread(spread: Option<Spread>) -> String {
-    let told = |Spread { median, least, most }| format!("{} ({}, {})", short(median), short(least), short(most));
+    let told = |spread: Spread| {
+        let (least, most) = (short(spread.least), short(spread.most));
+        match spread.scatters() {
+            true => format!("says nothing ({least}, {most})"),
+            false => format!("{} ({least}, {most})", short(spread.median)),
+        }
+    };
     spread.map_or_else(|| "-".to_owned(), told)
 }
 

@@ -87,6 +87,10 @@ impl Arrays {
                 let (ids, ages): (Vec<i64>, Vec<i32>) = work.rows().map(|(id, person)| (id, person.age)).unzip();
                 Done::touched(client.execute(&self.update, &[&ids, &ages]).await?)
             }
+            Kind::Delete => {
+                let ids: Vec<i64> = work.others().collect();
+                Done::touched(client.execute(&self.delete, &[&ids]).await?)
+            }
             Kind::DeleteThenSelect => {
                 let ids: Vec<i64> = work.others().collect();
                 let (delete, end) = (async || client.execute(&self.delete, &[&ids]).await, work.end());

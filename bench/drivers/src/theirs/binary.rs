@@ -152,6 +152,7 @@ impl Binary {
                 let one = async |id: i64| client.execute(&statements.delete_where, &[&id, &(id + 3)]).await;
                 affected(self.each(work.starts().map(one)).await?)
             }
+            Kind::Delete => affected(self.each(work.others().map(delete)).await?),
             Kind::DeleteThenSelect => {
                 let (_, left) = self.one_then(self.each(work.others().map(delete)), left()).await?;
                 Some(Done::people(&left, work.first))

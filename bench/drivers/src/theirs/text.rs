@@ -144,7 +144,7 @@ impl Text {
                 let range = |id| format!("delete from person where id >= {id} and id < {}", id + 3);
                 work.starts().map(range).collect()
             }
-            Kind::DeleteThenSelect => work.others().map(delete).collect(),
+            Kind::Delete | Kind::DeleteThenSelect => work.others().map(delete).collect(),
             Kind::MixedThenSelect => work.rows().enumerate().map(mixed).collect(),
             _ => return Ok(None),
         };

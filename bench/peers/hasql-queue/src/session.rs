@@ -35,6 +35,15 @@ const DEQUEUE_MANY: &str = "delete from payloads where id in (
   for update skip locked limit $1) returning value";
 const NOTIFY: &str = "select notify_on('channel')";
 
+/// The final table, and the statement that its author's dequeue is followed by in the same transaction.
+const LEDGER: &str = "create table ledger (id bigint generated always as identity primary key, body jsonb not null)";
+const RECORD: &str = "insert into ledger (body) select unnest($1::jsonb[])";
+
+pub async fn make_ledger(url: &str) -> Result<(), Failure> {
+    connect(url, Arc::default()).await?.batch_execute(LEDGER).await?;
+    Ok(())
+}
+
 pub async fn migrate(url: &str) -> Result<(), Failure> {
     connect(url, Arc::default()).await?.batch_execute(SCHEMA).await?;
     Ok(())
@@ -133,6 +142,18 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    /// Dequeues and writes to the final table in one transaction; a message counts once that is committed.
+    pub async fn record(&self, batch: usize, tally: &Tally) -> Result<(), Failure> {
+        self.client.batch_execute("begin").await?;
+        let rows = self.dequeue(batch).await?;
+        if !rows.is_empty() {
+            let values: Vec<Json<&RawValue>> = rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?;
+            self.client.execute(RECORD, &[&values]).await?;
+        }
+        self.client.batch_execute("commit").await?;
+        receive(&rows, tally)
     }
 
     pub async fn vacuum(&self) -> Result<(), Failure> {

@@ -59,7 +59,7 @@ impl Contender for Pgmq {
         let queue = PGMQueueExt::new_with_pool(pool).await;
         queue.install_sql_from_embedded().await?;
         // Its own benchmark reads 10 to 100 at a time; a hundred where that is left open.
-        let batch = if settings.consumers == 0 { settings.batch.max(100) } else { settings.batch };
+        let batch = if settings.consumers == 0 { settings.batch.max(100) } else { settings.fetched() };
         let version = queue.installed_version().await?.ok_or("pgmq does not say its version")?;
         queue.create(QUEUE).await?;
         let wait = match settings.wait {
@@ -151,8 +151,8 @@ impl Contender for Pgmq {
         Ok(popped.len())
     }
 
-    async fn read_with_poll(&self, _caller: usize, n: usize) -> Result<Vec<i64>, Failure> {
-        Ok(ids(&self.take_with_poll(i32::try_from(n)?, Duration::from_secs(1)).await?))
+    async fn read_with_poll(&self, _caller: usize, n: usize, patience: Duration) -> Result<Vec<i64>, Failure> {
+        Ok(ids(&self.take_with_poll(i32::try_from(n)?, patience).await?))
     }
 }
 

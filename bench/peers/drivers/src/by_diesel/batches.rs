@@ -48,6 +48,11 @@ impl Batches {
                 );
                 Done::touched(upsert.set(columns).execute(&mut connection).await? as u64)
             }
+            Kind::Delete => {
+                let ids: Vec<i64> = work.others().collect();
+                let delete = diesel::delete(person::table.filter(person::id.eq_any(ids)));
+                Done::touched(delete.execute(&mut connection).await? as u64)
+            }
             Kind::DeleteThenSelect => {
                 let ids: Vec<i64> = work.others().collect();
                 connection.batch_execute("BEGIN").await?;

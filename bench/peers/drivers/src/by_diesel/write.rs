@@ -75,6 +75,7 @@ impl Each {
                 };
                 touched(self.each(work.starts().map(one)).await?)
             }
+            Kind::Delete => touched(self.each(work.others().map(|id| delete(connection, id))).await?),
             Kind::DeleteThenSelect => {
                 let deletes = self.each(work.others().map(|id| delete(connection, id)));
                 self.then_left(deletes, work).await?

@@ -57,6 +57,10 @@ async fn all(connection: &mut PgConnection, work: &Work<'_>) -> Result<Option<Do
             let query = sqlx::query(texts::UPDATE_ARRAYS).bind(ids()).bind(ages());
             Done::touched(query.execute(connection).await?.rows_affected())
         }
+        Kind::Delete => {
+            let query = sqlx::query(texts::DELETE_ARRAY).bind(work.others().collect::<Vec<i64>>());
+            Done::touched(query.execute(connection).await?.rows_affected())
+        }
         _ => return Ok(None),
     }))
 }

@@ -92,9 +92,12 @@ async fn write(connection: &mut PgConnection, work: &Work<'_>) -> Result<Done, s
                 affected += query.execute(&mut *connection).await?.rows_affected();
             }
         }
-        Kind::DeleteThenSelect => {
+        Kind::Delete | Kind::DeleteThenSelect => {
             for id in work.others() {
-                sqlx::query(texts::DELETE).bind(id).execute(&mut *connection).await?;
+                affected += sqlx::query(texts::DELETE).bind(id).execute(&mut *connection).await?.rows_affected();
+            }
+            if work.kind == Kind::Delete {
+                return Ok(Done::touched(affected));
             }
             return left(connection, work).await;
         }

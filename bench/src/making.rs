@@ -1,0 +1,251 @@
+//! A run that is being made: rows in turns, each kept as soon as it was measured, so that whatever interrupts it, it can go on.
+
+use std::{
+    collections::HashMap,
+    io::IsTerminal,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::{
+    Failure,
+    choose::name,
+    contend::{Ended, Progress, Ready, SILENCE},
+    ground::{Ground, Wanted},
+    prepare::{COUNTED, LAYERS, Program, Unfit, prepare},
+    report,
+    results::{Header, Outcome, Results, Round, Row},
+    round, show,
+    suites::Plan,
+    tree,
+};
+
+pub struct Making {
+    file: PathBuf,
+    pub results: Results,
+    programs: Programs,
+}
+
+impl Making {
+    /// A new run, kept in this file.
+    pub fn begin(file: &Path, plans: &[Plan], left_out: Vec<String>) -> Result<Self, Failure> {
+        tree::outside(file)?;
+        let now = tree::now();
+        let run = Header {
+            id: tree::id(),
+            made: tree::made(),
+            sittings: vec![(now, now)],
+            planned: plans.iter().map(name).collect(),
+            left_out,
+        };
+        let results = Results { run: Some(run), rows: Vec::new() };
+        Ok(Self { file: file.to_owned(), results, programs: Programs::default() })
+    }
+
+    /// A run that was interrupted, from what it left.
+    pub fn again(file: &Path, mut results: Results) -> Self {
+        let now = tree::now();
+        if let Some(run) = &mut results.run {
+            run.sittings.push((now, now));
+        }
+        Self { file: file.to_owned(), results, programs: Programs::default() }
+    }
+
+    /// Every row in turns, but for the turns that it has already.
+    pub async fn turns(&mut self, plans: &[Plan], wanted: &Wanted, keep_databases: bool) -> Result<(), Failure> {
+        let left = |plan: &Plan| plan.rounds.saturating_sub(self.done(plan));
+        let turns: u32 = plans.iter().map(left).sum();
+        if turns == 0 {
+            return Ok(());
+        }
+        let bar = bar(turns.into());
+        for plan in plans {
+            bar.set_message(format!("building {}", plan.contender.name));
+            let _ = self.programs.of(plan, LAYERS);
+        }
+        let mut ground = Ground::start(wanted).await?;
+        let disk = match ground.server.fsync.as_str() {
+            "off" => "nobody waits for the disk".to_owned(),
+            _ => ground.test_fsync().unwrap_or_else(|| "pg_test_fsync is not here".to_owned()),
+        };
+        say(&bar, &greeting(&ground, &disk));
+        let most = plans.iter().map(|plan| plan.rounds).max().unwrap_or(0);
+        // Rows of a case are next to each other, and all of them have had a turn before one has the next: what moves moves for all.
+        for turn in 1..=most {
+            for plan in plans {
+                if turn > plan.rounds || turn <= self.done(plan) {
+                    continue;
+                }
+                bar.set_message(name(plan));
+                let outcome = self.turned(&mut ground, plan, keep_databases, &bar).await?;
+                let mut row = self.row(plan).cloned().unwrap_or_else(|| self.empty(plan, &ground, &disk));
+                match outcome {
+                    Ok((ready, round)) => {
+                        say(&bar, &show::round(plan, turn, &round));
+                        (row.version, row.runtime, row.settings) = (ready.version, ready.runtime, ready.settings);
+                        row.rounds.push(round);
+                    }
+                    Err(outcome) => {
+                        row.outcome = outcome;
+                        say(&bar, &show::row(&row));
+                    }
+                }
+                row.measured_at = tree::now();
+                bar.inc(1);
+                self.keep(row)?;
+            }
+        }
+        bar.finish_and_clear();
+        Ok(())
+    }
+
+    fn row(&self, plan: &Plan) -> Option<&Row> {
+        let name = name(plan);
+        self.results.rows.iter().find(|row| row.name() == name)
+    }
+
+    /// How many turns it has had; all of them if it could not be measured.
+    fn done(&self, plan: &Plan) -> u32 {
+        match self.row(plan) {
+            Some(row) if row.outcome != Outcome::Measured => plan.rounds,
+            Some(row) => row.rounds.len() as u32,
+            None => 0,
+        }
+    }
+
+    fn empty(&self, plan: &Plan, ground: &Ground, disk: &str) -> Row {
+        let run = self.results.run.clone().unwrap_or_default();
+        Row {
+            suite: plan.suite.to_owned(),
+            case: plan.case.clone(),
+            contender: plan.contender.name.to_owned(),
+            version: String::new(),
+            runtime: String::new(),
+            settings: String::new(),
+            told: plan.told.clone(),
+            server: ground.server.clone(),
+            disk: disk.to_owned(),
+            measured_at: 0,
+            run: run.id,
+            made: run.made,
+            major: plan.major,
+            planned_rounds: plan.rounds,
+            outcome: Outcome::Measured,
+            rounds: Vec::new(),
+        }
+    }
+
+    /// Puts the row in its place, and all of them on disk: the file is there as a whole, or as it was.
+    fn keep(&mut self, row: Row) -> Result<(), Failure> {
+        let name = row.name();
+        match self.results.rows.iter_mut().find(|kept| kept.name() == name) {
+            Some(kept) => *kept = row,
+            None => self.results.rows.push(row),
+        }
+        self.write()
+    }
+
+    pub fn write(&mut self) -> Result<(), Failure> {
+        if let Some((_, to)) = self.results.run.as_mut().and_then(|run| run.sittings.last_mut()) {
+            *to = tree::now();
+        }
+        if let Some(folder) = self.file.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        let whole = self.file.with_extension("new");
+        std::fs::write(&whole, report::json(&self.results)?)?;
+        Ok(std::fs::rename(whole, &self.file)?)
+    }
+
+    /// One turn of a row, and, where allocations are asked for, the counting program's turn, of which only these figures are kept.
+    async fn turned(
+        &mut self,
+        ground: &mut Ground,
+        plan: &Plan,
+        keep: bool,
+        bar: &ProgressBar,
+    ) -> Result<Turn, Failure> {
+        let told = |Progress { sent, received }: Progress| {
+            bar.set_message(format!("{}: {sent} sent, {received} received", name(plan)));
+        };
+        let program = match self.programs.of(plan, LAYERS) {
+            Ok(program) => program,
+            Err(Unfit::Missing(why)) => return Ok(Err(Outcome::Missing(why))),
+            Err(Unfit::Failed(why)) => return Ok(Err(Outcome::Failed(why))),
+        };
+        let mut turn = match round::round(ground, plan, &program, silence(), keep, told).await? {
+            Ok(turn) => turn,
+            Err(ended) => return Ok(Err(outcome(ended))),
+        };
+        if plan.allocations {
+            let counting = match self.programs.of(plan, COUNTED) {
+                Ok(program) => round::round(ground, plan, &program, silence(), keep, told).await?,
+                Err(Unfit::Missing(why) | Unfit::Failed(why)) => Err(Ended::Failed(why)),
+            };
+            match counting {
+                Ok((_, counted)) => {
+                    (turn.1.allocations, turn.1.allocated_bytes) = (counted.allocations, counted.allocated_bytes);
+                }
+                Err(ended) => return Ok(Err(outcome(ended))),
+            }
+        }
+        Ok(Ok(turn))
+    }
+}
+
+type Turn = Result<(Ready, Round), Outcome>;
+
+fn greeting(ground: &Ground, disk: &str) -> String {
+    let server = &ground.server;
+    format!(
+        "PostgreSQL {}, fsync {}, synchronous_commit {}, wal_level {}, commit_delay {}; {} processors; {disk}",
+        server.version,
+        server.fsync,
+        server.synchronous_commit,
+        server.wal_level,
+        server.commit_delay,
+        server.processors
+    )
+}
+
+/// A test's contender that stalls need not be waited for so long.
+fn silence() -> Duration {
+    let told = std::env::var("BENCH_SILENCE").ok().and_then(|seconds| seconds.parse().ok());
+    told.map_or(SILENCE, Duration::from_secs)
+}
+
+fn outcome(ended: Ended) -> Outcome {
+    match ended {
+        Ended::Missing(why) => Outcome::Missing(why),
+        Ended::Stalled(why) => Outcome::Stalled(why),
+        Ended::Failed(why) => Outcome::Failed(why),
+    }
+}
+
+/// Programs that were built in this run, or why they could not be.
+#[derive(Default)]
+struct Programs(HashMap<(&'static str, bool, &'static str), Result<Program, Unfit>>);
+
+impl Programs {
+    fn of(&mut self, plan: &Plan, own: &'static str) -> Result<Program, Unfit> {
+        let many = plan.told.batch > 1;
+        let key = (plan.contender.name, many, own);
+        self.0.entry(key).or_insert_with(|| prepare(&plan.contender, many, own)).clone()
+    }
+}
+
+fn bar(turns: u64) -> ProgressBar {
+    let target = match std::io::stderr().is_terminal() {
+        true => ProgressDrawTarget::stderr(),
+        false => ProgressDrawTarget::hidden(),
+    };
+    let style = ProgressStyle::with_template("{bar:30.cyan/dim} {pos} of {len}, {eta} left  {msg}")
+        .unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::with_draw_target(Some(turns), target).with_style(style.progress_chars("━╸─"))
+}
+
+fn say(bar: &ProgressBar, line: &str) {
+    bar.suspend(|| println!("{line}"));
+}

@@ -1,0 +1,106 @@
+use std::fmt;
+
+/// What a figure counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Messages, statements: `555 k`.
+    Count,
+    /// In microseconds.
+    Time,
+    Bytes,
+    /// Of one: `12 %`.
+    Share,
+    /// Of two rows: `×12`, or `12 times`.
+    Ratio,
+}
+
+/// What a row says.
+#[derive(Debug, Clone, Copy)]
+pub struct Value {
+    pub value: f64,
+    pub unit: Unit,
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use crate::report::number;
+        out.write_str(&match self.unit {
+            Unit::Count => number::rate(self.value),
+            Unit::Time => number::time(self.value),
+            Unit::Bytes => number::bytes(self.value),
+            Unit::Share => number::percent(self.value),
+            Unit::Ratio => number::times(self.value),
+        })
+    }
+}
+
+const UNITS: [(&str, Unit, f64); 12] = [
+    ("k", Unit::Count, 1e3),
+    ("M", Unit::Count, 1e6),
+    ("million", Unit::Count, 1e6),
+    ("µs", Unit::Time, 1.0),
+    ("microseconds", Unit::Time, 1.0),
+    ("ms", Unit::Time, 1e3),
+    ("s", Unit::Time, 1e6),
+    ("seconds", Unit::Time, 1e6),
+    ("B", Unit::Bytes, 1.0),
+    ("kB", Unit::Bytes, 1e3),
+    ("MB", Unit::Bytes, 1e6),
+    ("%", Unit::Share, 0.01),
+];
+
+/// A number as it is printed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Figure {
+    pub text: String,
+    value: f64,
+    /// Of its last digit.
+    step: f64,
+    /// Where it says what it counts.
+    unit: Option<Unit>,
+}
+
+impl Figure {
+    /// The last one of this text. A digit behind a letter is a name's: `p99`.
+    pub fn last(text: &str) -> Option<Self> {
+        let mut last = None;
+        let mut before = ' ';
+        let mut at = 0;
+        while let Some(letter) = text[at..].chars().next() {
+            if letter.is_ascii_digit() && !before.is_alphanumeric() {
+                let (figure, length) = Self::first(&text[at..])?;
+                last = Some(Self { unit: figure.unit.or((before == '×').then_some(Unit::Ratio)), ..figure });
+                (at, before) = (at + length, '0');
+            } else {
+                (at, before) = (at + letter.len_utf8(), letter);
+            }
+        }
+        last
+    }
+
+    fn first(text: &str) -> Option<(Self, usize)> {
+        let end = text.find(|letter: char| !(letter.is_ascii_digit() || ".,".contains(letter))).unwrap_or(text.len());
+        let digits = text[..end].trim_end_matches(['.', ',']);
+        let plain = digits.replace(',', "");
+        let decimals = plain.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+        let rest = &text[digits.len()..];
+        let word = rest.strip_prefix(' ').unwrap_or(rest);
+        let word = &word[..word.find(|letter: char| !(letter.is_alphabetic() || letter == '%')).unwrap_or(word.len())];
+        let unit = UNITS.iter().find(|(name, ..)| *name == word);
+        let scale = unit.map_or(1.0, |(.., scale)| *scale);
+        let text = unit.map_or_else(|| digits.to_owned(), |(name, ..)| format!("{digits} {name}"));
+        let value = plain.parse::<f64>().ok()? * scale;
+        let figure =
+            Self { text, value, step: scale * 10_f64.powi(-(decimals as i32)), unit: unit.map(|(_, unit, _)| *unit) };
+        Some((figure, digits.len()))
+    }
+
+    /// Whether it is the value, rounded to its own last digit.
+    pub fn states(&self, value: &Value) -> bool {
+        let is_of = match (self.unit, value.unit) {
+            (Some(unit), of) => unit == of,
+            (None, of) => matches!(of, Unit::Count | Unit::Ratio),
+        };
+        is_of && (self.value - value.value).abs() <= 0.5 * self.step * (1.0 + 1e-6)
+    }
+}

@@ -1,0 +1,45 @@
+//! Exactly once into a final table, in batches: the messages are taken and their entries written in one transaction.
+
+use trunkline::{Db, Insert, Json, Message, Result, Settings, Statement, Transaction, Wait};
+
+static TABLE: Statement<(), ()> =
+    Statement::new("create table entry (id bigint primary key, cents bigint not null, book text not null)");
+static WRITE: Insert<(i64, i64, String)> = Insert::into("entry", &["id", "cents", "book"]);
+static SUM: Statement<(), (i64, i64)> = Statement::new("select count(*), sum(cents)::bigint from entry");
+
+type Posting = Json<(String, i64)>;
+
+/// Posts ten thousand cents by batches, one of which breaks half way; returns how many entries there are, and their sum.
+pub async fn run(url: &str) -> Result<(i64, i64)> {
+    let db = Db::connect(url).await?;
+    db.run(&TABLE, ()).await?;
+    db.migrate().await?;
+    db.create_queue("postings", &Settings::new("jsonb")).await?;
+    let postings = db.queue::<Posting>("postings").await?;
+    let cents: Vec<Posting> = (0..10_000).map(|n| Json((format!("book {}", n % 3), 1))).collect();
+    postings.enqueue_many(&cents).await?;
+
+    let mut consumer = postings.consumer(Wait::Adaptive);
+    let (mut written, mut breaks) = (0, true);
+    while written < cents.len() {
+        let broken = std::mem::take(&mut breaks);
+        written +=
+            consumer.exactly_once(1_000, |transaction, batch| Box::pin(write(transaction, batch, broken))).await?;
+    }
+    db.run(&SUM, ()).await
+}
+
+async fn write(transaction: &Transaction, batch: Vec<Message<Posting>>, broken: bool) -> Result<usize, String> {
+    let count = batch.len();
+    let row = |message: Message<Posting>| (message.id, message.payload.0.1, message.payload.0.0);
+    drop(transaction.insert_many(&WRITE, batch.into_iter().map(row)).await.map_err(|error| error.to_string())?);
+    // Whatever fails here undoes the entries and leaves the messages where they were: they come again, one by one.
+    if broken && count > 1 { Err("half way".to_owned()) } else { Ok(count) }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let cluster = trunkline_embedded::Cluster::temporary().start()?;
+    assert_eq!(run(&cluster.url("postgres")).await?, (10_000, 10_000));
+    Ok(())
+}
