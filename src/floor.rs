@@ -227,8 +227,8 @@ mod tests {
 
     #[test]
     fn looks_and_sweeps_take_one_percent_of_the_time_at_most() {
-        let now = Instant::now();
         let mut floor = new();
+        let now = Instant::now();
         assert!(floor.claim_look(now) && !floor.claim_look(now));
         let look = Look { oldest: None, candidate: Time(1), running: 1, next: 1 };
         floor.saw(look, now, Duration::from_millis(30));
@@ -241,8 +241,8 @@ mod tests {
 
     #[test]
     fn a_sweep_that_died_is_followed_by_another() {
-        let now = Instant::now();
         let mut floor = new();
+        let now = Instant::now();
         assert!(floor.claim_sweep(now + SWEEP_EVERY) && !floor.claim_sweep(now + SWEEP_EVERY));
         assert!(floor.claim_sweep(now + 2 * SWEEP_EVERY));
     }

@@ -115,7 +115,8 @@ impl Unreadable {
     /// Its leases, where it is leased. No row has more messages than one may have.
     pub fn leases(&self) -> impl Iterator<Item = Lease> + use<> {
         let (id, attempt) = (self.id, self.attempt);
-        (id..).take((self.size.unsigned_abs() as usize).min(MAX_BATCH)).map(move |id| Lease { id, attempt })
+        let size = (self.size.unsigned_abs() as usize).min(MAX_BATCH);
+        (0_i64..).take(size).map(move |nr| Lease { id: id.wrapping_add(nr), attempt })
     }
 
     pub fn payload(&self) -> Received<'_> {

@@ -139,7 +139,8 @@ impl Column {
         if !(1..=MAX_BATCH).contains(&size) {
             return Ok(Some(unreadable::<T>(queue, first_id, format!("its row says it has {size} messages").into())));
         }
-        for id in (first_id..).take(size) {
+        // A range would overflow behind the last id of all.
+        for id in (0_i64..).map(|nr| first_id.wrapping_add(nr)).take(size) {
             let raw = elements.next().unwrap_or_else(|| Err("its row has fewer payloads than messages".into()));
             match raw {
                 Ok(Some(raw)) => each(id, Some(raw), self.decode_one(queue, id, raw)),
