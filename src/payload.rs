@@ -167,7 +167,7 @@ impl Column {
             let raw = raw.map_err(|cause| unreadable::<T>(queue, id, cause))?;
             Ok((id, self.decode_one(queue, id, raw)?))
         };
-        (first_id..).zip(elements).map(decode).collect()
+        (0_i64..).map(|nr| first_id.wrapping_add(nr)).zip(elements).map(decode).collect()
     }
 
     /// The elements, if it is one array of them. Of another type than the column was when the queue was opened, they would be read
