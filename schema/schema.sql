@@ -16,7 +16,7 @@ table dead_emails (
     dead_at timestamp with time zone not null default clock_timestamp(),
     attempt integer not null,
     error text not null,
-    payload jsonb not null,
+    payload jsonb,
     metadata jsonb,
     released integer not null default 0
 );

@@ -141,7 +141,7 @@ impl Shared {
             let apart = matches!(page.how, Dequeue::LeaseApart(_));
             for row in &page.rows {
                 let ran_out = apart && row.read(6)?;
-                let released = row.read(if page.how == Dequeue::Take { 6 } else { 7 })?;
+                let released = row.read(7)?;
                 let row = Opened {
                     id: row.read(0)?,
                     attempt: row.read(1)?,
@@ -176,7 +176,7 @@ impl Shared {
                 enqueued_at: (row.read(3)?, row.read(3)?),
                 batch: row.read(4)?,
                 metadata: row.read(5)?,
-                released: row.read(6)?,
+                released: row.read(7)?,
             };
             self.open_row(&row, |message| message, &mut dequeued)?;
         }

@@ -270,9 +270,9 @@ impl Error {
     pub fn is_bad_payload(&self) -> bool {
         match &*self.0 {
             Kind::Encode { .. } | Kind::TooLarge { .. } => true,
-            Kind::Server { error, .. } if is_collision(error.schema.as_deref(), error.constraint.as_deref()) => false,
+            Kind::Server { error, .. } if is_collision(error.table.as_deref(), error.constraint.as_deref()) => false,
             Kind::Postgres(Described(error))
-                if error.as_db_error().is_some_and(|db| is_collision(db.schema(), db.constraint())) =>
+                if error.as_db_error().is_some_and(|db| is_collision(db.table(), db.constraint())) =>
             {
                 false
             }

@@ -30,6 +30,7 @@ mod failure;
 mod hooks;
 mod retry_policy;
 mod queue;
+mod rights;
 mod dequeue;
 mod enqueue;
 mod exactly_once;
@@ -68,6 +69,7 @@ pub use self::{
     payload::{Binary, MAX_PAYLOAD, Payload},
     queue::{Description, Queue, Settings},
     retry_policy::RetryPolicy,
+    rights::Right,
     rows::{Answered, FromRow, Rows},
     statement::Statement,
     stats::{Peeked, Stats},

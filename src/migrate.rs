@@ -6,6 +6,7 @@ use tracing::info;
 use crate::{
     db::{Db, Lane, Session},
     error::{Error, Kind, Result},
+    wire::only,
 };
 
 // STEPS, FUNCTIONS and TEMPLATES: the name and the text of every file in `schema/`.
@@ -28,6 +29,7 @@ impl Db {
             self.give_back(session); // nothing that a role without rights would stumble over
             return Ok(0);
         }
+        self.check_name(&session).await?;
         let begin = self.statement("migrate", concat!("begin; ", include_str!("../sql/migrate_begin.sql")));
         session.batch(begin.name, &begin.text).await?;
         let found = self.found_version(&session).await?;
@@ -56,6 +58,31 @@ impl Db {
         session.batch("migrate", "commit").await?;
         self.give_back(session);
         Ok(pending.len())
+    }
+
+    /// Removes the schema with all queues and everything in them, and whatever of others' depends on it. Where there is none,
+    /// it does nothing.
+    ///
+    /// # Errors
+    /// The role does not own the schema.
+    pub async fn teardown(&self) -> Result<()> {
+        let session = self.own_session().await?;
+        let sql = self.statement("teardown", include_str!("../sql/teardown.sql"));
+        session.batch(sql.name, &sql.text).await?;
+        self.give_back(session);
+        Ok(())
+    }
+
+    /// The schema's name stands in every statement without quotes.
+    async fn check_name(&self, session: &Session) -> Result<()> {
+        let fits = self.statement("fits_unquoted", include_str!("../sql/fits_unquoted.sql"));
+        let name = self.schema().name();
+        match only(&session.query(&fits, &[&name]).await?)?.read(0)? {
+            true => Ok(()),
+            false => {
+                Err(Error::invalid(format!("a schema cannot be named {name:?}: that is a word of SQL; take another")))
+            }
+        }
     }
 
     /// The version of the schema in the database; 0 where there is none.

@@ -4,6 +4,8 @@
 
 use std::{borrow::Cow, sync::Arc};
 
+use crate::error::{Error, Result};
+
 /// A statement with its holes filled. Its name is the file's, in traces and in errors.
 #[derive(Debug, Clone)]
 pub(crate) struct Sql {
@@ -33,14 +35,26 @@ impl Sql {
 }
 
 /// The schema that holds everything. Texts say `trunkline.` for it, so that they run in psql as they stand.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Schema(Arc<str>);
 
 impl Schema {
     pub const DEFAULT: &str = "trunkline";
+    /// A channel has 63 bytes: the schema, a dot, and a queue's name of up to 48.
+    const LONGEST: usize = 14;
 
-    pub fn new(name: &str) -> Self {
-        Self(name.into())
+    /// # Errors
+    /// Its name goes into statements without quotes, and into the names of channels beside a queue's.
+    pub fn new(name: &str) -> Result<Self> {
+        let first = name.starts_with(|c: char| c.is_ascii_lowercase()) && !name.starts_with("pg_");
+        let rest = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+        if !first || !rest || name.len() > Self::LONGEST {
+            return Err(Error::invalid(format!(
+                "a schema cannot be named {name:?}: take 1 to {} characters, a lower-case letter, then a-z, 0-9 or \"_\"; not pg_",
+                Self::LONGEST
+            )));
+        }
+        Ok(Self(name.into()))
     }
 
     pub fn name(&self) -> &str {

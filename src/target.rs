@@ -13,7 +13,10 @@ use tokio_postgres::{
 
 pub(crate) use self::tls::MakeTls;
 use self::{options::Options, tls::client_config};
-use crate::error::{Error, Kind, Result};
+use crate::{
+    error::{Error, Kind, Result},
+    sql::Schema,
+};
 
 /// How to connect: the parsed connection string and its TLS.
 #[derive(Clone)]
@@ -26,6 +29,8 @@ pub(crate) struct Target {
     /// Whether connections keep prepared statements; where not, each use parses anew, as a pooler in transaction mode needs.
     pub keeps_statements: bool,
     pub limits: Limits,
+    /// Where the queues are.
+    pub schema: Schema,
 }
 
 /// What a server may cost us.
@@ -65,6 +70,8 @@ impl Target {
         let mode = options.take("sslmode")?.or_else(|| given("PGSSLMODE"));
         let root = options.take("sslrootcert")?.or_else(|| given("PGSSLROOTCERT"));
         let keeps_statements = switch(options.take("prepared_statements")?.as_deref())?;
+        let schema = options.take("schema")?.or_else(|| given("TRUNKLINE_SCHEMA"));
+        let schema = Schema::new(schema.as_deref().unwrap_or(Schema::DEFAULT))?;
         let limits = Limits {
             answer: options.take("answer_timeout")?.map(|text| seconds("answer_timeout", &text)).transpose()?.flatten(),
             answer_bytes: options.take("max_answer")?.map_or(Ok(ANSWER_BYTES), |text| bytes(&text))?,
@@ -94,7 +101,14 @@ impl Target {
             config.ssl_mode(SslMode::Disable);
         }
         let rustls = client_config(verify, root.as_deref())?;
-        Ok(Self { config, tls: MakeTls::new(rustls.clone()), rustls: Arc::new(rustls), keeps_statements, limits })
+        Ok(Self {
+            config,
+            tls: MakeTls::new(rustls.clone()),
+            rustls: Arc::new(rustls),
+            keeps_statements,
+            limits,
+            schema,
+        })
     }
 }
 

@@ -19,6 +19,9 @@ pub struct Database {
     /// started when first needed, and left running (see `trunkline postgres`).
     #[arg(long, global = true, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
     pub database_url: Option<String>,
+    /// The schema that holds the queues; `trunkline` unless it is named
+    #[arg(long, global = true, env = "TRUNKLINE_SCHEMA", value_name = "NAME")]
+    pub schema: Option<String>,
     /// Say nothing on standard error but what goes wrong: neither which database it is nor a last line of numbers
     #[arg(short, long, global = true)]
     pub quiet: bool,
@@ -31,11 +34,11 @@ impl Database {
         if let Some(url) = self.database_url.as_deref().filter(|url| !url.trim().is_empty()) {
             check(url)?;
             self.say(&format!("database: {}", without_secrets(url)));
-            return Ok(Db::connect(url).await?);
+            return Ok(Db::connect(&in_schema(url, self.schema.as_deref())).await?);
         }
         let (url, folder) = crate::blocking(kept).await?;
         self.say(&format!("database: the private PostgreSQL in {folder}"));
-        let db = Db::connect(&url).await?;
+        let db = Db::connect(&in_schema(&url, self.schema.as_deref())).await?;
         db.migrate().await?;
         Ok(db)
     }
@@ -83,6 +86,18 @@ pub fn kept() -> Result<(String, String)> {
     let folder = Cluster::usual_place()?;
     let cluster = Cluster::at(&folder).stay(true).progress(progress::download()).start()?;
     Ok((cluster.url("postgres"), folder.display().to_string()))
+}
+
+/// The connection string with the schema that was asked for. A string that names another is refused by the library.
+fn in_schema(url: &str, schema: Option<&str>) -> String {
+    match schema.filter(|schema| !schema.is_empty()) {
+        None => url.to_owned(),
+        Some(schema) if url.contains("://") => {
+            let mark = if url.contains('?') { '&' } else { '?' };
+            format!("{url}{mark}schema={}", schema.replace('%', "%25").replace('&', "%26"))
+        }
+        Some(schema) => format!("{url} schema='{}'", schema.replace('\\', "\\\\").replace('\'', "\\'")),
+    }
 }
 
 /// Refuses what is no connection string at all, and one of which a part of the password would be taken for the host. It

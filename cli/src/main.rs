@@ -73,6 +73,8 @@ enum Verb {
     Demo(demo::Args),
     /// Create the schema `trunkline`, or bring it to this program's version
     Migrate,
+    /// Remove the schema with all queues and everything in them
+    Teardown(purge::Teardown),
     /// Create, list, describe and drop queues
     #[command(subcommand)]
     Queue(queue::Verb),
@@ -110,6 +112,7 @@ async fn run(Program { verb, database }: Program) -> Result<()> {
     match verb {
         Verb::Demo(args) => demo::run(args).await,
         Verb::Migrate => migrate::run(&database).await,
+        Verb::Teardown(args) => purge::teardown(args, &database).await,
         Verb::Queue(verb) => queue::run(verb, &database).await,
         Verb::Enqueue(args) => enqueue::run(args, &database).await,
         Verb::Dequeue(args) => dequeue::run(args, &database).await,

@@ -1,4 +1,4 @@
-//! `trunkline purge` and `trunkline prune`: what is thrown away.
+//! `trunkline purge`, `prune` and `teardown`: what is thrown away.
 
 use std::time::Duration;
 
@@ -9,6 +9,14 @@ use crate::{database::Database, error::Result, print, time};
 pub struct Purge {
     /// The queue
     queue: String,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+}
+
+/// The arguments of `trunkline teardown`.
+#[derive(Debug, clap::Args)]
+pub struct Teardown {
     /// Do not ask
     #[arg(long)]
     yes: bool,
@@ -31,4 +39,10 @@ pub async fn purge(args: Purge, database: &Database) -> Result<()> {
 
 pub async fn prune(args: Prune, database: &Database) -> Result<()> {
     print::done([database.queue_unread(&args.queue).await?.prune(args.older_than).await?].iter())
+}
+
+pub async fn teardown(args: Teardown, database: &Database) -> Result<()> {
+    crate::confirm("remove the schema with all queues and everything in them".to_owned(), args.yes).await?;
+    database.connect().await?.teardown().await?;
+    Ok(())
 }

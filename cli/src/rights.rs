@@ -1,6 +1,6 @@
 //! `trunkline grant` and `trunkline revoke`: what a role may do with queues.
 
-use trunkline::{Db, Statement};
+use trunkline::Right;
 
 use crate::{
     database::Database,
@@ -61,59 +61,24 @@ struct Which {
     all: bool,
 }
 
-impl Which {
-    /// Connects, and sees whether the queue is there.
-    async fn connect(&self, database: &Database) -> Result<Db> {
-        let db = database.connect().await?;
-        match &self.queue {
-            Some(queue) => drop(db.describe_queue(queue).await?),
-            None => drop(db.list_queues().await?),
-        }
-        Ok(db)
-    }
-}
-
-type GrantRights = Statement<(String, &'static str, Option<String>), u64>;
-type RevokeRights = Statement<(String, Option<String>), u64>;
-
-static GRANT: GrantRights =
-    Statement::new("select trunkline.grant_rights(quote_ident($1::text)::regrole, $2::text, $3::text)");
-static REVOKE: RevokeRights =
-    Statement::new("select trunkline.revoke_rights(quote_ident($1::text)::regrole, $2::text)");
-
 pub async fn grant(args: Grant, database: &Database) -> Result<()> {
-    let db = args.which.connect(database).await?;
-    let roles = [("producer", args.producer), ("consumer", args.consumer), ("operator", args.operator)];
-    let roles: Vec<(&str, String)> =
-        roles.into_iter().flat_map(|(what, roles)| roles.into_iter().map(move |role| (what, role))).collect();
-    let queue = args.which.queue;
-    let many = roles.iter().map(|(what, role)| (role.clone(), *what, queue.clone()));
-    // All of them or none.
-    db.run_many(&GRANT, many).await.map_err(|error| refused(error, roles.iter().map(|(_, role)| role)))?;
-    Ok(())
+    let roles =
+        [(Right::Producer, &args.producer), (Right::Consumer, &args.consumer), (Right::Operator, &args.operator)];
+    let rights: Vec<(Right, &str)> =
+        roles.into_iter().flat_map(|(right, roles)| roles.iter().map(move |role| (right, &**role))).collect();
+    told(database.connect().await?.grant(&rights, args.which.queue.as_deref()).await)
 }
 
 pub async fn revoke(args: Revoke, database: &Database) -> Result<()> {
-    let db = args.which.connect(database).await?;
-    let (roles, queue) = (args.from, args.which.queue);
-    let many = roles.iter().map(|role| (role.clone(), queue.clone()));
-    db.run_many(&REVOKE, many).await.map_err(|error| refused(error, roles.iter()))?;
-    Ok(())
+    let roles: Vec<&str> = args.from.iter().map(String::as_str).collect();
+    told(database.connect().await?.revoke(&roles, args.which.queue.as_deref()).await)
 }
 
-/// In the words of this program: it was no statement of the user's.
-fn refused<'a>(error: trunkline::Error, mut roles: impl Iterator<Item = &'a String>) -> Error {
-    let role = error.failed_statement().and_then(|place| roles.nth(place));
-    match (error.sqlstate().map(tokio_postgres::error::SqlState::code), role) {
-        (Some("42704"), Some(role)) => Error::new(format!("there is no role {role:?}; nothing was changed"))
-            .hint("`create role NAME login` in psql creates one"),
-        (Some("42501"), _) => {
+fn told(outcome: trunkline::Result<()>) -> Result<()> {
+    outcome.map_err(|error| match error.sqlstate().map(tokio_postgres::error::SqlState::code) {
+        Some("42501") => {
             Error::from(error).hint("the role that created the schema with `trunkline migrate` may do this")
         }
-        // The statement is ours, and says nothing to the user.
-        _ => match std::error::Error::source(&error) {
-            Some(cause) if error.failed_statement().is_some() => Error::new(cause.to_string()),
-            _ => error.into(),
-        },
-    }
+        _ => error.into(),
+    })
 }

@@ -5,7 +5,7 @@ create or replace function trunkline.{do_sweep_}(floor timestamptz, page bigint)
     returns table (stray timestamptz, next_page bigint, cost float8) language plpgsql {planner} as $f$
 #variable_conflict use_variable
 declare
-    pages constant int := 128;
+    pages constant int := 64;
     began timestamptz := clock_timestamp();
 begin
     if page = 0 and pg_stat_get_dead_tuples('trunkline.{queue_}'::regclass) < 5000 then

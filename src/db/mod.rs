@@ -126,6 +126,9 @@ impl Db {
     /// says nothing for so many seconds, while an answer is due, is given up. An answer is at most 2 GiB, unless `max_answer=64MB`
     /// says otherwise.
     ///
+    /// With `schema=NAME` (or the environment variable `TRUNKLINE_SCHEMA`) the queues are in that schema instead of `trunkline`, so
+    /// that two applications share a database without meeting: 1 to 14 characters of a-z, 0-9 and `_`.
+    ///
     /// A handle may outlive the runtime that it was made in: connections end with the runtime that made them, and are made anew. A
     /// current-thread runtime that is not running stops its connections with it.
     ///
@@ -134,7 +137,9 @@ impl Db {
     pub async fn connect(url: &str) -> Result<Self> {
         let target = Target::parse(url)?;
         let first = Session::open_now(&target, Use::Alone, Arc::default()).await?; // the first transaction will have it
+        let schema = target.schema.clone();
         let db = Self(Arc::new(Inner {
+            schema,
             listener: Listener::new(target.clone()),
             target,
             enqueue: Default::default(),
@@ -143,7 +148,6 @@ impl Db {
             idle: SyncMutex::new(vec![Arc::new(first)]),
             notify: SyncMutex::default(),
             notify_sql: Sql::new("notify", include_str!("../../sql/notify.sql")),
-            schema: Schema::new(Schema::DEFAULT),
             floors: SyncMutex::default(),
         }));
         Ok(db)

@@ -106,7 +106,7 @@ impl Shared {
                 let (id, attempt, size): (i64, i32, i32) = (row.read(0)?, row.read(1)?, row.read(2)?);
                 let (enqueued_at, payload): (Time, Received<'_>) = (row.read(3)?, row.read(4)?);
                 let metadata: Option<Received<'_>> = row.read(5)?;
-                let (released, error): (i32, Option<&str>) = (row.read(6)?, row.read(7)?);
+                let (error, released): (Option<&str>, i32) = (row.read(6)?, row.read(7)?);
                 let row: [&(dyn ToSql + Sync); 8] =
                     [&id, &enqueued_at, &attempt, &released, &error, &size, &payload, &metadata];
                 self.query(&self.sql.put_back, &row).await?;

@@ -14,7 +14,7 @@ pub(super) fn advice(what: &str, queue: Option<&str>, error: &ServerError) -> St
             None => format!(". {needs}"),
         };
     }
-    if is_collision(error.schema.as_deref(), error.constraint.as_deref()) {
+    if is_collision(error.table.as_deref(), error.constraint.as_deref()) {
         let repair = format!("select trunkline.repair_sequence('{queue}')");
         return format!(
             ". The queue's sequence is behind its table, as after a restore without sequences: run `{repair}`"
@@ -50,7 +50,9 @@ fn right(what: &str) -> (&'static str, Option<&'static str>) {
 }
 
 /// Whether a unique violation is one of a queue's own ids, which come from its sequence.
-pub(super) fn is_collision(schema: Option<&str>, constraint: Option<&str>) -> bool {
-    let of_ids = |name: &str| ["key_", "dead_key_", "archive_key_"].iter().any(|prefix| name.starts_with(prefix));
-    schema == Some("trunkline") && constraint.is_some_and(of_ids)
+pub(super) fn is_collision(table: Option<&str>, constraint: Option<&str>) -> bool {
+    let (table, constraint) = (table.unwrap_or_default(), constraint.unwrap_or_default());
+    [("queue_", "key_"), ("dead_", "deadkey_"), ("archive_", "archivekey_")].iter().any(|(of_table, of_key)| {
+        table.strip_prefix(of_table).is_some_and(|queue| constraint.strip_prefix(of_key) == Some(queue))
+    })
 }

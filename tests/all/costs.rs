@@ -156,7 +156,8 @@ async fn a_sweep_of_much_that_is_dead_is_made_in_parts() {
     let (mut page, mut parts, mut strays) = (0_i64, 0, 0);
     loop {
         let sweep = format!("select * from trunkline.do_sweep_q(now(), {page})");
-        assert!(pages(&sql, &sweep).await < 400, "a part is small");
+        let cost = pages(&sql, &sweep).await;
+        assert!(cost < 400, "a part is small, and touched {cost} pages");
         let row = sql.query_one(&sweep, &[]).await.expect("swept");
         strays += i32::from(row.get::<_, Option<std::time::SystemTime>>(0).is_some());
         (page, parts) = (row.get(1), parts + 1);

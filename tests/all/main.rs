@@ -19,6 +19,7 @@ mod model;
 mod crash;
 mod chaos;
 mod migrate;
+mod schemas;
 mod bad_input;
 mod payloads;
 mod statements;
