@@ -3,6 +3,7 @@
 mod server_error;
 mod error;
 mod payload;
+mod readable;
 mod metadata;
 mod trace;
 mod message;
@@ -67,6 +68,7 @@ pub use self::{
     params::Params,
     payload::{Binary, MAX_PAYLOAD, Payload},
     queue::{Description, Queue, Settings},
+    readable::Readable,
     retry_policy::RetryPolicy,
     rows::{Answered, FromRow, Rows},
     statement::Statement,
