@@ -39,7 +39,7 @@ pub async fn run(url: &str) -> Result<Vec<String>> {
 async fn place(db: &Db, events: &Queue<String>, order: i32) -> Result<Transaction> {
     let transaction = db.begin().await?;
     transaction.send(&PLACE, (order,)).await?;
-    events.send_enqueue(&transaction, &[format!("order {order} placed")], Duration::ZERO).await?;
+    events.send_enqueue(&transaction, &[format!("order {order} placed")], Duration::ZERO).await?.await?;
     Ok(transaction)
 }
 

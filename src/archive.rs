@@ -30,6 +30,9 @@ pub struct Archived<T> {
 
 impl<T: Payload> Queue<T> {
     /// A page of up to `n` archived messages, by id, after the id `after` (0 for the first page).
+    ///
+    /// # Errors
+    /// A payload that is no `T` fails its whole page, and the error names its id; with [`Readable`](crate::Readable) none does.
     pub async fn archived(&self, after: i64, n: usize) -> Result<Vec<Archived<T>>> {
         let (shared, limit) = (&self.shared, i64::try_from(n).unwrap_or(i64::MAX));
         let mut archived = Vec::new();

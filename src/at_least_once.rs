@@ -143,7 +143,8 @@ impl<T: Payload> Queue<T> {
         let (began, span) = (Instant::now(), span::settle(shared.name(), End::Done.name(), leases.len()));
         let settled = transaction.fetch(&shared.sql.ack.text, &params).instrument(span).await;
         let settled = settled.map_err(|error| error.or_no_queue(shared.name()))?;
-        let settled = settled.iter().map(|row| Settled { id: row.get(0), size: row.get(1), attempt: row.get(2) });
+        let settled = settled.iter().map(|row| Settled::checked(row.read(0)?, row.read(1)?, row.read(2)?));
+        let settled = settled.collect::<Result<Vec<_>>>()?;
         let lost = lost(&leases, settled);
         shared.metrics.settled(End::Done, leases.len(), lost.len(), began);
         lost_or_ok(shared.name(), lost)
@@ -168,7 +169,8 @@ impl<T: Payload> Queue<T> {
         let settled = sent.map_err(|error| error.or_no_queue(self.shared.name()))?;
         let (shared, began) = (self.shared.clone(), Instant::now());
         Ok(Box::pin(async move {
-            let settled = settled.await?.into_iter().map(|(id, size, attempt)| Settled { id, size, attempt });
+            let settled = settled.await?.into_iter().map(|(id, size, attempt)| Settled::checked(id, size, attempt));
+            let settled = settled.collect::<Result<Vec<_>>>()?;
             let lost = lost(&leases, settled);
             shared.metrics.settled(End::Done, leases.len(), lost.len(), began);
             lost_or_ok(shared.name(), lost)

@@ -31,6 +31,9 @@ pub struct DeadLetter<T> {
 
 impl<T: Payload> Queue<T> {
     /// A page of up to `n` dead letters, by id, after the id `after` (0 for the first page).
+    ///
+    /// # Errors
+    /// A payload that is no `T` fails its whole page, and the error names its id; with [`Readable`](crate::Readable) none does.
     pub async fn dead_letters(&self, after: i64, n: usize) -> Result<Vec<DeadLetter<T>>> {
         let (shared, limit) = (&self.shared, i64::try_from(n).unwrap_or(i64::MAX));
         let rows = shared.query_again(&shared.sql.dead, &[&after, &limit]).await?;

@@ -97,12 +97,14 @@ impl Shared {
                 Ok(session) => session.query_together(&both).await,
                 Err(error) => Err(error),
             };
-            let outcome = outcome.map_err(|error| error.or_no_queue(shared.name())).map(|mut answers| {
+            let outcome = outcome.map_err(|error| error.or_no_queue(shared.name())).and_then(|mut answers| {
                 let (leased, ended) = (answers.pop().unwrap_or_default(), answers.pop().unwrap_or_default());
-                let ended: Vec<Settled> = ended.iter().map(Settled::of).collect();
-                let lost = asked - Settled::messages(ended.iter().copied());
+                // First what was leased: if the rest of the answer cannot be read, it is given back.
+                let leased = Batches::of(leased, Dequeue::LeaseApart(time), shared.clone(), began, &noted);
+                let ended = ended.iter().map(Settled::of).collect::<Result<Vec<_>>>()?;
+                let lost = asked.saturating_sub(Settled::messages(ended.iter().copied()));
                 shared.metrics.settled(End::Done, asked, lost, began);
-                (Batches::of(leased, Dequeue::LeaseApart(time), shared, began, &noted), ended)
+                Ok((leased, ended))
             });
             let _ = answer.send(outcome); // dropped there, given back
         };

@@ -10,6 +10,7 @@ use std::{
 };
 
 use bytes::BytesMut;
+use futures_util::future::BoxFuture;
 use tokio_postgres::types::{ToSql, Type};
 use tracing::Instrument;
 
@@ -26,7 +27,7 @@ use crate::{
     queue::Queue,
     span,
     trace::{self, TraceContext},
-    transaction::{Pending, Transaction},
+    transaction::Transaction,
 };
 
 /// What most messages have.
@@ -209,7 +210,7 @@ impl<T: Payload> Queue<T> {
         let (began, span) = (Instant::now(), span::enqueue(self.shared.name(), count, trace.as_ref()));
         let rows = transaction.fetch(&sql.text, &params).instrument(span).await;
         let rows = rows.map_err(|error| error.or_no_queue(self.shared.name()))?;
-        let ids: Vec<i64> = rows.iter().map(|row| row.get(0)).collect();
+        let ids = rows.iter().map(|row| row.read(0)).collect::<Result<Vec<i64>>>()?;
         if ids.len() != count {
             return Err(self.shared.not_stored(count, ids.len()));
         }
@@ -222,22 +223,26 @@ impl<T: Payload> Queue<T> {
     /// returned waits for their ids.
     ///
     /// # Errors
-    /// As [`Transaction::send`].
+    /// As [`Transaction::send`]; what is returned errs as [`Queue::enqueue_many_in`].
     pub async fn send_enqueue(
         &self,
         transaction: &Transaction,
         payloads: &[impl Borrow<T>],
         delay: Duration,
-    ) -> Result<Pending<Vec<(i64,)>>> {
+    ) -> Result<BoxFuture<'static, Result<Vec<i64>>>> {
         let messages = payloads.iter().map(|payload| (payload.borrow(), &NONE));
         let (delay, Together { count, elements, mut metadata, trace }) = (bounded(delay)?, self.together(messages)?);
         let (payloads, metadata) = (self.shared.column.array(count, &elements), metadata.whole(count));
         let span = span::enqueue(self.shared.name(), count, trace.as_ref());
         let sql = &self.shared.sql.enqueue_in;
-        let sent = transaction.send_text(&sql.text, &[&payloads, &delay, &metadata]).instrument(span).await;
-        let pending = sent.map_err(|error| error.or_no_queue(self.shared.name()))?;
-        self.shared.metrics.sent(count);
-        Ok(pending)
+        let params: [&(dyn ToSql + Sync); 3] = [&payloads, &delay, &metadata];
+        let sent = transaction.send_text::<Vec<(i64,)>>(&sql.text, &params).instrument(span).await;
+        let (pending, shared) = (sent.map_err(|error| error.or_no_queue(self.shared.name()))?, self.shared.clone());
+        shared.metrics.sent(count);
+        Ok(Box::pin(async move {
+            let ids: Vec<i64> = pending.await?.into_iter().map(|(id,)| id).collect();
+            if ids.len() == count { Ok(ids) } else { Err(shared.not_stored(count, ids.len())) }
+        }))
     }
 
     fn together<'a>(&self, messages: impl Iterator<Item = (&'a T, &'a Metadata)>) -> Result<Together> {

@@ -1,12 +1,14 @@
 //! What can go wrong, as facts observed. Whether to try again is the caller's verdict.
 
 mod advice;
+mod described;
 mod words;
 
 use std::{fmt, io, sync::Arc};
 
 use tokio_postgres::error::{Severity, SqlState};
 
+pub(crate) use self::described::Described;
 use self::{
     advice::{advice, is_collision},
     words::{listed, placed, reasons, shortened},
@@ -98,6 +100,12 @@ pub(crate) enum Kind {
     Encode { rust: &'static str, column: String, cause: Box<dyn std::error::Error + Send + Sync> },
     #[error("message {id} of queue {queue:?} cannot be read as {rust}: {cause}")]
     Decode { queue: String, id: i64, rust: &'static str, cause: Box<dyn std::error::Error + Send + Sync> },
+    /// A message of a page that is read without being dequeued.
+    #[error(
+        "{cause}; to see the page all the same, open the queue with payloads of `Readable`; a dead letter goes by its id: \
+         `trunkline dead discard {queue} {id}`"
+    )]
+    Page { queue: String, id: i64, cause: Error },
     #[error("a payload of {bytes} bytes is too large: at most {limit}; store it elsewhere and enqueue its address")]
     TooLarge { bytes: usize, limit: usize },
     #[error("the lease of {} of queue {queue:?} is lost: it ended, and the messages may be someone else's now", listed(.ids))]
@@ -106,25 +114,6 @@ pub(crate) enum Kind {
     Invalid(String),
     #[error("the schema in the database is at version {found}, this library needs {wanted}; {todo}")]
     Schema { found: i32, wanted: i32, todo: &'static str },
-}
-
-/// A server's error with its detail and hint, which `tokio_postgres` leaves out of the text.
-#[derive(Debug)]
-pub(crate) struct Described(pub tokio_postgres::Error);
-
-impl fmt::Display for Described {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(db) = self.0.as_db_error() else { return write!(out, "{}", self.0) };
-        write!(out, "{}", db.message())?;
-        db.detail().map_or(Ok(()), |detail| write!(out, " ({detail})"))?;
-        db.hint().map_or(Ok(()), |hint| write!(out, ". {hint}"))
-    }
-}
-
-impl std::error::Error for Described {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.0)
-    }
 }
 
 fn meanwhile(sent: bool) -> &'static str {
@@ -195,12 +184,12 @@ impl Error {
         }
     }
 
-    /// The connection broke before the answer, or the runtime that waited for it ended: what was asked for may or may not have
-    /// happened.
+    /// The connection broke before the answer, the runtime that waited for it ended, or it was none that can be read: what was
+    /// asked for may or may not have happened.
     #[must_use]
     pub fn is_outcome_unknown(&self) -> bool {
         match &*self.0 {
-            Kind::Unknown { .. } => true,
+            Kind::Unknown { .. } | Kind::Answer(_) => true,
             Kind::Ended { sent, .. } => *sent,
             // Some rows are there, and nobody can say which; none is plain.
             Kind::NotStored { stored, .. } => *stored > 0,

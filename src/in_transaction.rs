@@ -39,17 +39,7 @@ enum Inner {
 }
 
 impl Fetched {
-    /// A column of one of our own statements, whose type is known.
-    pub(crate) fn get<'a, T: FromSql<'a>>(&'a self, at: usize) -> T {
-        match &self.0 {
-            Inner::Ours(row) => row.get(at),
-            Inner::Theirs(row) => row.get(at),
-        }
-    }
-}
-
-impl Fetched {
-    /// The same, where a server that answers something else must not end the program.
+    /// A column of one of our own statements. A server that answers something else must not end the program.
     pub(crate) fn read<'a, T: FromSql<'a>>(&'a self, at: usize) -> Result<T> {
         match &self.0 {
             Inner::Ours(row) => row.read(at),

@@ -97,7 +97,7 @@ impl Db {
     ) -> Result<R> {
         let (session, probe) = (self.session(Lane::Run).await?, insert.probe());
         let types = session.connection().prepare(&probe).await;
-        let types = types.map_err(|failure| told_to_user(0, &probe, failure))?;
+        let types = types.map_err(|failure| told_to_user(0, &probe, failure.of_statement(0, &probe)))?;
         let (text, arrays) = insert.filled(&types, rows)?;
         let gather = |prepared: &[Prepared]| {
             let mut group = Group::new();

@@ -3,6 +3,7 @@
 mod server_error;
 mod error;
 mod payload;
+mod readable;
 mod metadata;
 mod trace;
 mod message;
@@ -68,6 +69,7 @@ pub use self::{
     params::Params,
     payload::{Binary, MAX_PAYLOAD, Payload},
     queue::{Description, Queue, Settings},
+    readable::Readable,
     retry_policy::RetryPolicy,
     rights::Right,
     rows::{Answered, FromRow, Rows},

@@ -2,7 +2,11 @@
 
 use std::time::SystemTime;
 
-use crate::{metadata::Metadata, trace::TraceContext};
+use crate::{
+    error::{Error, Kind, Result},
+    metadata::Metadata,
+    trace::TraceContext,
+};
 
 /// A message as a consumer gets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,6 +117,14 @@ pub(crate) struct Settled {
 }
 
 impl Settled {
+    /// Some messages, from one that can be.
+    pub fn checked(id: i64, size: i32, attempt: i32) -> Result<Self> {
+        if size < 1 || id.checked_add(i64::from(size)).is_none() {
+            return Err(Error::new(Kind::Answer(format!("{size} messages from {id} on were settled").into())));
+        }
+        Ok(Self { id, size, attempt })
+    }
+
     /// How many in all.
     pub fn messages(all: impl IntoIterator<Item = Self>) -> usize {
         all.into_iter().map(|settled| settled.size as usize).sum()

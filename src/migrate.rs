@@ -100,11 +100,11 @@ impl Db {
 
     async fn found_version(&self, session: &Session) -> Result<i32> {
         let exists = self.statement("schema_exists", include_str!("../sql/schema_exists.sql"));
-        if !session.query(&exists, &[]).await?[0].get::<bool>(0) {
+        if !only(&session.query(&exists, &[]).await?)?.read::<bool>(0)? {
             return Ok(0);
         }
         let version = self.statement("schema_version", include_str!("../sql/schema_version.sql"));
-        Ok(session.query(&version, &[]).await?[0].get(0))
+        only(&session.query(&version, &[]).await?)?.read(0)
     }
 
     /// Whether steps and functions are this library's.
@@ -114,7 +114,8 @@ impl Db {
         }
         let functions = self.statement("functions_of", include_str!("../sql/functions_of.sql"));
         let installed = session.query(&functions, &[]).await?;
-        Ok(installed.first().map(|row| row.get::<String>(0)) == Some(self.fingerprint()))
+        let installed = installed.first().map(|row| row.read::<String>(0)).transpose()?;
+        Ok(installed == Some(self.fingerprint()))
     }
 
     /// What tells these functions and templates from any others.

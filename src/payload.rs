@@ -159,13 +159,18 @@ impl Column {
         Ok(None)
     }
 
-    /// All elements of a received batch with their ids, or the first error.
+    /// All elements of a received batch with their ids, or the first error. Where none can be told from another, it is one null.
     pub fn decode_all<T: Payload>(&self, queue: &str, first_id: i64, batch: &Received<'_>) -> Result<Vec<(i64, T)>> {
-        let elements = self.elements::<T>(queue, batch)?.map_err(|cause| unreadable::<T>(queue, first_id, cause))?;
-        let decode = |(id, raw): (i64, Result<Option<&[u8]>, Failure>)| {
-            let raw = raw.and_then(|raw| raw.ok_or_else(|| "it is null".into()));
-            let raw = raw.map_err(|cause| unreadable::<T>(queue, id, cause))?;
-            Ok((id, self.decode_one(queue, id, raw)?))
+        let page = |id, cause| Error::new(Kind::Page { queue: queue.to_owned(), id, cause });
+        let without = |id, cause| T::from_sql_null(&self.base).map_err(|_| page(id, unreadable::<T>(queue, id, cause)));
+        let elements = match self.elements::<T>(queue, batch)? {
+            Ok(elements) => elements,
+            Err(cause) => return Ok(vec![(first_id, without(first_id, cause)?)]),
+        };
+        let decode = |(id, raw): (i64, Result<Option<&[u8]>, Failure>)| match raw {
+            Ok(Some(raw)) => Ok((id, self.decode_one(queue, id, raw).map_err(|cause| page(id, cause))?)),
+            Ok(None) => Ok((id, without(id, "it is null".into())?)),
+            Err(cause) => Ok((id, without(id, cause)?)),
         };
         (0_i64..).map(|nr| first_id.wrapping_add(nr)).zip(elements).map(decode).collect()
     }

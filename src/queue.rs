@@ -48,7 +48,7 @@ impl Settings {
         Self { payload: payload.into(), max_attempts: 10, lease: Duration::from_secs(30), max_batch: 1024 }
     }
 
-    /// Deliveries before a message is a dead letter; at least 1.
+    /// Deliveries before a message is a dead letter; 1 to 2,147,483,647.
     #[must_use]
     pub fn max_attempts(self, max_attempts: u32) -> Self {
         Self { max_attempts, ..self }
@@ -106,7 +106,8 @@ impl Db {
     pub async fn create_queue(&self, name: &str, settings: &Settings) -> Result<()> {
         self.check_schema().await?;
         let sql = self.statement("create_queue", include_str!("../sql/create_queue.sql"));
-        let (attempts, batch) = (clamped(settings.max_attempts), clamped(settings.max_batch));
+        let attempts = bounded("max_attempts", settings.max_attempts)?;
+        let batch = bounded("max_batch", settings.max_batch)?;
         let lease = settings.lease.as_secs_f64().min(1e9); // more is out of bounds, which the server says
         self.query(Lane::Dequeue, &sql, &[&name, &settings.payload, &attempts, &lease, &batch]).await?;
         Ok(())
@@ -182,9 +183,9 @@ impl Db {
     }
 }
 
-/// A number as Postgres takes it; what does not fit is out of bounds there too.
-fn clamped(number: u32) -> i32 {
-    i32::try_from(number).unwrap_or(i32::MAX)
+/// A number as Postgres takes it; the server knows the other bounds.
+fn bounded(name: &str, number: u32) -> Result<i32> {
+    i32::try_from(number).map_err(|_| Error::invalid(format!("{name} is {number}, and can be at most {}", i32::MAX)))
 }
 
 /// A queue of `T`s: the handle for everything. Cheap to clone; clones share batches, floor and connections.

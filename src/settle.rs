@@ -71,8 +71,8 @@ pub(crate) struct Settlement {
 
 impl Settled {
     /// From the row of a statement that ends leases.
-    pub fn of(row: &Row) -> Self {
-        Self { id: row.get(0), size: row.get(1), attempt: row.get(2) }
+    pub fn of(row: &Row) -> Result<Self> {
+        Self::checked(row.read(0)?, row.read(1)?, row.read(2)?)
     }
 }
 

@@ -6,6 +6,7 @@ use crate::{
     database::Database,
     error::Result,
     print::{self, Table},
+    text::Text,
     time,
 };
 
@@ -26,10 +27,10 @@ pub struct Args {
 }
 
 pub async fn run(args: Args, database: &Database) -> Result<()> {
-    let archived = database.queue(&args.queue).await?.archived(args.after, args.n).await?;
+    let archived = database.queue_to_show(&args.queue).await?.archived(args.after, args.n).await?;
     if args.json {
         return print::lines(archived.iter().map(|message| {
-            let (field, payload) = message.payload.field();
+            let (field, payload) = Text::field_of(&message.payload);
             json!({
                 "id": message.id,
                 "enqueued_at": time::rfc3339(message.enqueued_at),
@@ -42,7 +43,7 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     let mut table = Table::new([">id", "archived at", ">attempts", "payload"]);
     for message in archived {
         let (id, attempt) = (message.id.to_string(), message.attempt.to_string());
-        table.row([id, time::rfc3339(message.archived_at), attempt, message.payload.preview()]);
+        table.row([id, time::rfc3339(message.archived_at), attempt, Text::preview_of(&message.payload)]);
     }
     print::text(table.to_string())
 }

@@ -1,6 +1,6 @@
 //! Which database the verbs work on.
 
-use trunkline::{Db, Payload, Queue};
+use trunkline::{Db, Payload, Queue, Readable};
 use trunkline_embedded::Cluster;
 
 use crate::{
@@ -51,6 +51,11 @@ impl Database {
 
     /// Opens a queue whose payloads are read or written.
     pub async fn queue(&self, name: &str) -> Result<Queue<Text>> {
+        open(&self.connect().await?, name).await
+    }
+
+    /// Opens a queue whose payloads are shown: one that cannot be read hides no other.
+    pub async fn queue_to_show(&self, name: &str) -> Result<Queue<Readable<Text>>> {
         open(&self.connect().await?, name).await
     }
 

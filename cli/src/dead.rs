@@ -1,7 +1,7 @@
 //! `trunkline dead list|replay|discard`
 
 use serde_json::json;
-use trunkline::Queue;
+use trunkline::{Queue, Readable};
 
 use crate::{
     database::Database,
@@ -49,7 +49,7 @@ pub struct Which {
 
 pub async fn run(verb: Verb, database: &Database) -> Result<()> {
     match verb {
-        Verb::List { queue, n, after, json } => list(&database.queue(&queue).await?, n, after, json).await,
+        Verb::List { queue, n, after, json } => list(&database.queue_to_show(&queue).await?, n, after, json).await,
         Verb::Replay(which) => {
             let queue = database.queue_unread(&which.queue).await?;
             let count = if which.all { queue.replay_all().await? } else { queue.replay(&which.ids).await? };
@@ -73,11 +73,11 @@ fn told(queue: &Queue<Unread>, count: usize, which: &Which) -> Result<()> {
     Ok(())
 }
 
-async fn list(queue: &Queue<Text>, n: usize, after: i64, as_json: bool) -> Result<()> {
+async fn list(queue: &Queue<Readable<Text>>, n: usize, after: i64, as_json: bool) -> Result<()> {
     let letters = queue.dead_letters(after, n).await?;
     if as_json {
         return print::lines(letters.iter().map(|letter| {
-            let (field, payload) = letter.payload.field();
+            let (field, payload) = Text::field_of(&letter.payload);
             json!({
                 "id": letter.id,
                 "enqueued_at": time::rfc3339(letter.enqueued_at),
@@ -95,7 +95,7 @@ async fn list(queue: &Queue<Text>, n: usize, after: i64, as_json: bool) -> Resul
             time::rfc3339(letter.dead_at),
             letter.attempt.to_string(),
             letter.error,
-            letter.payload.preview(),
+            Text::preview_of(&letter.payload),
         ]);
     }
     print::text(table.to_string())

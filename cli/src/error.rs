@@ -81,10 +81,6 @@ fn hint_of(error: &trunkline::Error) -> Option<&'static str> {
         );
     }
     match error.sqlstate().map(tokio_postgres::error::SqlState::code) {
-        Some("42501") => Some(
-            "`trunkline grant QUEUE --producer ROLE` (or --consumer, --operator) gives a role its rights; the role that \
-             migrated the schema may do that",
-        ),
         Some("3D000") => Some("the server answers; is the name of the database right?"),
         Some("28000" | "28P01") => Some("the server answers; are the user, the password and pg_hba.conf right?"),
         None if error.is_outcome_unknown() => Some("look at what has happened before you do it again"),

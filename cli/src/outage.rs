@@ -46,7 +46,7 @@ impl Outage {
 
 /// Whether the error tells of the server's state, which changes by itself, and not of what was asked for.
 fn passes(error: &trunkline::Error) -> bool {
-    if error.is_outcome_unknown() {
+    if error.is_outcome_unknown() && error.is_closed() {
         return true;
     }
     match error.sqlstate() {

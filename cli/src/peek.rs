@@ -6,6 +6,7 @@ use crate::{
     database::Database,
     error::Result,
     print::{self, Table},
+    text::Text,
     time,
 };
 
@@ -23,10 +24,10 @@ pub struct Args {
 }
 
 pub async fn run(args: Args, database: &Database) -> Result<()> {
-    let messages = database.queue(&args.queue).await?.peek(args.n).await?;
+    let messages = database.queue_to_show(&args.queue).await?.peek(args.n).await?;
     if args.json {
         return print::lines(messages.iter().map(|message| {
-            let (field, payload) = message.payload.field();
+            let (field, payload) = Text::field_of(&message.payload);
             json!({
                 "id": message.id,
                 "due_at": time::rfc3339(message.due_at),
@@ -43,7 +44,7 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
             message.id.to_string(),
             time::rfc3339(message.due_at),
             message.attempt.to_string(),
-            message.payload.preview(),
+            Text::preview_of(&message.payload),
             message.error.unwrap_or_default(),
         ]);
     }

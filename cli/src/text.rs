@@ -2,6 +2,7 @@
 
 use bytes::{BufMut, BytesMut};
 use postgres_types::{FromSql, IsNull, Kind, ToSql, Type, to_sql_checked};
+use trunkline::Readable;
 use uuid::Uuid;
 
 use crate::{float, print::clean};
@@ -30,6 +31,25 @@ impl Text {
             shown.push('…');
         }
         shown
+    }
+
+    /// As [`Text::field`]; null where it cannot be read.
+    pub fn field_of(payload: &Readable<Self>) -> (&'static str, Option<String>) {
+        match payload {
+            Readable::Yes(text) => {
+                let (name, text) = text.field();
+                (name, Some(text))
+            }
+            Readable::No { .. } => ("payload", None),
+        }
+    }
+
+    /// As [`Text::preview`], or why there is none.
+    pub fn preview_of(payload: &Readable<Self>) -> String {
+        match payload {
+            Readable::Yes(text) => text.preview(),
+            Readable::No { why, .. } => format!("(unreadable: {})", clean(why)),
+        }
     }
 
     fn parse<T: std::str::FromStr>(&self, what: &str) -> Outcome<T> {

@@ -129,9 +129,9 @@ impl Shared {
         let (began, asked, end) = (Instant::now(), ranges.messages(), settlement.ending.end());
         let span = span::settle(self.name(), end.map_or("extended", End::name), asked);
         let rows = self.query(sql, &[&leases[..], more].concat()).instrument(span).await?;
-        let settled: Vec<Settled> = rows.iter().map(Settled::of).collect();
+        let settled = rows.iter().map(Settled::of).collect::<Result<Vec<_>>>()?;
         if let Some(end) = end {
-            self.metrics.settled(end, asked, asked - Settled::messages(settled.iter().copied()), began);
+            self.metrics.settled(end, asked, asked.saturating_sub(Settled::messages(settled.iter().copied())), began);
         }
         Ok(settled)
     }

@@ -111,25 +111,30 @@ impl Session {
         mut gather: impl FnMut(&[Prepared]) -> Result<Group, Failure>,
     ) -> Result<(Answer, Vec<Prepared>), Failure> {
         let _underway = Underway::new(&self.load);
-        let mut again = false;
+        let mut outdated = None;
         loop {
             let mut prepared = Vec::with_capacity(texts.size_hint().0);
-            for text in texts.clone() {
-                prepared.push(self.connection.prepare(text).await?);
+            for (place, text) in texts.clone().enumerate() {
+                let one = self.connection.prepare(text).await;
+                // In an open transaction that the first try has aborted, the first failure is the one to tell.
+                prepared.push(one.map_err(|failure| first_of(&outdated, failure.of_statement(place, text)))?);
             }
             let group = gather(&prepared)?;
             self.connection.room().await;
             match self.connection.send(group).await {
                 // A queue was dropped and created anew, or a pooler gave us another server connection.
-                Err(failure) if !again && failure.is_outdated() => {
-                    again = true;
+                Err(failure) if outdated.is_none() && failure.is_outdated() => {
+                    outdated = Some(failure);
                     texts.clone().for_each(|text| self.connection.forget(text));
                 }
                 Err(failure) if self.writes && failure.is_read_only() => {
                     self.demoted.store(true, Ordering::Relaxed);
                     return Err(failure);
                 }
-                outcome => return outcome.map(|answer| (answer, prepared)),
+                outcome => {
+                    let outcome = outcome.map_err(|failure| first_of(&outdated, failure));
+                    return outcome.map(|answer| (answer, prepared));
+                }
             }
         }
     }
@@ -153,6 +158,11 @@ impl Session {
     pub fn is_closed(&self) -> bool {
         self.demoted.load(Ordering::Relaxed) || self.connection.is_closed()
     }
+}
+
+/// The failure that says why: a second one may only follow from the first.
+fn first_of(first: &Option<Failure>, second: Failure) -> Failure {
+    first.clone().filter(|_| second.only_follows()).unwrap_or(second)
 }
 
 /// What a statement that was sent came back with: an answer of the server, or none.

@@ -120,7 +120,8 @@ impl Shared {
                 }
                 let (began, asked) = (Instant::now(), ranges.messages());
                 let released = self.query(&self.sql.release, &[&ranges.ids, &ranges.sizes, &ranges.attempts]).await?;
-                let lost = asked - Settled::messages(released.iter().map(Settled::of));
+                let released = released.iter().map(Settled::of).collect::<Result<Vec<_>>>()?;
+                let lost = asked.saturating_sub(Settled::messages(released));
                 self.metrics.settled(End::Released, asked, lost, began);
             }
             Ownerless::Unreadable(unreadable) => self.put_back_charged(unreadable).await?,
@@ -191,7 +192,10 @@ struct Named<'a>(&'a Ownerless);
 impl std::fmt::Display for Named<'_> {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0 {
-            Ownerless::Taken(row) => write!(out, "{} taken from {} on", row.get::<i32>(2), row.get::<i64>(0)),
+            Ownerless::Taken(row) => match (row.read::<i32>(2), row.read::<i64>(0)) {
+                (Ok(size), Ok(id)) => write!(out, "{size} taken from {id} on"),
+                _ => out.write_str("a taken row that cannot be read"),
+            },
             Ownerless::Leased(rows) => write!(out, "{} leased rows", rows.len()),
             Ownerless::Unreadable(one) => write!(out, "{}, which cannot be read: {}", one.id, one.reason),
         }

@@ -13,6 +13,7 @@ use crate::{
     payload::after,
     queue::Shared,
     sql::Statements,
+    wire,
 };
 
 /// When an insert wakes consumers: as it commits, or later, because its transaction goes on.
@@ -75,7 +76,7 @@ impl Shared {
             return Err(self.not_stored(rows.len(), inserted.len()));
         }
         self.metrics.enqueued(rows.iter().map(|row| row.count).sum(), rows.len(), began);
-        Ok(inserted.iter().map(|row| row.get(0)).collect())
+        inserted.iter().zip(rows).map(|(id, row)| first_id(id, row.count)).collect()
     }
 
     /// The server took the statement, and reports fewer rows than that.
@@ -126,6 +127,15 @@ impl Shared {
             }
         }
         each
+    }
+}
+
+/// The id of a row's first message, which has room for the others.
+fn first_id(row: &wire::Row, count: usize) -> Result<i64> {
+    let first: i64 = row.read(0)?;
+    match first.checked_add(count as i64) {
+        Some(_) if first > 0 => Ok(first),
+        _ => Err(Error::new(Kind::Answer(format!("{count} messages from {first} on were enqueued").into()))),
     }
 }
 

@@ -1,7 +1,5 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio_postgres::error::SqlState;
-
 use super::sent::{Outcome, Sent};
 use crate::{
     db::{Session, told_to_user},
@@ -145,7 +143,7 @@ impl Line {
         self.state().forget_good();
         let earlier = self.first_error();
         let mut state = self.state();
-        let error = earlier.unwrap_or_else(|| told_to_user(state.statements, text, failure));
+        let error = earlier.unwrap_or_else(|| told_to_user(state.statements, text, failure.of_statement(0, text)));
         if state.begun && state.unprepared.is_none() {
             state.unprepared = Some(error.clone());
         }
@@ -163,7 +161,7 @@ impl Line {
     pub fn first_error(&self) -> Option<Error> {
         let state = self.state();
         let found = state.sent.iter().find_map(|sent| match &*sent.seen()? {
-            Err(failure) if !only_follows(failure) => Some(self.error(sent, failure)),
+            Err(failure) if !failure.only_follows() => Some(self.error(sent, failure)),
             _ => None,
         });
         found.or_else(|| state.unprepared.clone())
@@ -189,7 +187,7 @@ impl Line {
     ) -> Result<R> {
         match &**outcome {
             Ok(answer) => crate::run::read(answer, place, columns, text),
-            Err(failure) if only_follows(failure) => {
+            Err(failure) if failure.only_follows() => {
                 Err(self.first_error().unwrap_or_else(|| self.error(sent, failure)))
             }
             Err(failure) => Err(self.error(sent, failure)),
@@ -217,11 +215,6 @@ impl State {
             self.unprepared = None;
         }
     }
-}
-
-/// "Current transaction is aborted": what aborted it was said before.
-fn only_follows(failure: &Failure) -> bool {
-    matches!(failure, Failure::Server { error, .. } if error.code == SqlState::IN_FAILED_SQL_TRANSACTION)
 }
 
 fn rollback() -> Group {

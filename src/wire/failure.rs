@@ -27,10 +27,25 @@ impl Failure {
         Self::Encode(Arc::from(cause.into()))
     }
 
-    /// The statement was prepared for something that is no longer so; it was not run.
+    /// The statement was prepared for something that is no longer so. Nothing of its group has happened, so that it may be
+    /// prepared anew and run again: a type that does not fit may be that of a table which was dropped and created anew.
     pub fn is_outdated(&self) -> bool {
         let Self::Server { error, .. } = self else { return false };
-        [SqlState::FEATURE_NOT_SUPPORTED, SqlState::INVALID_SQL_STATEMENT_NAME].contains(&error.code)
+        [SqlState::FEATURE_NOT_SUPPORTED, SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::DATATYPE_MISMATCH]
+            .contains(&error.code)
+    }
+
+    /// "Current transaction is aborted": what aborted it was said before.
+    pub fn only_follows(&self) -> bool {
+        matches!(self, Self::Server { error, .. } if error.code == SqlState::IN_FAILED_SQL_TRANSACTION)
+    }
+
+    /// The same of a statement that could not be prepared, which is known by its place among others.
+    pub fn of_statement(self, statement: usize, text: &str) -> Self {
+        match self {
+            Self::Server { error, .. } => Self::Server { statement, text: Some(text.into()), error },
+            other => other,
+        }
     }
 
     /// The server takes no writes.

@@ -24,15 +24,7 @@ pub(crate) struct Row {
 pub type Wrong = Box<dyn std::error::Error + Send + Sync>;
 
 impl Row {
-    /// A column of one of our own statements, whose type is known.
-    ///
-    /// # Panics
-    /// The statement has no such column, or one of another type: a mistake in this library that every use of it shows.
-    pub fn get<'a, T: FromSql<'a>>(&'a self, at: usize) -> T {
-        self.try_get(at).unwrap_or_else(|wrong| panic!("{wrong}"))
-    }
-
-    /// The same, where a server that answers something else must not end the program.
+    /// A column of one of our own statements. A server that answers something else must not end the program.
     pub fn read<'a, T: FromSql<'a>>(&'a self, at: usize) -> Result<T> {
         self.try_get(at).map_err(|cause| Error::new(Kind::Answer(cause)))
     }

@@ -29,7 +29,7 @@ fn group(statements: &[&str]) -> Group {
 fn numbers(answer: &Answer, place: usize) -> Vec<i32> {
     let columns = vec![(String::new(), Type::INT4)];
     let columns = Arc::new(Columns { parameters: Vec::new(), columns });
-    answer.rows(place, &columns).iter().map(|row| row.get(0)).collect()
+    answer.rows(place, &columns).iter().map(|row| row.read(0).expect("a number")).collect()
 }
 
 /// Where it failed, and with which code.
@@ -117,7 +117,7 @@ async fn each_of_many_callers_gets_its_own_answer() {
                     } else {
                         let text = format!("select $1::int4 + {}", turn % 5);
                         let rows = connection.query(&text, &[&n]).await.expect("answered");
-                        assert_eq!(rows[0].get::<i32>(0), n + turn % 5);
+                        assert_eq!(rows[0].read::<i32>(0).expect("a number"), n + turn % 5);
                     }
                 }
             })
@@ -150,7 +150,7 @@ async fn a_group_larger_than_every_buffer_between_gets_through() {
     let answer = tokio::time::timeout(Duration::from_secs(60), connection.send(large)).await.expect("no deadlock");
     let answer = answer.expect("answered");
     let columns = Arc::new(Columns { parameters: Vec::new(), columns: vec![(String::new(), Type::TEXT)] });
-    assert!((0..40).all(|place| answer.rows(place, &columns)[0].get::<&str>(0).len() == 1 << 20));
+    assert!((0..40).all(|place| answer.rows(place, &columns)[0].read::<&str>(0).expect("a text").len() == 1 << 20));
 }
 
 #[tokio::test]
@@ -194,7 +194,7 @@ async fn a_parameter_that_cannot_be_written_leaves_nothing_behind() {
     assert!(matches!(wrong, Err(Failure::Encode(_))), "{wrong:?}");
     let few = connection.query("select $1::int4, $2::int4", &[&1_i32]).await;
     assert!(matches!(few, Err(Failure::Encode(_))), "{few:?}");
-    assert_eq!(connection.query("select $1::int4", &[&5_i32]).await.expect("in step")[0].get::<i32>(0), 5);
+    assert_eq!(connection.query("select $1::int4", &[&5_i32]).await.expect("in step")[0].read::<i32>(0).expect("a number"), 5);
 }
 
 #[tokio::test]
@@ -225,8 +225,8 @@ async fn texts_without_end_do_not_fill_the_server() {
     let connection = connection().await;
     for n in 0..1100 {
         let rows = connection.query(&format!("select {n}"), &[]).await.expect("answered");
-        assert_eq!(rows[0].get::<i32>(0), n);
+        assert_eq!(rows[0].read::<i32>(0).expect("a number"), n);
     }
     let kept = connection.query("select count(*)::int from pg_prepared_statements", &[]).await.expect("asked");
-    assert!(kept[0].get::<i32>(0) <= 1000);
+    assert!(kept[0].read::<i32>(0).expect("a number") <= 1000);
 }

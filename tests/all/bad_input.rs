@@ -249,7 +249,7 @@ async fn a_sequence_behind_its_table_is_not_blamed_on_the_payload() {
 /// A trigger that passes over rows makes the server store nothing and say nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_enqueues_what_a_trigger_passes_over_is_told_that_it_was_not_stored() {
-    let Place { queue, mut sql, db: _db, .. } = place::<i64>(Settings::new("int8").max_batch(1)).await;
+    let Place { queue, mut sql, db, .. } = place::<i64>(Settings::new("int8").max_batch(1)).await;
     let passes_over = "create function public.pass_over() returns trigger language plpgsql as
                        $$ begin return case when new.payload[1] = 13 then null else new end; end $$;
                        create trigger pass_over before insert on trunkline.queue_q
@@ -265,6 +265,10 @@ async fn whoever_enqueues_what_a_trigger_passes_over_is_told_that_it_was_not_sto
     let transaction = sql.transaction().await.expect("begun");
     not_stored(queue.enqueue_in(&transaction, 13).await.expect_err("passed over"));
     not_stored(queue.enqueue_many_in(&transaction, &[1, 13], Duration::ZERO).await.expect_err("passed over"));
+    transaction.rollback().await.expect("rolled back");
+    let transaction = db.begin().await.expect("begun");
+    let sent = queue.send_enqueue(&transaction, &[1, 13], Duration::ZERO).await.expect("sent");
+    not_stored(sent.await.expect_err("passed over"));
     transaction.rollback().await.expect("rolled back");
     assert_eq!(queue.stats().await.expect("counted").messages, 0);
 

@@ -52,8 +52,9 @@ async fn every_verb_moves_them_by_what_it_did() {
     let transaction = db.begin().await.expect("begun");
     queue.enqueue_many_in(&transaction, &(0..1500).collect::<Vec<_>>(), Duration::ZERO).await.expect("enqueued");
     assert_eq!((count("enqueued_messages_total"), count("enqueued_rows_total")), (4001, 6));
-    queue.send_enqueue(&transaction, &[1, 2], Duration::ZERO).await.expect("sent");
+    let sent = queue.send_enqueue(&transaction, &[1, 2], Duration::ZERO).await.expect("sent");
     transaction.commit().await.expect("committed");
+    sent.await.expect("enqueued");
     queue.hand_over(1).await.expect("nobody waits, so it is enqueued");
     assert_eq!((count("enqueued_messages_total"), count("enqueued_rows_total")), (4004, 7));
     assert_eq!((count("handed_over_messages_total"), recorder.times("metered_verbs", "enqueue_seconds")), (0, 4));

@@ -39,8 +39,9 @@ async fn what_is_enqueued_within_a_scope_continues_the_trace_in_every_way() {
         theirs.commit().await.expect("committed");
         let ours = db.begin().await.expect("begun");
         queue.enqueue_many_in(&ours, &[8], NOW).await.expect("enqueued");
-        queue.send_enqueue(&ours, &[9], NOW).await.expect("sent");
+        let sent = queue.send_enqueue(&ours, &[9], NOW).await.expect("sent");
         ours.commit().await.expect("committed");
+        sent.await.expect("enqueued");
         queue.hand_over(10).await.expect("enqueued, because nobody waits");
         assert_eq!(TraceContext::current(), Some(context()));
     };

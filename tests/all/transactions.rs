@@ -303,7 +303,7 @@ async fn the_queues_verbs_run_in_it() {
     transaction.commit().await.expect("committed");
     acked.await.expect("held");
     assert_eq!(next.await.expect("leased").len(), 5);
-    assert!(ids.await.expect("enqueued")[0].0 > id);
+    assert!(ids.await.expect("enqueued")[0] > id);
     assert_eq!(queue.stats().await.expect("counted").messages, 17);
 
     let transaction = db.begin().await.expect("begun");

@@ -1,0 +1,71 @@
+//! Payloads that say themselves whether they can be read, for whoever looks after a queue.
+
+use bytes::{Bytes, BytesMut};
+use postgres_types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
+
+type Outcome<T> = Result<T, Box<dyn std::error::Error + Sync + Send>>;
+
+/// A payload that may be no `T`: SQL and other programs enqueue what they like.
+///
+/// Open a queue as `Queue<Readable<T>>` to see all of what `peek`, `dead_letters` and `archived` show, where one message that is
+/// no `T` would be the error of its whole page. The ids of dead letters lead on to `replay` and `discard`.
+///
+/// Whoever consumes from such a queue gets what is no `T` like any other message, and has to end its lease; only a null is charged
+/// as ever.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Readable<T> {
+    /// It is one.
+    Yes(T),
+    /// It is none.
+    No {
+        /// The payload in Postgres' binary format; nothing where it is null or its row is malformed.
+        raw: Option<Bytes>,
+        /// Why it cannot be read.
+        why: String,
+    },
+}
+
+impl<T> Readable<T> {
+    /// The payload, if it is a `T`.
+    #[must_use]
+    pub fn ok(self) -> Option<T> {
+        match self {
+            Self::Yes(payload) => Some(payload),
+            Self::No { .. } => None,
+        }
+    }
+}
+
+impl<'a, T: FromSql<'a>> FromSql<'a> for Readable<T> {
+    fn from_sql(ty: &Type, raw: &'a [u8]) -> Outcome<Self> {
+        let no = |why: Box<dyn std::error::Error + Sync + Send>| Self::No {
+            raw: Some(Bytes::copy_from_slice(raw)),
+            why: why.to_string(),
+        };
+        Ok(T::from_sql(ty, raw).map_or_else(no, Self::Yes))
+    }
+
+    fn from_sql_null(ty: &Type) -> Outcome<Self> {
+        let no = |_| Self::No { raw: None, why: "it is null, or its row is malformed".to_owned() };
+        Ok(T::from_sql_null(ty).map_or_else(no, Self::Yes))
+    }
+
+    fn accepts(ty: &Type) -> bool {
+        T::accepts(ty)
+    }
+}
+
+impl<T: ToSql> ToSql for Readable<T> {
+    fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Outcome<IsNull> {
+        match self {
+            Self::Yes(payload) => payload.to_sql(ty, out),
+            Self::No { why, .. } => Err(format!("what could not be read is not enqueued again ({why})").into()),
+        }
+    }
+
+    fn accepts(ty: &Type) -> bool {
+        T::accepts(ty)
+    }
+
+    to_sql_checked!();
+}
