@@ -36,6 +36,7 @@ mod runtimes;
 mod cancelled;
 mod asides;
 mod sql_functions;
+mod reference;
 mod house;
 mod idle;
 mod outliving;
