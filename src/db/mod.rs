@@ -42,9 +42,10 @@ const NOTIFY_GAP: Duration = Duration::from_millis(4);
 
 /// A database with Trunkline in it.
 ///
-/// Cheap to clone; all clones share the same few connections: up to two for enqueueing, two for dequeueing and one that
-/// listens, each made when first needed and made anew, with backoff, after it was lost. Every statement is pipelined,
-/// so the number of concurrent callers does not matter.
+/// Cheap to clone; all clones share the same few connections: up to two for enqueueing, two for dequeueing, two for statements
+/// of yours and one that listens, each made when first needed and made anew, with backoff, after it was lost. Every statement
+/// is pipelined, so the number of concurrent callers does not matter. Each transaction has a connection besides; up to four
+/// stay open for the next.
 #[derive(Clone)]
 pub struct Db(Arc<Inner>);
 

@@ -37,6 +37,7 @@ mod runtimes;
 mod cancelled;
 mod asides;
 mod sql_functions;
+mod reference;
 mod house;
 mod idle;
 mod outliving;

@@ -169,7 +169,7 @@ async fn dropping_a_queue_leaves_nothing_of_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_users_columns_keep_their_values_whatever_happens_to_the_row() {
+async fn a_users_columns_keep_their_values_through_splits_and_retries() {
     let Place { queue, mut sql, db: _db, .. } = place::<String>(two_attempts()).await;
     let values = "select distinct coalesce(tenant, '') || ' ' || (created_at is not null) from trunkline.queue_q";
     queue.enqueue("before the columns".to_owned()).await.expect("enqueued");
