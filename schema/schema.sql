@@ -408,8 +408,8 @@ begin
             using errcode = 'null_value_not_allowed', hint = 'Pass 0 for the first page, then the last id of the page before.';
     end if;
     return query execute format(
-        'select d.id, d.enqueued_at, d.dead_at, d.attempt, d.error, d.payload::text, d.metadata from trunkline.%I d
-         where d.id > $1 order by d.id limit $2', 'dead_' || queue) using after, trunkline.check_n(n);
+        'select d.id, d.enqueued_at, d.dead_at, d.attempt, d.error, d.payload::text, d.metadata
+         from trunkline.%I($1, $2) d', 'do_dead_' || queue) using after, trunkline.check_n(n);
 end ;
 
 function discard(queue text, ids bigint[]) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
@@ -417,8 +417,8 @@ declare
     count bigint;
 begin
     perform trunkline.check_queue(queue);
-    execute format('delete from trunkline.%I d where d.id = any ($1)', 'dead_' || queue) using trunkline.check_ids(ids, 'discard');
-    get diagnostics count = row_count;
+    execute format('select count(*) from trunkline.%I($1, null)', 'do_discard_' || queue)
+        into count using trunkline.check_ids(ids, 'discard');
     return count;
 end ;
 
@@ -486,6 +486,12 @@ begin
         sizes := rest.missing_sizes;
         perform trunkline."do_carve_emails"(ids, sizes, attempts, true);
     end loop;
+end ;
+
+function do_archived_emails(after bigint, n bigint) returns SETOF archive_emails language plpgsql stable set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+begin
+    return query select a.* from trunkline."archive_emails" a where a.id > after order by a.id limit n;
 end ;
 
 function do_batch_emails(payloads jsonb[], delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[]) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
@@ -659,6 +665,23 @@ function do_cut_emails(n integer, floor timestamp with time zone) returns void l
 #variable_conflict use_variable
 begin
     perform trunkline."do_gather_emails"(n, 1, true, 0, floor, 0);
+end ;
+
+function do_dead_emails(after bigint, n bigint) returns SETOF dead_emails language plpgsql stable set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+begin
+    return query select d.* from trunkline."dead_emails" d where d.id > after order by d.id limit n;
+end ;
+
+function do_discard_emails(ids bigint[], n bigint) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+begin
+    if ids is null then
+        ids := array(select d.id from trunkline."dead_emails" d order by d.id limit n for update skip locked);
+    else
+        ids := array(select d.id from trunkline."dead_emails" d where d.id = any (ids) order by d.id limit n for update skip locked);
+    end if;
+    return query delete from trunkline."dead_emails" d where d.id = any (ids) returning d.id;
 end ;
 
 function do_extend_emails(ids bigint[], sizes integer[], attempts integer[], lease interval) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
@@ -836,6 +859,17 @@ begin
         where (q.due_at, q.id + 0) > (after_due, after_id) order by q.due_at, q.id + 0 limit n;
 end ;
 
+function do_prune_emails(age interval) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+declare
+    before timestamptz := clock_timestamp() - age;
+    count bigint;
+begin
+    delete from trunkline."archive_emails" a where a.archived_at < before;
+    get diagnostics count = row_count;
+    return count;
+end ;
+
 function do_release_emails(ids bigint[], sizes integer[], attempts integer[]) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 declare
@@ -861,6 +895,22 @@ begin
         sizes := rest.missing_sizes;
         perform trunkline."do_carve_emails"(ids, sizes, attempts, true);
     end loop;
+end ;
+
+function do_replay_emails(ids bigint[], n bigint) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+begin
+    if ids is null then
+        ids := array(select d.id from trunkline."dead_emails" d order by d.id limit n for update skip locked);
+    else
+        ids := array(select d.id from trunkline."dead_emails" d where d.id = any (ids) order by d.id limit n for update skip locked);
+    end if;
+    return query
+        with back as (delete from trunkline."dead_emails" d where d.id = any (ids) returning d.*)
+        insert into trunkline."queue_emails" as q (id, enqueued_at, attempt, released, size, error, payload, metadata)
+        select b.id, b.enqueued_at, b.attempt + b.released, b.attempt + b.released, 1, '', array[b.payload],
+               case when b.metadata is not null then array[b.metadata] end
+        from back b order by b.id returning q.id;
 end ;
 
 function do_retry_emails(ids bigint[], sizes integer[], attempts integer[], delays interval[], errors text[]) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
@@ -1124,7 +1174,7 @@ begin
     return regexp_replace(template, '[{]([a-z_]+_)[}]', '"\1' || queue || '"', 'g');
 end ;
 
-function floor(queue text) returns timestamp with time zone language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+function floor(queue text) returns timestamp with time zone language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off as 
 declare
     setting text := format('trunkline.floor_%s', to_regclass(format('trunkline.%I', 'queue_' || queue))::oid);
     known bigint[] := nullif(current_setting(setting, true), '')::bigint[];
@@ -1183,7 +1233,7 @@ begin
     perform trunkline.apply_shared_rights();
 end ;
 
-function hand_over(queue text, element bytea, metadata jsonb DEFAULT NULL::jsonb) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off jit=off as 
+function hand_over(queue text, element bytea, metadata jsonb DEFAULT NULL::jsonb) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off as 
 declare
     text_of text := translate(encode(element, 'base64'), chr(10), '')
         || coalesce(' ' || translate(encode(convert_to(metadata::text, 'UTF8'), 'base64'), chr(10), ''), '');
@@ -1224,7 +1274,7 @@ begin
                    and t.typsubscript = 'array_subscript_handler'::regproc);
 end ;
 
-function keep_floor(queue text, reached timestamp with time zone) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+function keep_floor(queue text, reached timestamp with time zone) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off as 
 begin
     if current_setting('transaction_isolation') = 'read committed' then
         update trunkline.floor f set reached = keep_floor.reached
@@ -1293,8 +1343,7 @@ begin
         raise exception 'an age of % is out of bounds', coalesce(age::text, 'null')
             using errcode = 'invalid_parameter_value', hint = 'An age is at least zero; zero deletes the whole archive.';
     end if;
-    execute format('delete from trunkline.%I a where a.archived_at < clock_timestamp() - $1', 'archive_' || queue) using age;
-    get diagnostics count = row_count;
+    execute format('select trunkline.%I($1)', 'do_prune_' || queue) into count using age;
     return count;
 end ;
 
@@ -1327,7 +1376,7 @@ begin
     perform pg_notify('trunkline.' || queue, '');
 end ;
 
-function repair_sequence(queue text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+function repair_sequence(queue text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off as 
 declare
     next_id bigint;
 begin
@@ -1348,24 +1397,20 @@ declare
     count bigint;
 begin
     perform trunkline.check_queue(queue);
-    execute format($q$
-        with back as (delete from trunkline.%I d where d.id = any ($1) returning *)
-        insert into trunkline.%I (id, enqueued_at, attempt, released, size, error, payload, metadata)
-        select b.id, b.enqueued_at, b.attempt + b.released, b.attempt + b.released, 1, '', array[b.payload],
-               case when b.metadata is not null then array[b.metadata] end
-        from back b order by b.id $q$, 'dead_' || queue, 'queue_' || queue) using trunkline.check_ids(ids, 'replay');
-    get diagnostics count = row_count;
+    execute format('select count(*) from trunkline.%I($1, null)', 'do_replay_' || queue)
+        into count using trunkline.check_ids(ids, 'replay');
     perform pg_notify('trunkline.' || queue, '');
     return count;
 end ;
 
 function replay_all(queue text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
 declare
-    ids bigint[];
+    count bigint;
 begin
     perform trunkline.check_queue(queue);
-    execute format('select coalesce(array_agg(d.id), ''{}'') from trunkline.%I d', 'dead_' || queue) into ids;
-    return trunkline.replay(queue, ids);
+    execute format('select count(*) from trunkline.%I(null, null)', 'do_replay_' || queue) into count;
+    perform pg_notify('trunkline.' || queue, '');
+    return count;
 end ;
 
 function retry(queue text, id bigint, attempt integer, delay interval DEFAULT '00:00:00'::interval, error text DEFAULT ''::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
@@ -1475,4 +1520,10 @@ end ;
 function time_of(epoch bigint) returns timestamp with time zone language plpgsql immutable set search_path=pg_catalog, pg_temp as 
 begin
     return coalesce(timestamptz 'epoch' + epoch * interval '1 us', '-infinity');
+end ;
+
+function wait_no_more(consumer text) returns SETOF text language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off as 
+#variable_conflict use_variable
+begin
+    return query delete from trunkline.waiting w where w.consumer = consumer returning w.consumer;
 end ;

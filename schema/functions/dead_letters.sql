@@ -9,6 +9,6 @@ begin
             using errcode = 'null_value_not_allowed', hint = 'Pass 0 for the first page, then the last id of the page before.';
     end if;
     return query execute format(
-        'select d.id, d.enqueued_at, d.dead_at, d.attempt, d.error, d.payload::text, d.metadata from trunkline.%I d
-         where d.id > $1 order by d.id limit $2', 'dead_' || queue) using after, trunkline.check_n(n);
+        'select d.id, d.enqueued_at, d.dead_at, d.attempt, d.error, d.payload::text, d.metadata
+         from trunkline.%I($1, $2) d', 'do_dead_' || queue) using after, trunkline.check_n(n);
 end $$;

@@ -1,11 +1,11 @@
--- Deletes dead letters for good; returns how many.
+-- Deletes dead letters for good; returns how many. Passes over what somebody else has locked.
 create or replace function trunkline.discard(queue text, ids bigint[]) returns bigint
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
     count bigint;
 begin
     perform trunkline.check_queue(queue);
-    execute format('delete from trunkline.%I d where d.id = any ($1)', 'dead_' || queue) using trunkline.check_ids(ids, 'discard');
-    get diagnostics count = row_count;
+    execute format('select count(*) from trunkline.%I($1, null)', 'do_discard_' || queue)
+        into count using trunkline.check_ids(ids, 'discard');
     return count;
 end $$;

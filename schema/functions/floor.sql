@@ -2,7 +2,7 @@
 -- Its state: floor, candidate, the transaction that has to end first, when it looked last, the page where the sweep for
 -- rows below the floor goes on. Times are kept as epochs, because a session may change how they are written.
 create or replace function trunkline.floor(queue text) returns timestamptz
-    language plpgsql set search_path = pg_catalog, pg_temp as $$
+    language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare
     setting text := format('trunkline.floor_%s', to_regclass(format('trunkline.%I', 'queue_' || queue))::oid);
     known bigint[] := nullif(current_setting(setting, true), '')::bigint[];

@@ -1,7 +1,7 @@
 -- Hands a message (as it is sent over the wire) to one consumer that waits, without storing it. Returns its id, or null
 -- where nobody waits or a notification cannot hold it: then it has to be enqueued.
 create or replace function trunkline.hand_over(queue text, element bytea, metadata jsonb default null) returns bigint
-    language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
+    language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare
     text_of text := translate(encode(element, 'base64'), chr(10), '')
         || coalesce(' ' || translate(encode(convert_to(metadata::text, 'UTF8'), 'base64'), chr(10), ''), '');

@@ -1,7 +1,7 @@
 -- Keeps a floor for sessions and processes that begin later. Waits for nobody, and writes every ten seconds at most. At
 -- other isolation levels than read committed a concurrent update would be an error: there it keeps nothing.
 create or replace function trunkline.keep_floor(queue text, reached timestamptz) returns void
-    language plpgsql set search_path = pg_catalog, pg_temp as $$
+    language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 begin
     if current_setting('transaction_isolation') = 'read committed' then
         update trunkline.floor f set reached = keep_floor.reached

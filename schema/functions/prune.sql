@@ -9,7 +9,6 @@ begin
         raise exception 'an age of % is out of bounds', coalesce(age::text, 'null')
             using errcode = 'invalid_parameter_value', hint = 'An age is at least zero; zero deletes the whole archive.';
     end if;
-    execute format('delete from trunkline.%I a where a.archived_at < clock_timestamp() - $1', 'archive_' || queue) using age;
-    get diagnostics count = row_count;
+    execute format('select trunkline.%I($1)', 'do_prune_' || queue) into count using age;
     return count;
 end $$;

@@ -1,7 +1,7 @@
 -- Sets the sequence of a queue above every id that it has, for databases whose sequences fell behind their tables: after
 -- a switch to a logical replica, or a restore of data alone. Returns the next id.
 create or replace function trunkline.repair_sequence(queue text) returns bigint
-    language plpgsql set search_path = pg_catalog, pg_temp as $$
+    language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare
     next_id bigint;
 begin

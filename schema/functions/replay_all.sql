@@ -2,9 +2,10 @@
 create or replace function trunkline.replay_all(queue text) returns bigint
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
-    ids bigint[];
+    count bigint;
 begin
     perform trunkline.check_queue(queue);
-    execute format('select coalesce(array_agg(d.id), ''{}'') from trunkline.%I d', 'dead_' || queue) into ids;
-    return trunkline.replay(queue, ids);
+    execute format('select count(*) from trunkline.%I(null, null)', 'do_replay_' || queue) into count;
+    perform pg_notify('trunkline.' || queue, '');
+    return count;
 end $$;

@@ -69,6 +69,8 @@ impl Flow {
 }
 
 const TWO_SECONDS: Duration = Duration::from_secs(2);
+/// How long a clock that stepped back may hide messages while there is traffic, as the README says.
+const PROMISED: Duration = Duration::from_secs(5);
 /// What a look is made every; several of them pass while a late transaction is open.
 const SEVERAL_LOOKS: Duration = Duration::from_millis(700);
 
@@ -160,15 +162,18 @@ async fn a_row_that_somebody_holds_locked_and_lets_go_of_arrives() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_row_below_the_floor_is_found_by_the_look_from_the_far_left() {
+async fn a_row_below_the_floor_is_found_by_a_sweep() {
     let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
     let mut flow = Flow::start(&queue, Wait::Adaptive);
     flow.pass(SEVERAL_LOOKS).await;
     let stepped_back = "insert into trunkline.queue_q (due_at, size, payload)
                         values (now() - interval '1 hour', 2, '{7,8}')";
     sql.batch_execute(stepped_back).await.expect("inserted");
-    flow.arrive("a clock that stepped back", Duration::from_secs(20), vec![7, 8]).await;
+    flow.arrive("a clock that stepped back", PROMISED, vec![7, 8]).await;
 }
+
+/// What a dequeue may cost more where a floor lags behind a little.
+const FEW_PAGES: i64 = 4;
 
 /// What `explain (format json)` says, as far as it is asked for.
 #[derive(Debug, Deserialize)]
@@ -255,12 +260,12 @@ async fn a_held_snapshot_does_not_make_a_dequeue_dearer() {
     let began = Instant::now();
     eventually("a dequeue costs what it cost", || async {
         sql.execute(few, &[]).await.expect("enqueued");
-        least_cost(&sql, "trunkline.floor('q')").await <= 3 * fresh
+        least_cost(&sql, "trunkline.floor('q')").await <= fresh + FEW_PAGES
     })
     .await;
     queue.purge().await.expect("purged");
     let mut costs = Vec::new();
-    while !costs.last().is_some_and(|cost| *cost <= 3.0 * fresh_library) {
+    while !costs.last().is_some_and(|cost| *cost <= fresh_library + FEW_PAGES as f64) {
         assert!(began.elapsed() < Duration::from_secs(30), "the library's: {fresh_library} fresh, then {costs:?}");
         costs.push(library_cost(&db, &queue, &url, &sql).await);
     }

@@ -1,0 +1,7 @@
+-- A page of the archive: the primary key is the cursor.
+create or replace function trunkline.{do_archived_}(after bigint, n bigint)
+    returns setof trunkline.{archive_} language plpgsql stable {planner} as $f$
+#variable_conflict use_variable
+begin
+    return query select a.* from trunkline.{archive_} a where a.id > after order by a.id limit n;
+end $f$;

@@ -1,0 +1,12 @@
+-- By age, along the index: a condition on the clock itself, which moves, would not be one for an index.
+create or replace function trunkline.{do_prune_}(age interval)
+    returns bigint language plpgsql {planner} as $f$
+#variable_conflict use_variable
+declare
+    before timestamptz := clock_timestamp() - age;
+    count bigint;
+begin
+    delete from trunkline.{archive_} a where a.archived_at < before;
+    get diagnostics count = row_count;
+    return count;
+end $f$;

@@ -1,0 +1,143 @@
+//! Every statement and function of the house, with its way to a queue's rows; and those that touch none, with the reason.
+
+/// How a statement may come to its rows.
+#[derive(Debug, Clone, Copy)]
+pub enum Way {
+    /// By these alone, and the first has to be used. `TIDSCAN` is the way to a row that is locked already,
+    /// `TIDRANGESCAN` to a number of pages.
+    Along(&'static [&'static str]),
+    /// By some of these, as the table is.
+    Either(&'static [&'static str]),
+    /// It reads no rows.
+    NoRows,
+    /// It may read everything, for this reason.
+    All(&'static str),
+}
+use Way::{All, Along, Either, NoRows};
+
+const DUE: Way = Along(&["due_q"]);
+const DUE_FIRST: Way = Along(&["due_q", "key_q", "TIDSCAN"]);
+const KEY: Way = Along(&["key_q", "TIDSCAN"]);
+const DEAD: Way = Along(&["deadkey_q"]);
+const WAITING: Way = Along(&["pk_waiting"]);
+const SWEEP: Way = Either(&["due_q", "TIDRANGESCAN"]);
+const TAKE: Way = Along(&["due_q", "key_q", "TIDSCAN", "TIDRANGESCAN", "pk_floor"]);
+
+/// The sequence itself has no index; a table that is read to its end would have an aggregate over it.
+const REPAIR: Way = Along(&["key_q", "deadkey_q", "archivekey_q", "pk_dropped", "SEQSCAN"]);
+
+/// A file's name without its ending, what is called, and its way. `IDS` are ten leased messages and one that is nowhere,
+/// so that a row is looked for that has to be cut; `ONES`, `ZEROS`, `TEXTS` are as many. `LETTERS` are dead letters, and
+/// one that is nowhere.
+pub type Planned = (&'static str, &'static str, Way);
+
+/// The files of `sql/`, with their parameters.
+pub const STATEMENTS: &[Planned] = &[
+    ("take", "5, '-infinity', 1, true", DUE_FIRST),
+    ("take", "5, '-infinity', 1, false", DUE_FIRST),
+    ("cut", "5, '-infinity'", DUE),
+    ("lease", "5, null, '-infinity', 1", DUE_FIRST),
+    ("lease_apart", "5, null, '-infinity', 1", DUE_FIRST),
+    ("look", "'-infinity'", DUE),
+    ("sweep", "now(), 0", SWEEP),
+    ("sweep", "now(), 1", Along(&["TIDRANGESCAN"])),
+    ("ack", "IDS, ONES, ONES", KEY),
+    ("archive", "IDS, ONES, ONES", KEY),
+    ("release", "IDS, ONES, ONES", KEY),
+    ("extend", "IDS, ONES, ONES, 30", KEY),
+    ("retry", "IDS, ONES, ONES, ZEROS, TEXTS", KEY),
+    ("bury", "IDS, ONES, ONES, TEXTS", KEY),
+    ("charge", "IDS, ONES, ONES, ZEROS, TEXTS", KEY),
+    ("carve", "IDS, ONES, ONES", KEY),
+    // The first of a row of three, under a lease: the row is split.
+    ("ack", "'{3072000001024}', '{1}', '{1}'", KEY),
+    ("enqueue", "0, 1, '{1}'", NoRows),
+    ("enqueue_with", r#"0, 1, '{1}', array['{"a": "b"}'::jsonb]"#, NoRows),
+    ("enqueue_in", r#"'{1}', 0, array['{"a": "b"}'::jsonb]"#, NoRows),
+    ("put_back", "7, now(), 1, 0, null, 1, '{1}', null", NoRows),
+    ("peek", "'-infinity', 0, 100", DUE),
+    ("dead", "0, 100", DEAD),
+    ("archived", "0, 100", Along(&["archivekey_q"])),
+    ("replay", "LETTERS, 9223372036854775807", DEAD),
+    ("replay", "null, 100", DEAD),
+    ("discard", "LETTERS, 9223372036854775807", DEAD),
+    ("discard", "null, 100", DEAD),
+    ("prune", "60", Along(&["age_q"])),
+    ("purge", "", All("empties the table")),
+    ("stats", "", All("counts every message")),
+    ("hand_over", r#"'q', '\x01', null"#, Along(&["waiting_by_queue", "pk_waiting"])),
+    ("wait_for", "'c', 'q', 1", NoRows),
+    ("wait_no_more", "'c1'", WAITING),
+    ("keep_floor", "'q', now()", Along(&["pk_floor"])),
+];
+
+/// The files of `schema/functions`, with calls.
+pub const VERBS: &[Planned] = &[
+    ("take", "trunkline.take('q', 5)", TAKE),
+    ("lease", "trunkline.lease('q', 5)", TAKE),
+    ("floor", "trunkline.floor('q')", Along(&["due_q", "pk_floor", "TIDRANGESCAN"])),
+    ("keep_floor", "trunkline.keep_floor('q', now())", Along(&["pk_floor"])),
+    ("settle", "trunkline.settle('ack', 'q', IDS, ONES)", KEY),
+    ("ack", "trunkline.ack('q', 5000000000007, 1)", KEY),
+    ("ack_many", "trunkline.ack_many('q', IDS, ONES)", KEY),
+    ("archive", "trunkline.archive('q', 5000000000007, 1)", KEY),
+    ("archive_many", "trunkline.archive_many('q', IDS, ONES)", KEY),
+    ("release", "trunkline.release('q', 5000000000007, 1)", KEY),
+    ("release_many", "trunkline.release_many('q', IDS, ONES)", KEY),
+    ("extend", "trunkline.extend('q', 5000000000007, 1, '1 min')", KEY),
+    ("extend_many", "trunkline.extend_many('q', IDS, ONES, '1 min')", KEY),
+    ("retry", "trunkline.retry('q', 5000000000007, 1)", KEY),
+    ("retry_many", "trunkline.retry_many('q', IDS, ONES)", KEY),
+    ("bury", "trunkline.bury('q', 5000000000007, 1)", KEY),
+    ("bury_many", "trunkline.bury_many('q', IDS, ONES)", KEY),
+    ("charge", "trunkline.charge('q', 5000000000007, 1)", KEY),
+    ("charge_many", "trunkline.charge_many('q', IDS, ONES)", KEY),
+    ("enqueue", "trunkline.enqueue('q', 1::bigint)", NoRows),
+    ("enqueue_text", "trunkline.enqueue('q', '1'::text)", NoRows),
+    ("enqueue_many", "trunkline.enqueue_many('q', '{1}'::bigint[])", NoRows),
+    ("enqueue_many_text", "trunkline.enqueue_many('q', '{1}'::text)", NoRows),
+    ("enqueue_many_texts", "trunkline.enqueue_many('q', '{1}'::text[])", NoRows),
+    ("dead_letters", "trunkline.dead_letters('q')", DEAD),
+    ("replay", "trunkline.replay('q', LETTERS)", DEAD),
+    ("replay_all", "trunkline.replay_all('q')", DEAD),
+    ("discard", "trunkline.discard('q', LETTERS)", DEAD),
+    ("discard_all", "trunkline.discard_all('q')", All("empties the table")),
+    ("prune", "trunkline.prune('q', '1 min')", Along(&["age_q"])),
+    ("purge", "trunkline.purge('q')", All("empties the table")),
+    ("messages", "trunkline.messages('q')", All("shows every message, in order")),
+    ("stats", "trunkline.stats('q')", All("counts every message")),
+    ("hand_over", r"trunkline.hand_over('q', '\x01'::bytea)", Along(&["waiting_by_queue", "pk_waiting"])),
+    ("wait_no_more", "trunkline.wait_no_more('c1')", WAITING),
+    ("repair_sequence", "trunkline.repair_sequence('q')", REPAIR),
+];
+
+/// The files of `sql/` that touch no rows of a queue.
+pub const STATEMENTS_APART: &[(&str, &[&str])] = &[
+    ("they speak of the session, or to other sessions", &["alive", "clean", "connect", "notify"]),
+    ("they read the catalog, by its keys", &["payload_type", "schema_exists", "type", "type_fields", "type_labels"]),
+    ("they list queues, of which there are few", &["describe"]),
+    ("they lock the whole queue or schema, seldom", &["create_queue", "drop_queue", "install_queues"]),
+    (
+        "they speak of the schema's versions",
+        &["functions_of", "migrate_begin", "migrate_record", "schema_version", "template"],
+    ),
+];
+
+/// The files of `schema/functions` that touch no rows of a queue.
+pub const FUNCTIONS_APART: &[(&str, &[&str])] = &[
+    ("they reckon with what they are given", &["clock", "epoch_of", "missing", "payload_bytes", "time_of", "fill"]),
+    (
+        "they check what they are given",
+        &["check_delay", "check_ids", "check_lease", "check_metadata", "check_n", "check_settings", "refuse_row"],
+    ),
+    (
+        "they read the catalog, or the list of queues, by its key",
+        &["base_type", "check_queue", "is_array", "payload_type"],
+    ),
+    ("they lock the whole queue, seldom", &["alter_queue", "create_queue", "drop_queue", "install_queue"]),
+    ("they change rights, seldom", &["apply_rights", "apply_shared_rights", "grant_rights", "revoke_rights"]),
+];
+
+/// The files of `schema/queue` that are no functions.
+pub const TEMPLATES_APART: &[(&str, &[&str])] =
+    &[("it makes the tables", &["tables"]), ("a view, which the function of its name reads", &["messages"])];

@@ -1,0 +1,56 @@
+//! Plans as Postgres prints them.
+
+/// A node of a plan as Postgres prints it: `{NAME :field value … {CHILD …} …}`.
+#[derive(Debug, Default)]
+pub struct Node {
+    pub name: String,
+    /// The fields of the node itself, and those of what is in it.
+    text: String,
+    inner: Vec<Node>,
+}
+
+impl Node {
+    pub fn parse(text: &str) -> Self {
+        let mut open = vec![Self::default()];
+        let mut rest = text;
+        while let Some(at) = rest.find(['{', '}', '\\']) {
+            let (before, from) = rest.split_at(at);
+            let node = open.last_mut().expect("the root stays");
+            node.text.push_str(before);
+            rest = &from[1..];
+            match &from[..1] {
+                "\\" => rest = rest.get(1..).unwrap_or_default(), // in a constant's name
+                "{" => {
+                    let name = rest.split([' ', '}']).next().unwrap_or_default().to_owned();
+                    open.push(Self { name, ..Self::default() });
+                }
+                _ => {
+                    let done = open.pop().expect("as many ends as beginnings");
+                    open.last_mut().expect("the root stays").inner.push(done);
+                }
+            }
+        }
+        assert_eq!(open.len(), 1, "as many beginnings as ends");
+        open.remove(0)
+    }
+
+    /// This node and everything in it.
+    pub fn all(&self) -> Vec<&Self> {
+        std::iter::once(self).chain(self.inner.iter().flat_map(Self::all)).collect()
+    }
+
+    /// Reads from a table, in whatever way.
+    pub fn is_scan(&self) -> bool {
+        let ways = ["SEQSCAN", "INDEXSCAN", "INDEXONLYSCAN", "BITMAPHEAPSCAN", "TIDSCAN", "TIDRANGESCAN", "SAMPLESCAN"];
+        ways.contains(&&*self.name)
+    }
+
+    /// Reads all that a node below it returns before it returns anything itself.
+    pub fn gathers(&self) -> bool {
+        ["SORT", "INCREMENTALSORT", "HASH", "AGG", "MATERIAL"].contains(&&*self.name)
+    }
+
+    pub fn index(&self) -> Option<&str> {
+        self.text.split_once(":indexid ")?.1.split(' ').next()
+    }
+}
