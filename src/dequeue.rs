@@ -167,8 +167,8 @@ impl Shared {
         Ok(dequeued)
     }
 
-    /// Decodes what a statement in the caller's transaction brought.
-    pub fn read_fetched<T: Payload>(&self, rows: &[Fetched]) -> Result<Dequeued<T>> {
+    /// Decodes what a statement in the caller's transaction brought, which has its `released` in that column.
+    pub fn read_fetched<T: Payload>(&self, rows: &[Fetched], released: usize) -> Result<Dequeued<T>> {
         let mut dequeued = Dequeued { messages: Vec::new(), unreadable: Vec::new(), met_unreadable: false };
         for row in rows {
             let row = Opened {
@@ -178,7 +178,7 @@ impl Shared {
                 enqueued_at: (row.read(3)?, row.read(3)?),
                 batch: row.read(4)?,
                 metadata: row.read(5)?,
-                released: row.read(6)?,
+                released: row.read(released)?,
             };
             self.open_row(&row, |message| message, &mut dequeued)?;
         }

@@ -80,7 +80,7 @@ impl Shared {
         if left_alone {
             taken.pop();
         }
-        let dequeued = self.read_fetched(&taken)?;
+        let dequeued = self.read_fetched(&taken, 6)?;
         let got = dequeued.messages.len();
         span.record("got", got);
         self.metrics.taken(got, began);
