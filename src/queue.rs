@@ -158,18 +158,19 @@ impl Db {
         let rows = self.describe(Some(name)).await?;
         let row = rows.first().ok_or_else(|| Error::new(Kind::NoQueue(name.to_owned())))?;
         let (description, floor) = (Description::of(row)?, self.floor_of(name, row.read(6)?));
-        let mut typed = Sql::of_queue("payload_type", include_str!("../sql/payload_type.sql"), self.schema(), name);
-        // A connection remembers statements by their text; a queue that was dropped and created anew is another.
-        let since = description.created_at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_micros();
-        typed.text = format!("{}-- created at {since}", typed.text).into();
+        let sql = Statements::of(self.schema(), name, description.created_at);
         let session = self.session(Lane::Dequeue).await?;
-        let column = session.column_type(&typed).await.map_err(|error| error.or_no_queue(name))?.and_then(Column::new);
+        let column = session
+            .column_type(&sql.payload_type)
+            .await
+            .map_err(|error| error.or_no_queue(name))?
+            .and_then(Column::new);
         let column = column.ok_or_else(|| {
             Error::invalid(format!("the table of queue {name:?} was changed: its payload is no array"))
         })?;
         Ok(Shared {
             channel: format!("{}.{name}", self.schema().name()),
-            sql: Statements::of(self.schema(), name),
+            sql,
             column,
             floor,
             batch_size: AtomicUsize::new(description.max_batch as usize),

@@ -2,7 +2,7 @@
 //!
 //! A file runs in psql once its holes are filled. Only names go into holes, quoted; values are always parameters.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, sync::Arc, time::SystemTime};
 
 use crate::error::{Error, Result};
 
@@ -31,6 +31,11 @@ impl Sql {
         }
         filled.push_str(rest);
         Self { name, text: filled.into() }
+    }
+
+    /// The same about the queue that was created then, in microseconds of the server's clock.
+    pub fn since(self, since: u128) -> Self {
+        Self { text: format!("{}-- created at {since}", self.text).into(), ..self }
     }
 }
 
@@ -78,6 +83,7 @@ pub(crate) fn quote(name: &str) -> String {
 /// The statements about one queue.
 #[derive(Debug)]
 pub(crate) struct Statements {
+    pub payload_type: Sql,
     pub take: Sql,
     pub cut: Sql,
     pub lease: Sql,
@@ -112,45 +118,52 @@ impl Statements {
     /// Rows that one insert has at most.
     pub const ROWS: usize = 8;
 
-    pub fn of(schema: &Schema, queue: &str) -> Self {
+    /// A connection remembers statements by their text, with the types that they had; a queue that was dropped and created anew is
+    /// another, so its texts say since when it is.
+    pub fn of(schema: &Schema, queue: &str, since: SystemTime) -> Self {
+        let since = since.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_micros();
+        let of = |name, text| Sql::of_queue(name, text, schema, queue).since(since);
+        let by_rows = |name, text, columns| by_rows(name, text, columns, schema, queue, since);
         Self {
-            take: Sql::of_queue("take", include_str!("../sql/take.sql"), schema, queue),
-            cut: Sql::of_queue("cut", include_str!("../sql/cut.sql"), schema, queue),
-            lease: Sql::of_queue("lease", include_str!("../sql/lease.sql"), schema, queue),
-            lease_apart: Sql::of_queue("lease_apart", include_str!("../sql/lease_apart.sql"), schema, queue),
-            look: Sql::of_queue("look", include_str!("../sql/look.sql"), schema, queue),
-            sweep: Sql::of_queue("sweep", include_str!("../sql/sweep.sql"), schema, queue),
-            carve: Sql::of_queue("carve", include_str!("../sql/carve.sql"), schema, queue),
-            put_back: Sql::of_queue("put_back", include_str!("../sql/put_back.sql"), schema, queue),
-            release: Sql::of_queue("release", include_str!("../sql/release.sql"), schema, queue),
-            ack: Sql::of_queue("ack", include_str!("../sql/ack.sql"), schema, queue),
-            archive: Sql::of_queue("archive", include_str!("../sql/archive.sql"), schema, queue),
-            retry: Sql::of_queue("retry", include_str!("../sql/retry.sql"), schema, queue),
-            bury: Sql::of_queue("bury", include_str!("../sql/bury.sql"), schema, queue),
-            extend: Sql::of_queue("extend", include_str!("../sql/extend.sql"), schema, queue),
-            charge: Sql::of_queue("charge", include_str!("../sql/charge.sql"), schema, queue),
-            enqueue_in: Sql::of_queue("enqueue_in", include_str!("../sql/enqueue_in.sql"), schema, queue),
-            dead: Sql::of_queue("dead", include_str!("../sql/dead.sql"), schema, queue),
-            replay: Sql::of_queue("replay", include_str!("../sql/replay.sql"), schema, queue),
-            discard: Sql::of_queue("discard", include_str!("../sql/discard.sql"), schema, queue),
-            stats: Sql::of_queue("stats", include_str!("../sql/stats.sql"), schema, queue),
-            peek: Sql::of_queue("peek", include_str!("../sql/peek.sql"), schema, queue),
-            archived: Sql::of_queue("archived", include_str!("../sql/archived.sql"), schema, queue),
-            purge: Sql::of_queue("purge", include_str!("../sql/purge.sql"), schema, queue),
-            prune: Sql::of_queue("prune", include_str!("../sql/prune.sql"), schema, queue),
-            enqueue: by_rows("enqueue", include_str!("../sql/enqueue.sql"), 3, schema, queue),
-            enqueue_with: by_rows("enqueue_with", include_str!("../sql/enqueue_with.sql"), 4, schema, queue),
+            payload_type: of("payload_type", include_str!("../sql/payload_type.sql")),
+            take: of("take", include_str!("../sql/take.sql")),
+            cut: of("cut", include_str!("../sql/cut.sql")),
+            lease: of("lease", include_str!("../sql/lease.sql")),
+            lease_apart: of("lease_apart", include_str!("../sql/lease_apart.sql")),
+            look: of("look", include_str!("../sql/look.sql")),
+            sweep: of("sweep", include_str!("../sql/sweep.sql")),
+            carve: of("carve", include_str!("../sql/carve.sql")),
+            put_back: of("put_back", include_str!("../sql/put_back.sql")),
+            release: of("release", include_str!("../sql/release.sql")),
+            ack: of("ack", include_str!("../sql/ack.sql")),
+            archive: of("archive", include_str!("../sql/archive.sql")),
+            retry: of("retry", include_str!("../sql/retry.sql")),
+            bury: of("bury", include_str!("../sql/bury.sql")),
+            extend: of("extend", include_str!("../sql/extend.sql")),
+            charge: of("charge", include_str!("../sql/charge.sql")),
+            enqueue_in: of("enqueue_in", include_str!("../sql/enqueue_in.sql")),
+            dead: of("dead", include_str!("../sql/dead.sql")),
+            replay: of("replay", include_str!("../sql/replay.sql")),
+            discard: of("discard", include_str!("../sql/discard.sql")),
+            stats: of("stats", include_str!("../sql/stats.sql")),
+            peek: of("peek", include_str!("../sql/peek.sql")),
+            archived: of("archived", include_str!("../sql/archived.sql")),
+            purge: of("purge", include_str!("../sql/purge.sql")),
+            prune: of("prune", include_str!("../sql/prune.sql")),
+            enqueue: by_rows("enqueue", include_str!("../sql/enqueue.sql"), 3),
+            enqueue_with: by_rows("enqueue_with", include_str!("../sql/enqueue_with.sql"), 4),
         }
     }
 }
 
 /// An insert of one row, and of 2, 3 … rows.
-fn by_rows(name: &'static str, one: &str, columns: usize, schema: &Schema, queue: &str) -> Vec<Sql> {
+fn by_rows(name: &'static str, one: &str, columns: usize, schema: &Schema, queue: &str, since: u128) -> Vec<Sql> {
     let row = |at: usize| {
         let column = |column| format!("${}", at * columns + column);
         let more: Vec<String> = (2..=columns).map(column).collect();
         format!("(trunkline.clock() + {} * interval '1 second', {})", column(1), more.join(", "))
     };
     let many = |rows| (0..rows).map(row).collect::<Vec<_>>().join(", ");
-    (1..=Statements::ROWS).map(|rows| Sql::of_queue(name, &one.replace(&row(0), &many(rows)), schema, queue)).collect()
+    let all = |rows| Sql::of_queue(name, &one.replace(&row(0), &many(rows)), schema, queue).since(since);
+    (1..=Statements::ROWS).map(all).collect()
 }

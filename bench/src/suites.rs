@@ -1,5 +1,8 @@
 //! What is measured: every suite, its cases, and who takes part in them.
 
+mod steps;
+
+use self::steps::{ack, read, send};
 use crate::{
     Choice,
     contenders::{CONTENDERS, Contender, named},
@@ -201,48 +204,6 @@ fn layer_comparison(choice: &Choice) -> Vec<Plan> {
                 plan.allocations = callers == 1 && plan.contender.is_own();
                 plans.push(plan);
             }
-        }
-    }
-    plans
-}
-
-fn sized(verb: &str, n: usize) -> String {
-    if n == 1 { format!("{verb}-single") } else { format!("{verb}-batch-{n}") }
-}
-
-fn send(choice: &Choice) -> Vec<Plan> {
-    let mut plans = Vec::new();
-    for n in &choice.batch_sizes {
-        plans.extend(LAYERS.map(|contender| step("send", sized("send", *n), contender, choice)));
-    }
-    for payload in [100, 10_000, 100_000] {
-        for contender in LAYERS {
-            let mut plan = step("send", format!("send-payload-{payload}"), contender, choice);
-            (plan.told.batch, plan.told.payload) = (1, payload);
-            plans.push(plan);
-        }
-    }
-    plans
-}
-
-fn read(choice: &Choice) -> Vec<Plan> {
-    let mut plans = Vec::new();
-    for n in &choice.batch_sizes {
-        plans.extend(LAYERS.map(|contender| step("read", sized("read", *n), contender, choice)));
-    }
-    for (patience, n) in [("1s", 10), ("5s", 50)].iter().filter(|_| choice.poll) {
-        // The functions in SQL do not wait.
-        let case = format!("read-with-poll-{patience}-{n}");
-        plans.extend(["queue", "pgmq"].map(|contender| step("read", case.clone(), contender, choice)));
-    }
-    plans
-}
-
-fn ack(choice: &Choice) -> Vec<Plan> {
-    let mut plans = Vec::new();
-    for verb in ["delete", "archive"] {
-        for n in &choice.batch_sizes {
-            plans.extend(LAYERS.map(|contender| step("ack", sized(verb, *n), contender, choice)));
         }
     }
     plans

@@ -194,7 +194,10 @@ async fn a_parameter_that_cannot_be_written_leaves_nothing_behind() {
     assert!(matches!(wrong, Err(Failure::Encode(_))), "{wrong:?}");
     let few = connection.query("select $1::int4, $2::int4", &[&1_i32]).await;
     assert!(matches!(few, Err(Failure::Encode(_))), "{few:?}");
-    assert_eq!(connection.query("select $1::int4", &[&5_i32]).await.expect("in step")[0].read::<i32>(0).expect("a number"), 5);
+    assert_eq!(
+        connection.query("select $1::int4", &[&5_i32]).await.expect("in step")[0].read::<i32>(0).expect("a number"),
+        5
+    );
 }
 
 #[tokio::test]

@@ -179,7 +179,13 @@ async fn a_wrong_type_names_both_and_settings_out_of_bounds_say_so() {
         let error = db.create_queue("n", &bad).await.expect_err("out of bounds");
         assert!(["22023", "22008"].contains(&&*code(&error)), "{bad:?}: {error}");
     }
-    db.create_queue("edge", &settings.max_attempts(u32::MAX).max_batch(1).lease(year)).await.expect("in bounds");
+    for too_large in [settings.clone().max_attempts(1 << 31), settings.clone().max_batch(u32::MAX)] {
+        let error = db.create_queue("n", &too_large).await.expect_err("out of bounds").to_string();
+        assert!(error.contains("can be at most 2147483647"), "{error}");
+    }
+    let edge = settings.max_attempts(i32::MAX.unsigned_abs()).max_batch(1).lease(year);
+    db.create_queue("edge", &edge).await.expect("in bounds");
+    assert_eq!(db.describe_queue("edge").await.expect("described").max_attempts, i32::MAX.unsigned_abs());
     assert_eq!(db.list_queues().await.expect("listed").len(), 2);
 }
 

@@ -1,49 +1,68 @@
 //! The promises of Trunkline, each shown on a real PostgreSQL.
 
+// A cluster, databases, places, and what a machine may lack.
 mod fixture;
 mod required;
+
+// The verbs: each guarantee, each way in, many at once.
 mod contract;
-mod costs;
+mod model;
 mod crowd;
-mod examples;
-mod late;
 mod leases;
-mod dead;
-mod floor;
-mod plans;
-mod granted;
-mod guards;
+mod late;
 mod hand_over;
 mod metadata;
-mod model;
+mod payloads;
+mod floor;
+
+// What fails: bad input, messages that nobody can read, dead letters, tables that somebody changed.
+mod bad_input;
+mod unreadable;
+mod pages;
+mod dead;
+mod guards;
+mod shapes;
+
+// What breaks: connections, callers, runtimes, servers, disks.
 mod crash;
 mod chaos;
-mod migrate;
-mod schemas;
-mod bad_input;
-mod payloads;
-mod statements;
-mod transactions;
-mod left_behind;
-mod generic_client;
-mod round_trips;
 mod cuts;
-mod pooler;
-mod versions;
-mod ordinary_role;
+mod cancelled;
+mod outliving;
+mod runtimes;
 mod restarts;
 mod failover;
-mod runtimes;
-mod cancelled;
+mod full_disk;
+
+// The driver: statements, transactions, round trips, and what is between us and the server.
+mod statements;
+mod transactions;
+mod generic_client;
+mod round_trips;
+mod left_behind;
 mod asides;
+mod pooler;
+mod tls;
+
+// The schema: how it comes to be, who may do what, the verbs in SQL.
+mod migrate;
+mod schemas;
+mod granted;
+mod ordinary_role;
 mod sql_functions;
 mod reference;
-mod house;
+mod versions;
+
+// What it costs: plans, pages, and nothing where nothing is to be done.
+mod plans;
+mod costs;
 mod idle;
-mod outliving;
-mod unreadable;
-mod full_disk;
-mod tls;
+
+// Workers, and what can be seen from outside.
 mod worker;
 mod traces;
 mod observability;
+
+// The house itself.
+mod examples;
+mod house;

@@ -271,3 +271,25 @@ async fn an_answer_that_is_too_large_or_too_late_is_given_up_if_that_is_asked_fo
     assert!(late.is_outcome_unknown(), "{late}");
     assert_eq!(db.run(&COUNT, ()).await.expect("another connection").0, 5000);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_statement_that_cannot_be_prepared_is_told_with_its_place() {
+    let db = Db::connect(&database().await).await.expect("connected");
+    let wrong: Statement<(), ()> = Statement::new("select nothing from nowhere");
+    let good: Statement<(), Vec<(i32,)>> = Statement::new("select 1");
+    let told = |place: usize, error: trunkline::Error| {
+        let text = format!("(statement {} in the pipeline: select nothing from nowhere)", place + 1);
+        assert!(error.to_string().contains(&text), "{error}");
+        assert_eq!(error.failed_statement(), Some(place), "{error}");
+    };
+    told(0, db.run(&wrong, ()).await.expect_err("there is no such table"));
+    told(0, db.run_many(&wrong, [(), ()]).await.expect_err("there is no such table"));
+    let transaction = db.begin().await.expect("begun");
+    transaction.run(&good, ()).await.expect("run");
+    told(1, transaction.run(&wrong, ()).await.expect_err("there is no such table"));
+    let transaction = db.begin().await.expect("begun");
+    told(0, transaction.send(&wrong, ()).await.expect_err("there is no such table"));
+    let insert: trunkline::Insert<(i32,)> = trunkline::Insert::into("nowhere", &["n"]);
+    let error = db.insert_many(&insert, [(1,)]).await.expect_err("there is no such table").to_string();
+    assert!(error.contains("(statement 1 in the pipeline: select n from nowhere)"), "{error}");
+}

@@ -62,3 +62,18 @@ fn an_id_that_is_no_dead_letter_is_said_to_be_none() {
     assert_eq!(trunkline.fails(&["dead", "replay", "q"]).0, 2, "which ones?");
     assert_eq!(trunkline.fails(&["dead", "discard", "q", "7", "--all"]).0, 2);
 }
+
+#[test]
+fn a_dead_letter_without_a_payload_is_shown_and_discarded() {
+    let (trunkline, ids) = with_dead();
+    sql(
+        &trunkline.url,
+        "insert into trunkline.dead_q (id, enqueued_at, attempt, error) values (7, now(), 1, 'malformed')",
+    );
+    let letters = trunkline.json(&["dead", "list", "q", "--json"]);
+    assert_eq!(letters.iter().map(|letter| &letter["payload"]).collect::<Vec<_>>()[1..], ["a", "b", "c", "d"]);
+    assert!(letters[0]["id"] == 7 && letters[0]["payload"].is_null() && letters[0]["error"] == "malformed");
+    let table = trunkline.lines(&["dead", "list", "q"]);
+    assert!(table.len() == 2 + ids.len() && table[1].contains("(unreadable: it is null"), "{table:?}");
+    assert_eq!(trunkline.lines(&["dead", "discard", "q", "7"]), ["1"]);
+}

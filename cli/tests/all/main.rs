@@ -11,6 +11,7 @@ mod help;
 mod million;
 mod ends;
 mod breaks;
+mod read_only;
 mod work;
 mod work_ends;
 mod rights;

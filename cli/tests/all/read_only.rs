@@ -1,0 +1,77 @@
+//! As in a failover: for a while, the only server that answers takes no writes. Who works and who follows waits for one that does.
+
+use std::{
+    io::{BufRead, BufReader, Lines},
+    process::{Child, ChildStderr},
+};
+
+use crate::fixture::{Session, Trunkline, eventually, signal};
+
+const BREAK: &str = "select pg_terminate_backend(pid) from pg_stat_activity \
+                     where application_name = 'trunkline' and datname = current_database()";
+
+/// A database whose clients want a server that takes writes, and a session that may say which one it is.
+struct Place {
+    trunkline: Trunkline,
+    session: Session,
+    name: String,
+}
+
+impl Place {
+    fn new() -> Self {
+        let mut trunkline = Trunkline::with_queue(&["--type", "int4"]);
+        let mut session = Session::begin(&trunkline.url, "select 1");
+        let name = session.run("select current_database()").remove(0);
+        trunkline.url += " target_session_attrs=read-write";
+        Self { trunkline, session, name }
+    }
+
+    /// All who come from now on find a server that does, or one that does not.
+    fn takes_writes(&mut self, takes: bool) {
+        let off = if takes { "off" } else { "on" };
+        self.session.run(&format!("alter database {} set default_transaction_read_only = {off}", self.name));
+        self.session.run(BREAK);
+    }
+
+    /// Enqueues a number, which somebody consumes.
+    fn goes_on(&mut self) {
+        self.session.run("select trunkline.enqueue('q', '7')");
+        let name = &self.name;
+        let session = &mut self.session;
+        eventually(&format!("somebody consumes from {name}"), || {
+            session.run("select count(*) from trunkline.queue_q") == ["0"]
+        });
+    }
+
+    /// While nobody can write, the child says so; then it goes on, and ends in order.
+    fn survives(mut self, mut child: Child, warning: &str) -> Lines<BufReader<ChildStderr>> {
+        self.goes_on();
+        self.takes_writes(false);
+        let mut lines = BufReader::new(child.stderr.take().expect("it is piped")).lines();
+        let told = lines.any(|line| line.is_ok_and(|line| line.starts_with("warning: ") && line.contains(warning)));
+        assert!(told, "it says that it waits");
+        assert!(child.try_wait().expect("it can be asked").is_none(), "it waits");
+        self.takes_writes(true);
+        self.goes_on();
+        signal(&child, "TERM");
+        assert!(child.wait().expect("it ends").success());
+        lines
+    }
+}
+
+#[test]
+fn a_worker_waits_for_a_server_that_takes_writes() {
+    let place = Place::new();
+    let child = place.trunkline.start(&["work", "q", "--exec", "true"]);
+    let last = place.survives(child, "it tries again until it can").last().expect("a last line").expect("text");
+    assert_eq!(last, "q: 2 done, 0 failed");
+}
+
+#[test]
+fn a_follower_waits_for_a_server_that_takes_writes() {
+    let place = Place::new();
+    let mut child = place.trunkline.start(&["dequeue", "q", "--follow"]);
+    let out = BufReader::new(child.stdout.take().expect("it is piped"));
+    place.survives(child, "trying again until the database answers");
+    assert_eq!(out.lines().map_while(Result::ok).collect::<Vec<_>>(), ["7", "7"]);
+}
