@@ -214,7 +214,10 @@ async fn rights_and_queues_change_at_once_and_none_fails() {
         done.expect("nothing failed");
     }
     let all = "select count(*) = 0 from trunkline.queue where not has_table_privilege('at_once_1', 'trunkline.queue_' || name, 'delete')";
-    assert!(admin.query_one(all, &[]).await.expect("counted").get::<_, bool>(0), "rights reach what was created meanwhile");
+    assert!(
+        admin.query_one(all, &[]).await.expect("counted").get::<_, bool>(0),
+        "rights reach what was created meanwhile"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

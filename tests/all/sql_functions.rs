@@ -177,6 +177,7 @@ async fn wrong_arguments_get_a_hint() {
         ("enqueue('q', null::text)", "22004"),
         ("enqueue_many('q', array['a', null])", "22004"),
         ("ack_many('q', array[1, 2], array[1])", "22023"),
+        ("ack_many('q', null, null)", "22023"),
         ("ack_many('q', array[1, null], array[1, 1])", "22023"),
         ("create_queue('Q')", "42602"),
         ("create_queue('p', 'text', 0)", "22023"),
@@ -302,14 +303,20 @@ async fn a_queue_that_was_dropped_meanwhile_is_named() {
 #[tokio::test]
 async fn types_that_stand_for_one_character_or_bit_in_sql_are_stored_whole() {
     let Place { sql, .. } = place::<i64>(Settings::new("int8")).await;
-    for (nr, (of, text)) in [("bpchar", "hello"), ("bit", "1011"), ("bpchar[]", "{hello}"), ("bit[]", "{1011}")].iter().enumerate() {
+    for (nr, (of, text)) in
+        [("bpchar", "hello"), ("bit", "1011"), ("bpchar[]", "{hello}"), ("bit[]", "{1011}")].iter().enumerate()
+    {
         let name = format!("whole_{nr}");
         sql.batch_execute(&format!(
             "select trunkline.create_queue('{name}', '{of}'), trunkline.enqueue('{name}', '{text}'); select trunkline.enqueue_many('{name}', array['{text}'::text])"
         ))
         .await
         .expect(of);
-        assert_eq!(texts(&sql, &format!("select payload from trunkline.take('{name}', 2)")).await, [format!("({text})"), format!("({text})")], "{of}");
+        assert_eq!(
+            texts(&sql, &format!("select payload from trunkline.take('{name}', 2)")).await,
+            [format!("({text})"), format!("({text})")],
+            "{of}"
+        );
     }
 }
 
@@ -335,6 +342,8 @@ async fn a_session_that_knows_no_null_in_arrays_leases() {
     let Place { sql, .. } = place::<i64>(Settings::new("int8")).await;
     sql.batch_execute("set array_nulls = off; select trunkline.enqueue('q', '1')").await.expect("enqueued");
     for _ in 0..3 {
-        sql.batch_execute("select trunkline.release('q', id, attempt) from trunkline.lease('q')").await.expect("leased");
+        sql.batch_execute("select trunkline.release('q', id, attempt) from trunkline.lease('q')")
+            .await
+            .expect("leased");
     }
 }
