@@ -165,8 +165,8 @@ function alter_queue(queue text, max_attempts integer DEFAULT NULL::integer, lea
 declare
     now_is trunkline.queue;
 begin
+    perform trunkline.lock_queue(queue);
     perform trunkline.check_queue(queue);
-    perform pg_advisory_xact_lock(hashtextextended('trunkline.queue ' || queue, 0));
     select * into now_is from trunkline.queue q where q.name = queue for update;
     max_attempts := coalesce(max_attempts, now_is.max_attempts);
     lease := coalesce(lease, now_is.lease);
@@ -327,6 +327,19 @@ begin
     end if;
 end ;
 
+function check_role(role regrole) returns text language plpgsql stable set search_path=pg_catalog, pg_temp as 
+declare
+    name text := (select r.rolname from pg_roles r where r.oid = role);
+begin
+    if name is null then
+        raise exception 'there is no role %', coalesce(role::text, 'NULL') using errcode = 'undefined_object', hint = 'Pass the name of a role.';
+    elsif exists (select from pg_class c where c.oid = 'trunkline.queue'::regclass and c.relowner = role) then
+        raise exception '% owns the schema', quote_ident(name) using errcode = 'invalid_parameter_value',
+            hint = 'The owner has all rights already. Grant producers, consumers and operators theirs, and let them log in as themselves.';
+    end if;
+    return name;
+end ;
+
 function check_settings(queue text, max_attempts integer, lease interval, max_batch integer) returns void language plpgsql immutable set search_path=pg_catalog, pg_temp as 
 begin
     if (max_attempts >= 1 and lease > '0' and lease <= '365 days' and max_batch between 1 and 1024) is not true then
@@ -341,7 +354,7 @@ function clock() returns timestamp with time zone language sql volatile as RETUR
 function create_queue(queue text, payload regtype DEFAULT 'bytea'::regtype, max_attempts integer DEFAULT 10, lease interval DEFAULT '00:00:30'::interval, max_batch integer DEFAULT 1024) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp standard_conforming_strings=on client_min_messages=warning as 
 #variable_conflict use_variable
 declare
-    element text := payload::text;
+    element text := format_type(payload, -1);
     plain bool := payload in ('bytea'::regtype, 'uuid'::regtype);
     tables text;
 begin
@@ -355,7 +368,7 @@ begin
             using errcode = 'null_value_not_allowed', hint = 'Pass a type: jsonb, text, bytea, int8';
     end if;
     perform trunkline.check_settings(queue, max_attempts, lease, max_batch);
-    perform pg_advisory_xact_lock(hashtextextended('trunkline.queue ' || queue, 0));
+    perform trunkline.lock_queue(queue);
     if exists (select from trunkline.queue q where q.name = queue) then
         if exists (select from trunkline.queue q where q.name = queue and q.max_attempts = max_attempts
                    and q.lease = lease and q.max_batch = max_batch)
@@ -372,7 +385,7 @@ begin
     -- Postgres has no arrays of arrays, but it has arrays of domains over arrays.
     if exists (select from pg_type t where t.oid = payload and t.typelem <> 0 and t.typsubscript = 'array_subscript_handler'::regproc) then
         element := format('trunkline.%I', 'payload_' || queue);
-        execute format('create domain %s as %s', element, payload);
+        execute format('create domain %s as %s', element, format_type(payload, -1));
     end if;
 
     insert into trunkline.queue (name, max_attempts, lease, max_batch) values (queue, max_attempts, lease, max_batch);
@@ -968,6 +981,9 @@ declare
     ends int[];
     start int := 0;
     stop int;
+    computed bool := exists (select from pg_attribute a where a.attrelid = 'trunkline."queue_emails"'::regclass and a.attnum > 0
+                             and not a.attisdropped and (a.attgenerated <> '' or a.attidentity <> ''));
+    written text;
 begin
     select * into r from trunkline."queue_emails" q where q.id = row_id;
     whole := r.payload;
@@ -989,7 +1005,17 @@ begin
             update trunkline."queue_emails" q set size = r.size, payload = r.payload, metadata = r.metadata where q.id = row_id;
         else
             r.id := row_id + start;
-            insert into trunkline."queue_emails" select r.*;
+            if computed then
+                -- A column of the user's that Postgres fills takes no value, not even its own.
+                written := coalesce(written, (
+                    select string_agg(quote_ident(a.attname), ', ' order by a.attnum) from pg_attribute a
+                    where a.attrelid = 'trunkline."queue_emails"'::regclass and a.attnum > 0 and not a.attisdropped
+                      and a.attgenerated = '' and a.attidentity = ''));
+                execute format('insert into trunkline.%I (%s) select %s from (select ($1).*) r', 'queue_' || 'emails', written, written)
+                    using r;
+            else
+                insert into trunkline."queue_emails" select r.*;
+            end if;
         end if;
         start := stop;
     end loop;
@@ -1007,11 +1033,13 @@ declare
     pages constant int := 128;
     began timestamptz := clock_timestamp();
 begin
-    if page = 0 and pg_stat_get_dead_tuples('trunkline."queue_emails"'::regclass) < 5000 then
+    if coalesce(page, 0) = 0 and pg_stat_get_dead_tuples('trunkline."queue_emails"'::regclass) < 5000 then
         select q.due_at into stray from trunkline."queue_emails" q order by q.due_at, q.id + 0 limit 1;
         stray := case when stray < floor then stray end;
         next_page := 0;
     else
+        page := coalesce(page, (floor(random() * (pg_relation_size('trunkline."queue_emails"'::regclass)
+                                                  / current_setting('block_size')::bigint) / pages) * pages)::bigint);
         stray := trunkline."do_stray_emails"(floor, format('(%s,0)', page)::tid, format('(%s,0)', page + pages)::tid);
         next_page := case when (page + pages) * current_setting('block_size')::bigint
                                < pg_relation_size('trunkline."queue_emails"'::regclass) then page + pages else 0 end;
@@ -1059,8 +1087,8 @@ declare
     routine regprocedure;
     next_id bigint;
 begin
+    perform trunkline.lock_queue(queue);
     perform trunkline.check_queue(queue);
-    perform pg_advisory_xact_lock(hashtextextended('trunkline.queue ' || queue, 0));
     begin
         execute format('lock table trunkline.%I in access exclusive mode', 'queue_' || queue);
     exception when lock_not_available then
@@ -1092,7 +1120,7 @@ declare
     id bigint;
 begin
     perform trunkline.check_queue(queue);
-    execute format('select trunkline.%I(array[$1::%s], $2, $3)', 'do_batch_' || queue, trunkline.payload_type(queue))
+    execute format('select trunkline.%I(array[$1::%s], $2, $3)', 'do_batch_' || queue, format_type(trunkline.payload_type(queue), -1))
         into id using payload, delay, case when metadata is not null then array[metadata] end;
     return id;
 end ;
@@ -1102,7 +1130,7 @@ declare
     id bigint;
 begin
     perform trunkline.check_queue(queue);
-    execute format('select trunkline.%I(array[$1::%s], $2, $3)', 'do_batch_' || queue, trunkline.payload_type(queue))
+    execute format('select trunkline.%I(array[$1::%s], $2, $3)', 'do_batch_' || queue, format_type(trunkline.payload_type(queue), -1))
         into id using payload, delay, case when metadata is not null then array[metadata] end;
     return id;
 end ;
@@ -1115,7 +1143,7 @@ begin
             using errcode = 'array_subscript_error',
                   hint = 'Pass one dimension. Payloads that are arrays themselves are passed as texts: array[''{1,2}'', ''{3}''].';
     end if;
-    return query execute format('select * from trunkline.%I($1::%s[], $2, $3)', 'do_batch_' || queue, trunkline.payload_type(queue))
+    return query execute format('select * from trunkline.%I($1::%s[], $2, $3)', 'do_batch_' || queue, format_type(trunkline.payload_type(queue), -1))
         using payloads, delay, metadata;
 end ;
 
@@ -1131,13 +1159,13 @@ begin
         raise exception 'the payloads are an array of % dimensions', array_ndims(payloads)
             using errcode = 'array_subscript_error', hint = 'Pass one dimension: a text for each payload.';
     end if;
-    return query execute format('select * from trunkline.%I($1::%s[], $2, $3)', 'do_batch_' || queue, trunkline.payload_type(queue))
+    return query execute format('select * from trunkline.%I($1::%s[], $2, $3)', 'do_batch_' || queue, format_type(trunkline.payload_type(queue), -1))
         using payloads, delay, metadata;
 end ;
 
 function epoch_of(at timestamp with time zone) returns bigint language plpgsql immutable set search_path=pg_catalog, pg_temp as 
 begin
-    return case when isfinite(at) then (extract(epoch from at) * 1000000)::bigint end;
+    return case when isfinite(at) then (extract(epoch from at) * 1000000)::bigint else '-9223372036854775808' end;
 end ;
 
 function extend(queue text, id bigint, attempt integer, lease interval) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
@@ -1162,7 +1190,8 @@ begin
     template := replace(template, '{planner}',
         'set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off '
         'set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan');
-    template := replace(template, '{type}', coalesce(type::text, ''));
+    -- Without -1, bpchar would be "character", which is one character, and bit one bit.
+    template := replace(template, '{type}', coalesce(format_type(type, -1), ''));
     -- array_agg would flatten arrays, even under a domain.
     template := replace(template, '{payloads}', case when trunkline.is_array(type)
         then 'payloads[min(p.nr):max(p.nr)]' else 'array_agg(p.payload order by p.nr)' end);
@@ -1184,11 +1213,7 @@ declare
     swept record;
 begin
     if known is null then
-        select f.reached into reached from trunkline.floor f where f.queue = floor.queue;
-        reached := coalesce(reached, '-infinity');
-        if reached > clock_timestamp() then
-            reached := '-infinity'; -- the clock is not the one that it was then
-        end if;
+        reached := trunkline.kept_floor(queue);
     else
         reached := trunkline.time_of(known[1]);
         if clock >= known[4] and clock < known[4] + 100000 then
@@ -1219,12 +1244,13 @@ end ;
 
 function grant_rights(role regrole, kind text, queue text DEFAULT NULL::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
 declare
-    name text := (select r.rolname from pg_roles r where r.oid = role);
+    name text := trunkline.check_role(role);
 begin
-    if role is null or kind is null or kind not in ('producer', 'consumer', 'operator') then
+    if kind is null or kind not in ('producer', 'consumer', 'operator') then
         raise exception 'there are no rights of a %', coalesce(kind, 'null')
-            using errcode = 'invalid_parameter_value', hint = 'Pass a role, and producer, consumer or operator.';
+            using errcode = 'invalid_parameter_value', hint = 'Pass producer, consumer or operator.';
     end if;
+    perform pg_advisory_xact_lock(hashtextextended('trunkline.migrate', 0)); -- see trunkline.lock_queue
     if queue is not null then
         perform trunkline.check_queue(queue);
     end if;
@@ -1262,6 +1288,7 @@ function install_queue(queue text) returns void language plpgsql volatile set se
 declare
     template text;
 begin
+    perform trunkline.lock_queue(queue);
     for template in select t.text from trunkline.template t where t.kind <> 'tables' order by t.kind, t.name loop
         execute trunkline.fill(template, queue);
     end loop;
@@ -1283,6 +1310,18 @@ begin
     end if;
 end ;
 
+function kept_floor(queue text) returns timestamp with time zone language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+declare
+    kept timestamptz;
+    stray timestamptz;
+begin
+    select f.reached into kept from trunkline.floor f where f.queue = kept_floor.queue and f.reached <= clock_timestamp();
+    if kept > '-infinity' and has_table_privilege(to_regclass(format('trunkline.%I', 'queue_' || queue)), 'select') then
+        execute format('select s.stray from trunkline.%I($1, null) s', 'do_sweep_' || queue) into stray using kept;
+    end if;
+    return coalesce(least(kept, stray), '-infinity');
+end ;
+
 function lease(queue text, n integer DEFAULT 1, lease interval DEFAULT NULL::interval) returns TABLE(id bigint, attempt integer, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload text, metadata jsonb) language plpgsql volatile set search_path=pg_catalog, pg_temp as 
 begin
     perform trunkline.check_queue(queue);
@@ -1292,6 +1331,12 @@ begin
              lateral (select generate_series(0, b.size - 1) as k, unnest(b.payload) as payload, unnest(b.metadata) as metadata) m $q$,
         'do_lease_' || queue)
         using trunkline.check_n(n), lease, trunkline.floor(queue);
+end ;
+
+function lock_queue(queue text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+begin
+    perform pg_advisory_xact_lock_shared(hashtextextended('trunkline.migrate', 0));
+    perform pg_advisory_xact_lock(hashtextextended('trunkline.queue ' || queue, 0));
 end ;
 
 function messages(queue text) returns TABLE(id bigint, enqueued_at timestamp with time zone, due_at timestamp with time zone, attempt integer, error text, payload text, metadata jsonb) language plpgsql volatile set search_path=pg_catalog, pg_temp as 
@@ -1429,12 +1474,11 @@ end ;
 
 function revoke_rights(role regrole, queue text DEFAULT NULL::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
 declare
-    name text := (select r.rolname from pg_roles r where r.oid = role);
+    name text := trunkline.check_role(role);
     of_queue text;
 begin
-    if role is null then
-        raise exception 'whose rights? the role is null' using errcode = 'null_value_not_allowed', hint = 'Pass a role.';
-    elsif queue is not null then
+    perform pg_advisory_xact_lock(hashtextextended('trunkline.migrate', 0)); -- see trunkline.lock_queue
+    if queue is not null then
         perform trunkline.check_queue(queue);
         if exists (select from trunkline.granted g where g.role = name and g.queue = '') then
             raise exception '% has rights in every queue', quote_ident(name) using errcode = 'object_not_in_prerequisite_state',
@@ -1449,10 +1493,9 @@ begin
         execute format('revoke all on sequence trunkline.%I from %I', 'id_' || of_queue, name);
         perform trunkline.apply_rights(of_queue);
     end loop;
-    if not exists (select from trunkline.granted g where g.role = name) then
-        execute format('revoke all on schema %I from %I', rtrim('trunkline.', '.'), name);
-        execute format('revoke all on all tables in schema %I from %I', rtrim('trunkline.', '.'), name);
-    end if;
+    execute format('revoke all on trunkline.migration, trunkline.queue, trunkline.floor, trunkline.waiting from %I', name);
+    execute format('revoke all on schema %I from %I', rtrim('trunkline.', '.'), name);
+    perform trunkline.apply_shared_rights(); -- what other rights of the role need
 end ;
 
 function settle(verb text, queue text, ids bigint[], attempts integer[], span interval DEFAULT NULL::interval, reason text DEFAULT NULL::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp jit=off as 
@@ -1460,7 +1503,7 @@ declare
     lost bigint[];
 begin
     perform trunkline.check_queue(queue);
-    if cardinality(ids) is distinct from cardinality(attempts) or array_position(ids, null) is not null
+    if ids is null or cardinality(ids) is distinct from cardinality(attempts) or array_position(ids, null) is not null
        or array_position(attempts, null) is not null then
         raise exception 'every message needs its attempt: % ids, % attempts', coalesce(cardinality(ids), 0), coalesce(cardinality(attempts), 0)
             using errcode = 'invalid_parameter_value', hint = 'Pass id and attempt as trunkline.lease returned them.';
@@ -1519,7 +1562,7 @@ end ;
 
 function time_of(epoch bigint) returns timestamp with time zone language plpgsql immutable set search_path=pg_catalog, pg_temp as 
 begin
-    return coalesce(timestamptz 'epoch' + epoch * interval '1 us', '-infinity');
+    return case when epoch > '-9223372036854775808' then timestamptz 'epoch' + epoch * interval '1 us' else '-infinity' end;
 end ;
 
 function wait_no_more(consumer text) returns SETOF text language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off as 

@@ -1,6 +1,6 @@
 -- The payload's type is read off the table: it is stored nowhere else.
 select q.name, coalesce(nullif(format_type(t.typbasetype, t.typtypmod), '-'), format_type(t.oid, null)),
        q.max_attempts, extract(epoch from q.lease)::float8, q.max_batch, q.created_at,
-       case when f.reached <= clock_timestamp() then f.reached else '-infinity' end as floor
-from trunkline.queue q left join trunkline.floor f on f.queue = q.name left join pg_type t on t.oid = trunkline.payload_type(q.name)
+       case when $1::text is not null then trunkline.kept_floor(q.name) else '-infinity' end as floor
+from trunkline.queue q left join pg_type t on t.oid = trunkline.payload_type(q.name)
 where $1::text is null or q.name = $1 order by q.name

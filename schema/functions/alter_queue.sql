@@ -7,8 +7,8 @@ create or replace function trunkline.alter_queue(
 declare
     now_is trunkline.queue;
 begin
+    perform trunkline.lock_queue(queue);
     perform trunkline.check_queue(queue);
-    perform pg_advisory_xact_lock(hashtextextended('trunkline.queue ' || queue, 0));
     select * into now_is from trunkline.queue q where q.name = queue for update;
     max_attempts := coalesce(max_attempts, now_is.max_attempts);
     lease := coalesce(lease, now_is.lease);

@@ -10,7 +10,7 @@ create or replace function trunkline.create_queue(
     language plpgsql set search_path = pg_catalog, pg_temp set standard_conforming_strings = on set client_min_messages = warning as $$
 #variable_conflict use_variable
 declare
-    element text := payload::text;
+    element text := format_type(payload, -1);
     plain bool := payload in ('bytea'::regtype, 'uuid'::regtype);
     tables text;
 begin
@@ -24,7 +24,7 @@ begin
             using errcode = 'null_value_not_allowed', hint = 'Pass a type: jsonb, text, bytea, int8';
     end if;
     perform trunkline.check_settings(queue, max_attempts, lease, max_batch);
-    perform pg_advisory_xact_lock(hashtextextended('trunkline.queue ' || queue, 0));
+    perform trunkline.lock_queue(queue);
     if exists (select from trunkline.queue q where q.name = queue) then
         if exists (select from trunkline.queue q where q.name = queue and q.max_attempts = max_attempts
                    and q.lease = lease and q.max_batch = max_batch)
@@ -41,7 +41,7 @@ begin
     -- Postgres has no arrays of arrays, but it has arrays of domains over arrays.
     if exists (select from pg_type t where t.oid = payload and t.typelem <> 0 and t.typsubscript = 'array_subscript_handler'::regproc) then
         element := format('trunkline.%I', 'payload_' || queue);
-        execute format('create domain %s as %s', element, payload);
+        execute format('create domain %s as %s', element, format_type(payload, -1));
     end if;
 
     insert into trunkline.queue (name, max_attempts, lease, max_batch) values (queue, max_attempts, lease, max_batch);

@@ -5,8 +5,8 @@ declare
     routine regprocedure;
     next_id bigint;
 begin
+    perform trunkline.lock_queue(queue);
     perform trunkline.check_queue(queue);
-    perform pg_advisory_xact_lock(hashtextextended('trunkline.queue ' || queue, 0));
     begin
         execute format('lock table trunkline.%I in access exclusive mode', 'queue_' || queue);
     exception when lock_not_available then

@@ -8,7 +8,7 @@ declare
     id bigint;
 begin
     perform trunkline.check_queue(queue);
-    execute format('select trunkline.%I(array[$1::%s], $2, $3)', 'do_batch_' || queue, trunkline.payload_type(queue))
+    execute format('select trunkline.%I(array[$1::%s], $2, $3)', 'do_batch_' || queue, format_type(trunkline.payload_type(queue), -1))
         into id using payload, delay, case when metadata is not null then array[metadata] end;
     return id;
 end $$;

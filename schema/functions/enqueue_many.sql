@@ -10,6 +10,6 @@ begin
             using errcode = 'array_subscript_error',
                   hint = 'Pass one dimension. Payloads that are arrays themselves are passed as texts: array[''{1,2}'', ''{3}''].';
     end if;
-    return query execute format('select * from trunkline.%I($1::%s[], $2, $3)', 'do_batch_' || queue, trunkline.payload_type(queue))
+    return query execute format('select * from trunkline.%I($1::%s[], $2, $3)', 'do_batch_' || queue, format_type(trunkline.payload_type(queue), -1))
         using payloads, delay, metadata;
 end $$;

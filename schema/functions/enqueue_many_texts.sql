@@ -8,6 +8,6 @@ begin
         raise exception 'the payloads are an array of % dimensions', array_ndims(payloads)
             using errcode = 'array_subscript_error', hint = 'Pass one dimension: a text for each payload.';
     end if;
-    return query execute format('select * from trunkline.%I($1::%s[], $2, $3)', 'do_batch_' || queue, trunkline.payload_type(queue))
+    return query execute format('select * from trunkline.%I($1::%s[], $2, $3)', 'do_batch_' || queue, format_type(trunkline.payload_type(queue), -1))
         using payloads, delay, metadata;
 end $$;

@@ -11,7 +11,8 @@ begin
     template := replace(template, '{planner}',
         'set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off '
         'set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan');
-    template := replace(template, '{type}', coalesce(type::text, ''));
+    -- Without -1, bpchar would be "character", which is one character, and bit one bit.
+    template := replace(template, '{type}', coalesce(format_type(type, -1), ''));
     -- array_agg would flatten arrays, even under a domain.
     template := replace(template, '{payloads}', case when trunkline.is_array(type)
         then 'payloads[min(p.nr):max(p.nr)]' else 'array_agg(p.payload order by p.nr)' end);

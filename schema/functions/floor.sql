@@ -12,11 +12,7 @@ declare
     swept record;
 begin
     if known is null then
-        select f.reached into reached from trunkline.floor f where f.queue = floor.queue;
-        reached := coalesce(reached, '-infinity');
-        if reached > clock_timestamp() then
-            reached := '-infinity'; -- the clock is not the one that it was then
-        end if;
+        reached := trunkline.kept_floor(queue);
     else
         reached := trunkline.time_of(known[1]);
         if clock >= known[4] and clock < known[4] + 100000 then

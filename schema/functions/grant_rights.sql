@@ -5,12 +5,13 @@
 create or replace function trunkline.grant_rights(role regrole, kind text, queue text default null) returns void
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
-    name text := (select r.rolname from pg_roles r where r.oid = role);
+    name text := trunkline.check_role(role);
 begin
-    if role is null or kind is null or kind not in ('producer', 'consumer', 'operator') then
+    if kind is null or kind not in ('producer', 'consumer', 'operator') then
         raise exception 'there are no rights of a %', coalesce(kind, 'null')
-            using errcode = 'invalid_parameter_value', hint = 'Pass a role, and producer, consumer or operator.';
+            using errcode = 'invalid_parameter_value', hint = 'Pass producer, consumer or operator.';
     end if;
+    perform pg_advisory_xact_lock(hashtextextended('trunkline.migrate', 0)); -- see trunkline.lock_queue
     if queue is not null then
         perform trunkline.check_queue(queue);
     end if;

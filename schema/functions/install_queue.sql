@@ -4,6 +4,7 @@ create or replace function trunkline.install_queue(queue text) returns void
 declare
     template text;
 begin
+    perform trunkline.lock_queue(queue);
     for template in select t.text from trunkline.template t where t.kind <> 'tables' order by t.kind, t.name loop
         execute trunkline.fill(template, queue);
     end loop;

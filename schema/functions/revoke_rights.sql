@@ -2,12 +2,11 @@
 create or replace function trunkline.revoke_rights(role regrole, queue text default null) returns void
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
-    name text := (select r.rolname from pg_roles r where r.oid = role);
+    name text := trunkline.check_role(role);
     of_queue text;
 begin
-    if role is null then
-        raise exception 'whose rights? the role is null' using errcode = 'null_value_not_allowed', hint = 'Pass a role.';
-    elsif queue is not null then
+    perform pg_advisory_xact_lock(hashtextextended('trunkline.migrate', 0)); -- see trunkline.lock_queue
+    if queue is not null then
         perform trunkline.check_queue(queue);
         if exists (select from trunkline.granted g where g.role = name and g.queue = '') then
             raise exception '% has rights in every queue', quote_ident(name) using errcode = 'object_not_in_prerequisite_state',
@@ -22,8 +21,7 @@ begin
         execute format('revoke all on sequence trunkline.%I from %I', 'id_' || of_queue, name);
         perform trunkline.apply_rights(of_queue);
     end loop;
-    if not exists (select from trunkline.granted g where g.role = name) then
-        execute format('revoke all on schema %I from %I', rtrim('trunkline.', '.'), name);
-        execute format('revoke all on all tables in schema %I from %I', rtrim('trunkline.', '.'), name);
-    end if;
+    execute format('revoke all on trunkline.migration, trunkline.queue, trunkline.floor, trunkline.waiting from %I', name);
+    execute format('revoke all on schema %I from %I', rtrim('trunkline.', '.'), name);
+    perform trunkline.apply_shared_rights(); -- what other rights of the role need
 end $$;

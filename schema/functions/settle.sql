@@ -6,7 +6,7 @@ declare
     lost bigint[];
 begin
     perform trunkline.check_queue(queue);
-    if cardinality(ids) is distinct from cardinality(attempts) or array_position(ids, null) is not null
+    if ids is null or cardinality(ids) is distinct from cardinality(attempts) or array_position(ids, null) is not null
        or array_position(attempts, null) is not null then
         raise exception 'every message needs its attempt: % ids, % attempts', coalesce(cardinality(ids), 0), coalesce(cardinality(attempts), 0)
             using errcode = 'invalid_parameter_value', hint = 'Pass id and attempt as trunkline.lease returned them.';

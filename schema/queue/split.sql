@@ -11,6 +11,9 @@ declare
     ends int[];
     start int := 0;
     stop int;
+    computed bool := exists (select from pg_attribute a where a.attrelid = 'trunkline.{queue_}'::regclass and a.attnum > 0
+                             and not a.attisdropped and (a.attgenerated <> '' or a.attidentity <> ''));
+    written text;
 begin
     select * into r from trunkline.{queue_} q where q.id = row_id;
     whole := r.payload;
@@ -32,7 +35,17 @@ begin
             update trunkline.{queue_} q set size = r.size, payload = r.payload, metadata = r.metadata where q.id = row_id;
         else
             r.id := row_id + start;
-            insert into trunkline.{queue_} select r.*;
+            if computed then
+                -- A column of the user's that Postgres fills takes no value, not even its own.
+                written := coalesce(written, (
+                    select string_agg(quote_ident(a.attname), ', ' order by a.attnum) from pg_attribute a
+                    where a.attrelid = 'trunkline.{queue_}'::regclass and a.attnum > 0 and not a.attisdropped
+                      and a.attgenerated = '' and a.attidentity = ''));
+                execute format('insert into trunkline.%I (%s) select %s from (select ($1).*) r', 'queue_' || {literal}, written, written)
+                    using r;
+            else
+                insert into trunkline.{queue_} select r.*;
+            end if;
         end if;
         start := stop;
     end loop;

@@ -1,6 +1,7 @@
 -- Finds what a clock that stepped back, or a hand in the table, put below the floor; null where there is nothing. Where
 -- little is dead, the index says it at once. Else that would walk over all that is dead: then a few pages of the table
--- are read, and the next sweep goes on behind them, so that nobody waits for a sweep whatever is dead.
+-- are read, and the next sweep goes on behind them, so that nobody waits for a sweep whatever is dead. Where it should
+-- begin is null for those who sweep once: then anywhere, so that together they read all of it.
 create or replace function trunkline.{do_sweep_}(floor timestamptz, page bigint)
     returns table (stray timestamptz, next_page bigint, cost float8) language plpgsql {planner} as $f$
 #variable_conflict use_variable
@@ -8,11 +9,13 @@ declare
     pages constant int := 64;
     began timestamptz := clock_timestamp();
 begin
-    if page = 0 and pg_stat_get_dead_tuples('trunkline.{queue_}'::regclass) < 5000 then
+    if coalesce(page, 0) = 0 and pg_stat_get_dead_tuples('trunkline.{queue_}'::regclass) < 5000 then
         select q.due_at into stray from trunkline.{queue_} q order by q.due_at, q.id + 0 limit 1;
         stray := case when stray < floor then stray end;
         next_page := 0;
     else
+        page := coalesce(page, (floor(random() * (pg_relation_size('trunkline.{queue_}'::regclass)
+                                                  / current_setting('block_size')::bigint) / pages) * pages)::bigint);
         stray := trunkline.{do_stray_}(floor, format('(%s,0)', page)::tid, format('(%s,0)', page + pages)::tid);
         next_page := case when (page + pages) * current_setting('block_size')::bigint
                                < pg_relation_size('trunkline.{queue_}'::regclass) then page + pages else 0 end;

@@ -96,7 +96,7 @@ const LATE: [(&str, &str, &str); 7] = [
     ),
     (
         "replayed dead letter",
-        "insert into trunkline.dead_q (id, enqueued_at, attempt, error, payload) values (1024000000, now(), 1, '', 7);
+        "insert into trunkline.dead_q (id, enqueued_at, attempt, error, payload) values (nextval('trunkline.id_q'), now(), 1, '', 7);
          begin; select trunkline.replay_all('q')",
         "commit",
     ),
@@ -269,4 +269,41 @@ async fn a_held_snapshot_does_not_make_a_dequeue_dearer() {
         assert!(began.elapsed() < Duration::from_secs(30), "the library's: {fresh_library} fresh, then {costs:?}");
         costs.push(library_cost(&db, &queue, &url, &sql).await);
     }
+}
+
+/// A row below the floor that others left behind, as after a restore or a clock that was ahead.
+async fn put_below(sql: &Client) {
+    sql.batch_execute(
+        "insert into trunkline.queue_q (size, payload, due_at) values (1, '{7}', now() - interval '1 hour');
+         update trunkline.floor set reached = clock_timestamp()",
+    )
+    .await
+    .expect("put below the floor");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_takes_once_and_ends_finds_what_lies_below_the_floor_that_was_left() {
+    let Place { url, sql, .. } = place::<i64>(Settings::new("int8")).await;
+    put_below(&sql).await;
+    let taken = connect(&url).await.query("select payload from trunkline.take('q')", &[]).await.expect("taken");
+    assert_eq!(taken.len(), 1, "by a session that is new");
+    put_below(&sql).await;
+    let db = Db::connect(&url).await.expect("connected");
+    let taken = db.queue::<i64>("q").await.expect("opened").at_most_once(1).await.expect("taken");
+    assert_eq!(taken.len(), 1, "by a process that is new");
+
+    // Where much is dead, each reads a part; together they read all of it.
+    let old = connect(&url).await;
+    old.batch_execute("begin isolation level repeatable read; select 1 from trunkline.queue_q").await.expect("held");
+    sql.batch_execute(
+        "insert into trunkline.queue_q (size, payload) select 1, '{1}' from generate_series(1, 40000);
+         delete from trunkline.queue_q",
+    )
+    .await
+    .expect("dead");
+    put_below(&sql).await;
+    eventually("one of many finds it", || async {
+        !connect(&url).await.query("select payload from trunkline.take('q')", &[]).await.expect("taken").is_empty()
+    })
+    .await;
 }

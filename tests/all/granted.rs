@@ -180,3 +180,76 @@ async fn rights_last_through_migrations_reach_later_queues_and_are_taken_back() 
         .expect("dropped");
     owner.migrate().await.expect("migrated");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rights_and_queues_change_at_once_and_none_fails() {
+    let Place { db: owner, sql: admin, url, .. } = place::<i64>(Settings::new("int8")).await;
+    for nr in 0..4 {
+        let create = format!(
+            "do $$ begin create role at_once_{nr}; exception when duplicate_object then null; end $$; select trunkline.create_queue('at_{nr}')"
+        );
+        admin.batch_execute(&create).await.expect("created");
+    }
+    let mut tasks = tokio::task::JoinSet::new();
+    for nr in 0..4 {
+        let (sql, owner) = (connect(&url).await, owner.clone());
+        tasks.spawn(async move {
+            for round in 0..5 {
+                let change = match nr {
+                    0 => "select trunkline.grant_rights('at_once_0', 'consumer', 'q')".to_owned(),
+                    1 => "select trunkline.grant_rights('at_once_1', 'operator')".to_owned(),
+                    2 => format!("select trunkline.create_queue('new_{round}'), trunkline.alter_queue('q', 5), trunkline.drop_queue('at_{round}')"),
+                    _ => "select trunkline.revoke_rights('at_once_3'), trunkline.alter_queue('q', 6)".to_owned(),
+                };
+                if nr == 2 && round == 4 {
+                    sql.batch_execute("update trunkline.migration set functions = ''").await.expect("older");
+                    owner.migrate().await.expect("migrated");
+                } else {
+                    sql.batch_execute(&change).await.unwrap_or_else(|error| panic!("{change}: {error:?}"));
+                }
+            }
+        });
+    }
+    while let Some(done) = tasks.join_next().await {
+        done.expect("nothing failed");
+    }
+    let all = "select count(*) = 0 from trunkline.queue where not has_table_privilege('at_once_1', 'trunkline.queue_' || name, 'delete')";
+    assert!(
+        admin.query_one(all, &[]).await.expect("counted").get::<_, bool>(0),
+        "rights reach what was created meanwhile"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_consumer_that_becomes_a_producer_keeps_none_of_a_consumers_rights() {
+    let Place { sql: admin, url, .. } = place::<i64>(Settings::new("int8")).await;
+    admin.batch_execute("select trunkline.create_queue('other', 'int8')").await.expect("created");
+    let (db, sql) = role("a_former_consumer", "consumer", &admin, &url).await;
+    admin
+        .batch_execute(
+            "select trunkline.grant_rights('a_former_consumer', 'producer', 'other'), trunkline.revoke_rights('a_former_consumer', 'q')",
+        )
+        .await
+        .expect("changed");
+    db.queue::<i64>("other").await.expect("opened").enqueue(1).await.expect("enqueued");
+    refused(
+        &sql,
+        &["update trunkline.floor set reached = now()", "delete from trunkline.waiting", "select trunkline.take('q')"],
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_owner_and_roles_that_are_none_get_no_rights_and_lose_none() {
+    let Place { sql: admin, .. } = place::<i64>(Settings::new("int8")).await;
+    for call in [
+        "select trunkline.grant_rights('-', 'producer')",
+        "select trunkline.revoke_rights('-')",
+        "select trunkline.revoke_rights(null)",
+        "select trunkline.grant_rights((select relowner from pg_class where oid = 'trunkline.queue'::regclass)::regrole, 'consumer')",
+        "select trunkline.revoke_rights((select relowner from pg_class where oid = 'trunkline.queue'::regclass)::regrole)",
+    ] {
+        let error = admin.batch_execute(call).await.expect_err(call);
+        assert!(error.as_db_error().is_some_and(|error| error.hint().is_some()), "{call}: {error:?}");
+    }
+}

@@ -177,6 +177,7 @@ async fn wrong_arguments_get_a_hint() {
         ("enqueue('q', null::text)", "22004"),
         ("enqueue_many('q', array['a', null])", "22004"),
         ("ack_many('q', array[1, 2], array[1])", "22023"),
+        ("ack_many('q', null, null)", "22023"),
         ("ack_many('q', array[1, null], array[1, 1])", "22023"),
         ("create_queue('Q')", "42602"),
         ("create_queue('p', 'text', 0)", "22023"),
@@ -275,4 +276,74 @@ async fn the_floor_of_a_session_rises_and_finds_what_is_below_in_the_end() {
     assert_eq!(texts(&sql, "select payload from trunkline.take('q')").await.len(), 0, "it is below");
     let taken = || async { texts(&sql, "select payload from trunkline.take('q')").await == ["(a)"] };
     eventually("a sweep finds it", taken).await;
+}
+
+#[tokio::test]
+async fn a_queue_that_was_dropped_meanwhile_is_named() {
+    let Place { url, sql, .. } = place::<i64>(Settings::new("int8")).await;
+    for call in ["drop_queue('q')", "alter_queue('q', 3)"] {
+        let (first, second) = (connect(&url).await, connect(&url).await);
+        first.batch_execute("begin; select trunkline.drop_queue('q')").await.expect("dropped");
+        let call = format!("select trunkline.{call}");
+        let pid: i32 = second.query_one("select pg_backend_pid()", &[]).await.expect("known").get(0);
+        let waiting = tokio::spawn(async move { second.batch_execute(&call).await.expect_err("it is gone") });
+        eventually("it waits", || async {
+            let waits = "select count(*) > 0 from pg_locks where pid = $1 and not granted";
+            sql.query_one(waits, &[&pid]).await.expect("seen").get(0)
+        })
+        .await;
+        first.batch_execute("commit").await.expect("committed");
+        let error = waiting.await.expect("ended");
+        let said = error.as_db_error().expect("of the server").message().to_owned();
+        assert_eq!(said, "there is no queue 'q'");
+        sql.batch_execute("select trunkline.create_queue('q', 'int8')").await.expect("created");
+    }
+}
+
+#[tokio::test]
+async fn types_that_stand_for_one_character_or_bit_in_sql_are_stored_whole() {
+    let Place { sql, .. } = place::<i64>(Settings::new("int8")).await;
+    for (nr, (of, text)) in
+        [("bpchar", "hello"), ("bit", "1011"), ("bpchar[]", "{hello}"), ("bit[]", "{1011}")].iter().enumerate()
+    {
+        let name = format!("whole_{nr}");
+        sql.batch_execute(&format!(
+            "select trunkline.create_queue('{name}', '{of}'), trunkline.enqueue('{name}', '{text}'); select trunkline.enqueue_many('{name}', array['{text}'::text])"
+        ))
+        .await
+        .expect(of);
+        assert_eq!(
+            texts(&sql, &format!("select payload from trunkline.take('{name}', 2)")).await,
+            [format!("({text})"), format!("({text})")],
+            "{of}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn columns_that_postgres_fills_do_not_stop_a_queue() {
+    let Place { sql, .. } = place::<i64>(Settings::new("int8")).await;
+    sql.batch_execute(
+        "alter table trunkline.queue_q add column twice int generated always as (size * 2) stored,
+             add column nr bigint generated always as identity, add column gone int, add column tenant text default 'acme';
+         alter table trunkline.queue_q drop column gone;
+         select trunkline.enqueue_many('q', array[1, 2, 3]::int8[]); update trunkline.queue_q set tenant = 'other'",
+    )
+    .await
+    .expect("added");
+    for payload in ["1", "2", "3"] {
+        assert_eq!(texts(&sql, "select min(tenant) from trunkline.queue_q").await, ["(other)"]);
+        assert_eq!(texts(&sql, "select payload from trunkline.take('q')").await, [format!("({payload})")]);
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_knows_no_null_in_arrays_leases() {
+    let Place { sql, .. } = place::<i64>(Settings::new("int8")).await;
+    sql.batch_execute("set array_nulls = off; select trunkline.enqueue('q', '1')").await.expect("enqueued");
+    for _ in 0..3 {
+        sql.batch_execute("select trunkline.release('q', id, attempt) from trunkline.lease('q')")
+            .await
+            .expect("leased");
+    }
 }
