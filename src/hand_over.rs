@@ -35,8 +35,8 @@ impl std::fmt::Debug for Place {
 
 impl<T: Payload> Queue<T> {
     /// Hands a message to one consumer that waits for it with [`Consumer::handed_over`](crate::Consumer::handed_over),
-    /// inside the notification that wakes it: nothing is stored, so it is faster than [`Queue::enqueue`], and lost if
-    /// that consumer dies. Where nobody waits, and where the payload takes more than some 5,900 bytes, it is enqueued.
+    /// inside the notification that wakes it: nothing is stored and no disk is waited for, and it is lost if that
+    /// consumer dies. Where nobody waits, and where the payload takes more than some 5,900 bytes, it is enqueued.
     pub async fn hand_over(&self, payload: impl Borrow<T>) -> Result<i64> {
         self.hand_over_with(payload, &Metadata::new()).await
     }

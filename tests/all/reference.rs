@@ -3,6 +3,8 @@
 
 use std::{collections::BTreeSet, fmt::Write, fs, path::Path};
 
+use trunkline::{Db, Settings};
+
 use crate::fixture::{connect, database};
 
 /// The functions for users, in the order in which a newcomer needs them.
@@ -139,4 +141,31 @@ async fn every_function_of_the_schema_is_in_the_reference_or_internal() {
     let told = SECTIONS.iter().flat_map(|(_, names)| names.iter()).chain(&INTERNAL);
     let told: BTreeSet<String> = told.map(|name| (*name).to_owned()).collect();
     assert_eq!(there, told, "give a new function a section, or call it internal");
+}
+
+/// The statements of a document's blocks of SQL. A statement ends where a line does, before a remark.
+fn statements(document: &str) -> Vec<String> {
+    let text = fs::read_to_string(root().join(document)).expect(document);
+    let blocks = text.split("```sql\n").skip(1).filter_map(|after| after.split("\n```").next());
+    let lines = blocks.flat_map(str::lines).map(|line| line.split("--").next().unwrap_or(line).trim_end().to_owned());
+    let code = lines.collect::<Vec<_>>().join("\n");
+    let statements: Vec<String> =
+        code.split(";\n").map(|statement| statement.trim_end_matches(';').to_owned()).collect();
+    assert!(statements.len() > 2, "{document}: {statements:?}");
+    statements
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_sql_of_the_documents_runs_beside_the_readmes_rust() {
+    let url = database().await;
+    let db = Db::connect(&url).await.expect("connected");
+    db.create_queue("mails", &Settings::new("text")).await.expect("created, as README's Rust does");
+    let sql = connect(&url).await;
+    for statement in statements("README.md").iter().chain(&statements("OBSERVABILITY.md")) {
+        sql.batch_execute(statement).await.unwrap_or_else(|error| panic!("{statement}: {error:?}"));
+    }
+    let left =
+        sql.query("select payload, metadata is not null from trunkline.messages('emails')", &[]).await.expect("read");
+    assert_eq!(left.len(), 1, "README's message is acknowledged, the other waits");
+    assert!(left[0].get::<_, bool>(1), "with its trace");
 }

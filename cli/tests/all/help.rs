@@ -11,21 +11,41 @@ fn examples(help: &str) -> Vec<&str> {
     lines.map(|line| line.split("   ").next().unwrap_or(line).trim_end()).collect()
 }
 
+/// Runs a line of a document, which finds the program and the database, and returns what it printed.
+fn shell(line: &str, folder: &Folder, trunkline: &Trunkline) -> Vec<u8> {
+    let program = Path::new(env!("CARGO_BIN_EXE_trunkline")).parent().expect("it is in a folder");
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap_or_default());
+    let mut command = Command::new("sh");
+    command.args(["-c", line]).current_dir(&folder.0).env("PATH", path).env("DATABASE_URL", &trunkline.url);
+    let output = command.output().expect("sh runs");
+    assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
+}
+
+#[test]
+fn the_readmes_commands_run_one_after_another() {
+    let (trunkline, folder) = (Trunkline::new(), Folder::new());
+    let readme = include_str!("../../../README.md");
+    let (_, section) = readme.split_once("## On the command line").expect("the section is there");
+    let block = section.split("```").nth(1).expect("a block").trim_start_matches("sh");
+    let printed: Vec<String> = block
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .map(|line| String::from_utf8(shell(line, &folder, &trunkline)).expect("text"))
+        .collect();
+    assert!(printed.iter().any(|text| text == "one\nthree\ntwo\n"), "dequeued and sorted: {printed:?}");
+    assert!(printed.iter().any(|text| text.contains("ada@example.org")), "worked on: {printed:?}");
+    let messages = |queue: &str| trunkline.json(&["stats", queue, "--json"])[0]["messages"].as_u64();
+    assert_eq!((messages("words"), messages("emails")), (Some(1), Some(0)), "a word is due in a minute");
+}
+
 #[test]
 fn examples_of_help_run_one_after_another() {
     let (trunkline, folder) = (Trunkline::new(), Folder::new());
     fs::write(folder.join("words.txt"), "one\ntwo\n").expect("it can be written");
     fs::write(folder.join("list"), "# a remark\nthree\n").expect("it can be written");
     fs::write(folder.join("emails.ndjson"), "{\"to\": \"b@example.org\"}\n{\"to\": \n").expect("it can be written");
-    let run = |line: &str| {
-        let program = Path::new(env!("CARGO_BIN_EXE_trunkline")).parent().expect("it is in a folder");
-        let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap_or_default());
-        let mut command = Command::new("sh");
-        command.args(["-c", line]).current_dir(&folder.0).env("PATH", path).env("DATABASE_URL", &trunkline.url);
-        let output = command.output().expect("sh runs");
-        assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
-        output.stdout
-    };
+    let run = |line: &str| shell(line, &folder, &trunkline);
     let help = trunkline.ok(&["help"]);
     let enqueue = trunkline.ok(&["help", "enqueue"]);
     // Said in a sentence, so that it stands before the examples that need it.
