@@ -96,7 +96,7 @@ const LATE: [(&str, &str, &str); 7] = [
     ),
     (
         "replayed dead letter",
-        "insert into trunkline.dead_q (id, enqueued_at, attempt, error, payload) values (1, now(), 1, '', 7);
+        "insert into trunkline.dead_q (id, enqueued_at, attempt, error, payload) values (1125899906842624, now(), 1, '', 7);
          begin; select trunkline.replay_all('q')",
         "commit",
     ),
