@@ -1428,9 +1428,9 @@ begin
     perform trunkline.check_queue(queue);
     execute format($q$
         select greatest((select i.last_value + case when i.is_called then 1024 else 0 end from trunkline.%1$I i),
-                        ((select max(q.id) from trunkline.%2$I q) / 1024 + 1) * 1024,
-                        ((select max(d.id) from trunkline.%3$I d) / 1024 + 1) * 1024,
-                        ((select max(a.id) from trunkline.%4$I a) / 1024 + 1) * 1024,
+                        ((select q.id from trunkline.%2$I q order by q.id desc limit 1) / 1024 + 1) * 1024,
+                        ((select d.id from trunkline.%3$I d order by d.id desc limit 1) / 1024 + 1) * 1024,
+                        ((select a.id from trunkline.%4$I a order by a.id desc limit 1) / 1024 + 1) * 1024,
                         (select r.next_id from trunkline.dropped r where r.queue = $1)) $q$,
         'id_' || queue, 'queue_' || queue, 'dead_' || queue, 'archive_' || queue) into next_id using queue;
     perform setval(format('trunkline.%I', 'id_' || queue), next_id, false);

@@ -123,7 +123,9 @@ async fn wrong(url: &str, sql: &Client, state: &str) -> (Vec<String>, BTreeSet<u
     let indexes = oids(sql, INDEXES).await;
     assert_eq!((tables.len(), indexes.len()), (5, 9));
     for (name, call, way) in calls(sql).await {
-        for cache in ["force_custom_plan", "force_generic_plan"] {
+        let caches = ["force_custom_plan", "force_generic_plan"];
+        // What reads everything takes its time, and once is enough.
+        for cache in &caches[..if matches!(way, Way::All(_)) { 1 } else { 2 }] {
             let planned = Planner::connect(url, cache).await.plan(&call, &tables).await;
             wrong.extend(
                 faults(&planned, way, &indexes).iter().map(|fault| format!("{state}, {cache}: {name} {fault}")),
