@@ -1030,7 +1030,7 @@ end ;
 function do_sweep_emails(floor timestamp with time zone, page bigint) returns TABLE(stray timestamp with time zone, next_page bigint, cost double precision) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 declare
-    pages constant int := 128;
+    pages constant int := 64;
     began timestamptz := clock_timestamp();
 begin
     if coalesce(page, 0) = 0 and pg_stat_get_dead_tuples('trunkline."queue_emails"'::regclass) < 5000 then

@@ -36,7 +36,11 @@ const SECTIONS: [(&str, &[&str]); 7] = [
     ("Rights", &["grant_rights", "revoke_rights"]),
 ];
 /// These stand below the others, and may change with every version.
-const INTERNAL: [&str; 22] = [
+const INTERNAL: [&str; 26] = [
+    "check_role",
+    "kept_floor",
+    "lock_queue",
+    "wait_no_more",
     "apply_rights",
     "apply_shared_rights",
     "base_type",

@@ -42,7 +42,10 @@ async fn two_applications_share_a_database_and_do_not_meet() {
     let call = "select ours.bury('jobs', id, attempt) from ours.lease('jobs', 1)";
     sql.batch_execute(call).await.expect("buried");
     let error = sql.batch_execute("select ours.ack('jobs', 1024, 1)").await.expect_err("lost");
-    assert!(error.as_db_error().and_then(|error| error.hint()).is_some_and(|hint| hint.contains("ours.extend")), "{error:?}");
+    assert!(
+        error.as_db_error().and_then(|error| error.hint()).is_some_and(|hint| hint.contains("ours.extend")),
+        "{error:?}"
+    );
     let said = "select count(*) from pg_proc p join pg_namespace n on n.oid = p.pronamespace
                 where n.nspname = 'ours' and p.prosrc ~ '\\mtrunkline[.]'";
     assert_eq!(sql.query_one(said, &[]).await.expect("read").get::<_, i64>(0), 0, "nothing names the other schema");
