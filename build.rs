@@ -13,7 +13,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         files.sort();
         writeln!(code, "const {list}: &[(&str, &str)] = &[")?;
         for file in files.iter().filter(|file| file.extension().is_some_and(|extension| extension == "sql")) {
-            let name = file.file_stem().ok_or("a file has a name")?;
+            let name = file.file_stem().and_then(|name| name.to_str()).ok_or("a file has a name in UTF-8")?;
+            let file = file.to_str().ok_or("the folder has a name in UTF-8")?;
             writeln!(code, "    ({name:?}, include_str!({file:?})),")?;
         }
         writeln!(code, "];")?;

@@ -1,5 +1,7 @@
 //! The schema and its versions: steps change tables, forward only; functions and templates are as this library has them.
 
+use std::fmt::Write;
+
 use sha2::{Digest, Sha256};
 use tracing::info;
 
@@ -53,7 +55,7 @@ impl Db {
         session.query(&self.statement("install_queues", include_str!("../sql/install_queues.sql")), &[]).await?;
         let record = self.statement("migrate_record", include_str!("../sql/migrate_record.sql"));
         for (version, (name, _)) in (1..).zip(STEPS).skip(STEPS.len() - pending.len().max(1)) {
-            session.query(&record, &[&version, name, &self.fingerprint()]).await?;
+            session.query(&record, &[&version, name, &fingerprint()]).await?;
         }
         session.batch("migrate", "commit").await?;
         self.give_back(session);
@@ -115,18 +117,21 @@ impl Db {
         let functions = self.statement("functions_of", include_str!("../sql/functions_of.sql"));
         let installed = session.query(&functions, &[]).await?;
         let installed = installed.first().map(|row| row.read::<String>(0)).transpose()?;
-        Ok(installed == Some(self.fingerprint()))
+        Ok(installed == Some(fingerprint()))
     }
+}
 
-    /// What tells these functions and templates from any others.
-    fn fingerprint(&self) -> String {
-        let mut hash = Sha256::new();
-        for (name, text) in FUNCTIONS.iter().chain(TEMPLATES) {
-            hash.update(name);
-            hash.update(text);
-        }
-        hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+/// What tells these functions and templates from any others.
+fn fingerprint() -> String {
+    let mut hash = Sha256::new();
+    for (name, text) in FUNCTIONS.iter().chain(TEMPLATES) {
+        hash.update(name);
+        hash.update(text);
     }
+    hash.finalize().iter().take(8).fold(String::with_capacity(16), |mut all, byte| {
+        let _ = write!(all, "{byte:02x}"); // a string takes everything
+        all
+    })
 }
 
 /// What a template makes: tables are made once, the rest is renewed.

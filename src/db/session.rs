@@ -117,7 +117,7 @@ impl Session {
             for (place, text) in texts.clone().enumerate() {
                 let one = self.connection.prepare(text).await;
                 // In an open transaction that the first try has aborted, the first failure is the one to tell.
-                prepared.push(one.map_err(|failure| first_of(&outdated, failure.of_statement(place, text)))?);
+                prepared.push(one.map_err(|failure| first_of(outdated.as_ref(), failure.of_statement(place, text)))?);
             }
             let group = gather(&prepared)?;
             self.connection.room().await;
@@ -132,7 +132,7 @@ impl Session {
                     return Err(failure);
                 }
                 outcome => {
-                    let outcome = outcome.map_err(|failure| first_of(&outdated, failure));
+                    let outcome = outcome.map_err(|failure| first_of(outdated.as_ref(), failure));
                     return outcome.map(|answer| (answer, prepared));
                 }
             }
@@ -161,8 +161,8 @@ impl Session {
 }
 
 /// The failure that says why: a second one may only follow from the first.
-fn first_of(first: &Option<Failure>, second: Failure) -> Failure {
-    first.clone().filter(|_| second.only_follows()).unwrap_or(second)
+fn first_of(first: Option<&Failure>, second: Failure) -> Failure {
+    first.filter(|_| second.only_follows()).cloned().unwrap_or(second)
 }
 
 /// What a statement that was sent came back with: an answer of the server, or none.

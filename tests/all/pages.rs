@@ -42,7 +42,7 @@ async fn a_page_is_read_around_what_is_no_t() {
     let peeked = all.peek(9).await.expect("peeked");
     match &peeked[1].payload {
         Readable::No { raw: Some(raw), why } => {
-            assert!(raw.ends_with(b"\"x\"") && why.contains("invalid type"), "{why}")
+            assert!(raw.ends_with(b"\"x\"") && why.contains("invalid type"), "{why}");
         }
         payload => panic!("{payload:?}"),
     }
