@@ -486,7 +486,7 @@ begin
         ), kept as (
             insert into trunkline."archive_emails" (id, enqueued_at, attempt, payload, metadata)
             select h.id + m.k, h.enqueued_at, h.charged, m.payload, m.metadata
-            from held h, lateral (select generate_series(0, h.size - 1) as k, unnest(h.payload) as payload, unnest(h.metadata) as metadata) m)
+            from held h, lateral (select generate_series(0, h.size - 1) as k, unnest(h.payload) as payload, unnest(h.metadata) as metadata) m where m.k is not null)
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
                coalesce(sum(h.size), 0) as size
         into met from held h;
@@ -563,7 +563,7 @@ begin
         ), dead as (
             insert into trunkline."dead_emails" (id, enqueued_at, attempt, released, error, payload, metadata)
             select h.id + m.k, h.enqueued_at, h.attempt - h.released, h.released, coalesce(h.reason, ''), m.payload, m.metadata
-            from held h, lateral (select generate_series(0, h.size - 1) as k, unnest(h.payload) as payload, unnest(h.metadata) as metadata) m)
+            from held h, lateral (select generate_series(0, h.size - 1) as k, unnest(h.payload) as payload, unnest(h.metadata) as metadata) m where m.k is not null)
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
                coalesce(sum(h.size), 0) as size
         into met from held h;
@@ -655,7 +655,7 @@ begin
         ), dead as (
             insert into trunkline."dead_emails" (id, enqueued_at, attempt, released, error, payload, metadata)
             select g.id + m.k, g.enqueued_at, g.charged, g.released, coalesce(g.reason, ''), m.payload, m.metadata
-            from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
+            from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m where m.k is not null
         ), held as (
             select a.nr, a.id, a.size, a.under from again a union all select g.nr, g.id, g.size, g.under from gone g)
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
@@ -794,7 +794,7 @@ begin
                 returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata)
             insert into trunkline."dead_emails" (id, enqueued_at, attempt, released, error, payload, metadata)
             select g.id + m.k, g.enqueued_at, g.attempt - g.released, g.released, 'the lease of the last attempt ran out', m.payload, m.metadata
-            from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m;
+            from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m where m.k is not null;
             rows := case when cardinality(seen.spent_tids) < seen.locked then wanted else least(greatest(rows, 8) * 2, 1024) end;
             due := seen.next_due;
             id := seen.next_id;
@@ -952,7 +952,7 @@ begin
         ), dead as (
             insert into trunkline."dead_emails" (id, enqueued_at, attempt, released, error, payload, metadata)
             select g.id + m.k, g.enqueued_at, g.charged, g.released, coalesce(g.reason, ''), m.payload, m.metadata
-            from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
+            from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m where m.k is not null
         ), held as (
             select a.nr, a.id, a.size, a.under from again a union all select g.nr, g.id, g.size, g.under from gone g)
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,

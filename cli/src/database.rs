@@ -17,8 +17,8 @@ pub struct Database {
     /// One with a password is better kept in the environment variable, because everybody on the machine can read the
     /// arguments of a running program. Without either, a private PostgreSQL is used: kept in the user's data folder,
     /// started when first needed, and left running (see `trunkline postgres`).
-    #[arg(long, global = true, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
-    pub database_url: Option<String>,
+    #[arg(long = "database-url", global = true, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
+    pub url: Option<String>,
     /// The schema that holds the queues; `trunkline` unless it is named
     #[arg(long, global = true, env = "TRUNKLINE_SCHEMA", value_name = "NAME")]
     pub schema: Option<String>,
@@ -31,7 +31,7 @@ impl Database {
     /// Connects, and says to which database.
     pub async fn connect(&self) -> Result<Db> {
         // A variable that is set to nothing is not set.
-        if let Some(url) = self.database_url.as_deref().filter(|url| !url.trim().is_empty()) {
+        if let Some(url) = self.url.as_deref().filter(|url| !url.trim().is_empty()) {
             check(url)?;
             self.say(&format!("database: {}", without_secrets(url)));
             return Ok(Db::connect(&in_schema(url, self.schema.as_deref())).await?);

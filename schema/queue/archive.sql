@@ -15,7 +15,7 @@ begin
         ), kept as (
             insert into trunkline.{archive_} (id, enqueued_at, attempt, payload, metadata)
             select h.id + m.k, h.enqueued_at, h.charged, m.payload, m.metadata
-            from held h, lateral (select generate_series(0, h.size - 1) as k, unnest(h.payload) as payload, unnest(h.metadata) as metadata) m)
+            from held h, lateral (select generate_series(0, h.size - 1) as k, unnest(h.payload) as payload, unnest(h.metadata) as metadata) m where m.k is not null)
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
                coalesce(sum(h.size), 0) as size
         into met from held h;

@@ -65,7 +65,7 @@ pub const STATEMENTS: &[Planned] = &[
     ("prune", "60", Along(&["age_q"])),
     ("purge", "", All("empties the table")),
     ("stats", "", All("counts every message")),
-    ("hand_over", r#"'q', '\x01', null"#, Along(&["waiting_by_queue", "pk_waiting"])),
+    ("hand_over", r"'q', '\x01', null", Along(&["waiting_by_queue", "pk_waiting"])),
     ("wait_for", "'c', 'q', 1", NoRows),
     ("wait_no_more", "'c1'", WAITING),
     ("keep_floor", "'q', now()", Along(&["pk_floor"])),
