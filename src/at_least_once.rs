@@ -74,7 +74,7 @@ impl<T: Payload> Queue<T> {
     /// statements.
     ///
     /// # Errors
-    /// [`Error::is_lease_lost`] for those of [`Error::lost_ids`]; the others are acknowledged.
+    /// [`Error::is_lease_lost`](crate::Error::is_lease_lost) for those of [`Error::lost_ids`](crate::Error::lost_ids); the others are acknowledged.
     pub async fn ack<L: Into<Lease>>(&self, leases: impl IntoIterator<Item = L>) -> Result<()> {
         self.settle(Ending::Ack, leases).await
     }
@@ -125,7 +125,7 @@ impl<T: Payload> Queue<T> {
     /// which makes the effects exactly once, without a transaction being open during the work.
     ///
     /// # Errors
-    /// [`Error::is_lease_lost`]: roll back, so that the effects are undone; someone else has the message.
+    /// [`Error::is_lease_lost`](crate::Error::is_lease_lost): roll back, so that the effects are undone; someone else has the message.
     pub async fn ack_in<L: Into<Lease>>(
         &self,
         transaction: &impl InTransaction,
