@@ -62,21 +62,26 @@ fn other_processes_are_told_of_messages_though_the_runtime_ended_while_it_told_t
     in_time(&elsewhere, listening(&url, 1));
     in_time(&first, queue.enqueue_many(&[0])).expect("enqueued");
     let mut consumer = in_time(&elsewhere, waiter).expect("no panic").0;
-    // The task that notifies pauses for a few milliseconds after each of these; its runtime ends before.
-    let mut runtimes = vec![first];
-    for payload in 1..6 {
-        for (of, payload) in [(runtimes.pop().expect("one is left"), 10 * payload), (runtime(), 10 * payload + 1)] {
-            let waiter = elsewhere.spawn(waiting(consumer));
-            in_time(&of, queue.enqueue_many(&[payload])).expect("enqueued");
-            match payload % 10 {
-                0 => drop(of),
-                _ => runtimes.push(of),
+    // The task that notifies pauses for a few milliseconds; its runtime ends before. What it had not told by then is told with
+    // the next message.
+    let mut last = first;
+    for round in 1..6 {
+        let next = runtime();
+        let waiter = elsewhere.spawn(async move {
+            let mut got = Vec::new();
+            while got.len() < 2 {
+                got.extend(consumer.at_most_once(2).await.expect("taken").iter().map(|message| message.payload));
             }
-            let rung = async { timeout(RUNG, waiter).await.expect("rung").expect("no panic") };
-            let (back, got) = in_time(&elsewhere, rung);
-            assert_eq!(got, payload);
-            consumer = back;
-        }
+            (consumer, got)
+        });
+        in_time(&last, queue.enqueue_many(&[10 * round])).expect("enqueued");
+        drop(last);
+        in_time(&next, queue.enqueue_many(&[10 * round + 1])).expect("enqueued");
+        let rung = async { timeout(RUNG, waiter).await.expect("rung").expect("no panic") };
+        let (back, got) = in_time(&elsewhere, rung);
+        assert_eq!(got, [10 * round, 10 * round + 1]);
+        consumer = back;
+        last = next;
     }
 }
 

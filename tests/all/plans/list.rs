@@ -116,15 +116,17 @@ pub const STATEMENTS_APART: &[(&str, &[&str])] = &[
     ("they speak of the session, or to other sessions", &["alive", "clean", "connect", "notify"]),
     ("they read the catalog, by its keys", &["payload_type", "schema_exists", "type", "type_fields", "type_labels"]),
     ("they list queues, of which there are few", &["describe"]),
-    ("they lock the whole queue or schema, seldom", &["create_queue", "drop_queue", "install_queues"]),
+    ("they lock the whole queue or schema, seldom", &["create_queue", "drop_queue", "install_queues", "teardown"]),
+    ("they speak of roles and their rights, seldom", &["grant", "no_role", "revoke"]),
     (
         "they speak of the schema's versions",
-        &["functions_of", "migrate_begin", "migrate_record", "schema_version", "template"],
+        &["fits_unquoted", "functions_of", "migrate_begin", "migrate_record", "schema_version", "template"],
     ),
 ];
 
 /// The files of `schema/functions` that touch no rows of a queue.
 pub const FUNCTIONS_APART: &[(&str, &[&str])] = &[
+    ("they only call what is planned, or lock", &["kept_floor", "lock_queue"]),
     ("they reckon with what they are given", &["clock", "epoch_of", "missing", "payload_bytes", "time_of", "fill"]),
     (
         "they check what they are given",
