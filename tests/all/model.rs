@@ -92,9 +92,9 @@ async fn play(step: &Step, model: &mut Model, queue: &Queue<i64>, sql: &mut Clie
             assert_eq!(queue.replay(&ids).await.expect("replayed"), ids.len());
             for id in ids {
                 let (payload, ..) = model.dead.remove(&id).expect("dead");
-                model
-                    .messages
-                    .insert(id, Known { payload, attempt: 0, released: 0, failed: false, is_due: true, due_at: None });
+                let attempt = model.last_attempt[&id]; // all of them forgiven
+                let back = Known { payload, attempt, released: attempt, failed: true, is_due: true, due_at: None };
+                model.messages.insert(id, back);
             }
         }
         Step::Discard { which } => {

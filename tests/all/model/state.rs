@@ -111,6 +111,8 @@ impl Known {
 pub struct Model {
     pub messages: BTreeMap<i64, Known>,
     pub dead: BTreeMap<i64, (i64, i32, String)>,
+    /// The number of the last attempt of each that died, from which a replay goes on.
+    pub last_attempt: BTreeMap<i64, i32>,
     pub archived: BTreeMap<i64, (i64, i32)>,
     pub given: BTreeSet<Lease>,
     pub next_payload: i64,
@@ -152,6 +154,7 @@ impl Model {
 
     fn bury(&mut self, id: i64, reason: &str) {
         let known = self.messages.remove(&id).expect("known");
+        self.last_attempt.insert(id, known.attempt);
         self.dead.insert(id, (known.payload, known.charged(), reason.to_owned()));
     }
 

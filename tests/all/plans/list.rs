@@ -126,7 +126,7 @@ pub const STATEMENTS_APART: &[(&str, &[&str])] = &[
 
 /// The files of `schema/functions` that touch no rows of a queue.
 pub const FUNCTIONS_APART: &[(&str, &[&str])] = &[
-    ("they only call what is planned, or lock", &["kept_floor", "lock_queue"]),
+    ("they only call what is planned, lock, or ask for a role", &["check_role", "kept_floor", "lock_queue"]),
     ("they reckon with what they are given", &["clock", "epoch_of", "missing", "payload_bytes", "time_of", "fill"]),
     (
         "they check what they are given",

@@ -20,7 +20,7 @@ use crate::fixture::{Place, Runs, SOON, Seen, connect, drained, enqueued, eventu
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_handler_that_outlasts_its_lease_many_times_keeps_it() {
-    let lease = Duration::from_millis(200);
+    let lease = Duration::from_millis(500);
     let Place { url, queue, db, .. } = place(Settings::new("int8").lease(lease)).await;
     enqueued(&queue, 10).await;
     let (seen, gate) = (Seen::default(), Arc::new(Semaphore::new(0)));
