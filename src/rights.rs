@@ -57,7 +57,7 @@ impl Db {
         let sql = self.statement("no_role", include_str!("../sql/no_role.sql"));
         match self.query_again(Lane::Dequeue, &sql, &[&roles]).await?.first() {
             Some(row) => Err(Error::new(Kind::Invalid(format!(
-                "there is no role {:?}; nothing was changed",
+                "there is no role {:?}; nothing was changed (`create role NAME login` creates one)",
                 row.read::<String>(0)?
             )))),
             None => Ok(()),

@@ -95,8 +95,7 @@ async fn a_take_a_full_cycle_and_a_worker_run_their_own_code_too() {
     let by_library =
         ["insert into trunkline.queue_bench ", "from trunkline.do_lease_bench(", "from trunkline.do_ack_bench("];
     // A worker acknowledges and leases in one statement's place, and leaves alone whatever may have killed another.
-    let by_worker =
-        ["insert into trunkline.queue_bench ", "from trunkline.do_lease_apart_bench(", "from trunkline.do_ack_bench("];
+    let by_worker = ["insert into trunkline.queue_bench ", ", $3, $4, true)", "from trunkline.do_ack_bench("];
     let cases: [(&str, &[&str], &[&str]); 5] = [
         ("pop-batch-10/sql", &["from trunkline.take('bench'"], &["from trunkline.do_take_bench("]),
         ("pop-batch-10/queue", &["from trunkline.do_take_bench("], &["from trunkline.take('bench'"]),

@@ -41,6 +41,9 @@ async fn measured(group: (&[&str], &str)) {
             check_row(row, seconds.parse().expect("seconds"));
         }
     }
+    let watched = rows.iter().any(|row| row["suite"] == "grid");
+    let waited = rows.iter().any(|row| row["rounds"][0]["waits"].is_object());
+    assert!(!watched || waited, "nobody was ever looked at");
 }
 
 fn number(of: &Value, figure: &str) -> f64 {
@@ -102,7 +105,8 @@ fn check_round(row: &Value, round: &Value) {
     let settles = ["read-single", "read-batch", "delete", "archive", "pop"].iter().any(|step| case.starts_with(step));
     assert!(!settles || number(round, "dead_after") > 0.0, "the server's statistics were not flushed: {row}");
     let watched = ["grid", "exactly-once"].contains(&row["suite"].as_str().expect("a suite"));
-    assert_eq!(round["waits"].is_object(), watched, "{row}");
+    // A turn of a fifth of a second may end before anybody was looked at.
+    assert!(watched || !round["waits"].is_object(), "{row}");
     assert!(number(round, "fsyncs_before") > 0.0 && number(round, "fsyncs_after") > 0.0, "{row}");
     if cfg!(target_os = "linux") {
         for figure in ["client_cpu", "server_cpu", "read_per_second", "written_per_second"] {

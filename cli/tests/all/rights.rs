@@ -95,7 +95,7 @@ fn all_rights_of_a_call_are_granted_or_none() {
     let (other, others) = role(&trunkline, "Other");
     let (code, error) = trunkline.fails(&["grant", "q", "--producer", &one, "--consumer", "no such role"]);
     assert!(code == 1 && error.contains("there is no role \"no such role\"; nothing was changed"), "{error}");
-    assert!(error.contains("hint: `create role NAME login`"), "{error}");
+    assert!(error.contains("`create role NAME login`"), "{error}");
     may_not(&theirs, &["enqueue", "q", "x"]);
     // A name that was created without quotes is in small letters.
     trunkline.ok(&["grant", "q", "--producer", &one, "--consumer", &other.to_lowercase()]);
