@@ -11,6 +11,7 @@ use std::{
 };
 
 use tokio_postgres::types::ToSql;
+use tracing::debug;
 
 use crate::{
     coalesce::Coalescer,
@@ -279,7 +280,10 @@ impl Shared {
         };
         if let Some(reached) = keep {
             let sql = self.db.statement("keep_floor", include_str!("../sql/keep_floor.sql"));
-            self.query_again(&sql, &[&self.name(), &reached]).await?;
+            // What was seen counts whether or not others may begin there: a role may lack the right to say so.
+            if let Err(error) = self.query_again(&sql, &[&self.name(), &reached]).await {
+                debug!(queue = self.name(), %error, "the floor was not kept for other processes");
+            }
         }
         row.read(2)
     }
