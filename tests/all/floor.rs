@@ -264,8 +264,11 @@ async fn a_held_snapshot_does_not_make_a_dequeue_dearer() {
     })
     .await;
     queue.purge().await.expect("purged");
+    // Those 200 calls are over before the floor's next look: each meets the dead rows of the ones before it, a page for
+    // some hundred. So the bar is a share of what all the dead cost.
+    let bar = fresh_library + without as f64 / 20.0;
     let mut costs = Vec::new();
-    while !costs.last().is_some_and(|cost| *cost <= fresh_library + FEW_PAGES as f64) {
+    while !costs.last().is_some_and(|cost| *cost <= bar) {
         assert!(began.elapsed() < Duration::from_secs(30), "the library's: {fresh_library} fresh, then {costs:?}");
         costs.push(library_cost(&db, &queue, &url, &sql).await);
     }
