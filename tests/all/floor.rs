@@ -69,8 +69,8 @@ impl Flow {
 }
 
 const TWO_SECONDS: Duration = Duration::from_secs(2);
-/// How long a clock that stepped back may hide messages while there is traffic, as the README says.
-const PROMISED: Duration = Duration::from_secs(5);
+/// How long a lowered due time may hide messages while there is traffic, as the README says.
+const PROMISED: Duration = Duration::from_secs(10);
 /// What a look is made every; several of them pass while a late transaction is open.
 const SEVERAL_LOOKS: Duration = Duration::from_millis(700);
 
