@@ -367,6 +367,10 @@ begin
         raise exception 'the payload of queue % needs a type', quote_literal(queue)
             using errcode = 'null_value_not_allowed', hint = 'Pass a type: jsonb, text, bytea, int8';
     end if;
+    if exists (select from pg_type t where t.oid = payload and t.typtype = 'p') then
+        raise exception 'the payload of queue % cannot be of type %: no column can', quote_literal(queue), payload
+            using errcode = 'invalid_parameter_value', hint = 'Pass the type of a column: jsonb, text, bytea, int8';
+    end if;
     perform trunkline.check_settings(queue, max_attempts, lease, max_batch);
     perform trunkline.lock_queue(queue);
     if exists (select from trunkline.queue q where q.name = queue) then
@@ -1303,7 +1307,8 @@ end ;
 
 function keep_floor(queue text, reached timestamp with time zone) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off as 
 begin
-    if current_setting('transaction_isolation') = 'read committed' then
+    if current_setting('transaction_isolation') = 'read committed'
+       and has_table_privilege('trunkline.floor', 'update') then
         update trunkline.floor f set reached = keep_floor.reached
         where f.queue = (select k.queue from trunkline.floor k
                          where k.queue = keep_floor.queue and k.reached < keep_floor.reached - interval '10 s' for update skip locked);

@@ -23,6 +23,10 @@ begin
         raise exception 'the payload of queue % needs a type', quote_literal(queue)
             using errcode = 'null_value_not_allowed', hint = 'Pass a type: jsonb, text, bytea, int8';
     end if;
+    if exists (select from pg_type t where t.oid = payload and t.typtype = 'p') then
+        raise exception 'the payload of queue % cannot be of type %: no column can', quote_literal(queue), payload
+            using errcode = 'invalid_parameter_value', hint = 'Pass the type of a column: jsonb, text, bytea, int8';
+    end if;
     perform trunkline.check_settings(queue, max_attempts, lease, max_batch);
     perform trunkline.lock_queue(queue);
     if exists (select from trunkline.queue q where q.name = queue) then

@@ -119,6 +119,10 @@ async fn a_consumer_consumes_and_nothing_else() {
         &["select trunkline.replay_all('q')", "select trunkline.discard_all('q')", "select trunkline.prune('q', '0')"],
     )
     .await;
+    // Rights that were given by hand: the floor is kept for nobody then.
+    admin.batch_execute("revoke update on trunkline.floor from a_consumer").await.expect("revoked");
+    sql.batch_execute("select trunkline.keep_floor('q', now())").await.expect("passed over");
+    consumes(&mine, &sql).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

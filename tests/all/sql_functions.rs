@@ -185,6 +185,7 @@ async fn wrong_arguments_get_a_hint() {
         ("alter_queue('q', max_batch => 1025)", "22023"),
         ("alter_queue('q', max_attempts => 0)", "22023"),
         ("create_queue('p', null)", "22004"),
+        ("create_queue('p', 'record')", "22023"),
         ("create_queue('p', 'text', null)", "22023"),
         ("enqueue_many('q', null::text[])", "22004"),
         ("enqueue_many('q', array[array['a'], array['b']])", "2202E"),
