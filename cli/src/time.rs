@@ -4,19 +4,22 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// RFC 3339 in UTC, to the millisecond.
 pub fn rfc3339(time: SystemTime) -> String {
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let (days, second) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
+    let millis = match time.duration_since(UNIX_EPOCH) {
+        Ok(since) => since.as_millis() as i64,
+        Err(before) => -(before.duration().as_millis() as i64),
+    };
+    let (days, second) = (millis.div_euclid(86_400_000), millis.div_euclid(1_000).rem_euclid(86_400));
     // Years that begin in March end with the leap day, which makes the months' lengths regular.
     let from_era = days + 719_468;
-    let (era, day_of_era) = (from_era / 146_097, from_era % 146_097);
+    let (era, day_of_era) = (from_era.div_euclid(146_097), from_era.rem_euclid(146_097));
     let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let from_march = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * from_march + 2) / 5 + 1;
     let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
     let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z", since.subsec_millis())
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z", millis.rem_euclid(1_000))
 }
 
 /// For a table.
@@ -91,6 +94,11 @@ mod tests {
         assert_eq!(at(0, 0), "1970-01-01T00:00:00.000Z");
         assert_eq!(at(951_827_696, 789), "2000-02-29T12:34:56.789Z");
         assert_eq!(at(1_735_689_599, 0), "2024-12-31T23:59:59.000Z");
+        let before = |seconds, millis: u32| rfc3339(UNIX_EPOCH - Duration::new(seconds, millis * 1_000_000));
+        assert_eq!(before(0, 1), "1969-12-31T23:59:59.999Z");
+        assert_eq!(before(86_400 * 365, 0), "1969-01-01T00:00:00.000Z");
+        assert_eq!(before(11_644_473_600, 0), "1601-01-01T00:00:00.000Z");
+        assert_eq!(before(62_135_596_800, 0), "0001-01-01T00:00:00.000Z");
     }
 
     #[test]
