@@ -25,6 +25,8 @@ use crate::{
 
 /// How long a contender may install and seed.
 const GET_READY: Duration = Duration::from_secs(300);
+/// … and for each million rows that it has to write and delete.
+const FOR_A_MILLION_DEAD: Duration = Duration::from_secs(120);
 /// How long it may say nothing while the clock runs.
 pub const SILENCE: Duration = Duration::from_secs(20);
 /// How many silences after its time it must be done. Saying how far it is does not help one whose call hangs.
@@ -97,9 +99,12 @@ pub struct Contending {
     log: Log,
     silence: Duration,
     time: Duration,
+    get_ready: Duration,
     /// When it should long have been done, once it was told to go.
     overdue: Option<Instant>,
     latencies: Histogram<u64>,
+    /// Of each part of the time.
+    windows: Vec<Latency>,
     pub progress: Progress,
 }
 
@@ -125,6 +130,8 @@ impl Contending {
             ("CONSUMERS", told.consumers.to_string()),
             ("RATE", told.rate.map_or_else(|| "max".to_owned(), |rate| rate.to_string())),
             ("BACKLOG", told.backlog.to_string()),
+            ("DEAD", told.dead.to_string()),
+            ("WINDOWS", told.windows.to_string()),
             ("SECONDS", told.seconds.to_string()),
             ("WAIT", told.wait.clone()),
             ("DEQUEUE_BATCH", told.dequeue_batch.to_string()),
@@ -141,8 +148,6 @@ impl Contending {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log.file.try_clone()?).spawn()?;
         let (pid, input) = (child.id().unwrap_or_default(), child.stdin.take());
         let output = child.stdout.take().ok_or_else(|| Ended::Failed("it has no standard output".to_owned()))?;
-        let mut latencies = Histogram::new_with_max(1_000_000_000, 3).expect("bounds that hdrhistogram takes");
-        latencies.auto(true);
         let lines = BufReader::new(output).lines();
         Ok(Self {
             child,
@@ -152,8 +157,10 @@ impl Contending {
             log,
             silence,
             time,
+            get_ready: GET_READY.max(silence) + FOR_A_MILLION_DEAD * told.dead.div_ceil(1_000_000) as u32,
             overdue: None,
-            latencies,
+            latencies: histogram(),
+            windows: Vec::new(),
             progress: Progress::default(),
         })
     }
@@ -161,7 +168,7 @@ impl Contending {
     /// Until it is ready.
     pub async fn ready(&mut self) -> Result<Ready, Ended> {
         loop {
-            match self.line(GET_READY.max(self.silence)).await? {
+            match self.line(self.get_ready).await? {
                 Line::Ready(ready) => return Ok(ready),
                 Line::Progress(progress) => self.progress = progress,
                 Line::Missing(why) => return Err(Ended::Missing(why)),
@@ -187,9 +194,12 @@ impl Contending {
             Line::Done(done) => return Ok(Some(done)),
             Line::Progress(progress) => self.progress = progress,
             Line::Latency(counts) => {
+                let mut window = histogram();
                 for (value, count) in counts {
-                    self.latencies.saturating_record_n(value, count);
+                    window.saturating_record_n(value, count);
                 }
+                self.latencies.add(&window).map_err(Failure::from)?;
+                self.windows.extend(summary(&window));
             }
             line => return Err(Ended::Failed(format!("it should have said how far it is, and said {line:?}"))),
         }
@@ -197,23 +207,14 @@ impl Contending {
     }
 
     /// Lets it go, and waits until it has gone.
-    pub async fn end(mut self) -> Result<Option<Latency>, Ended> {
+    pub async fn end(mut self) -> Result<(Option<Latency>, Vec<Latency>), Ended> {
         drop(self.input.take());
         match timeout(END, self.child.wait()).await {
             Ok(status) if status.as_ref().is_ok_and(std::process::ExitStatus::success) => {}
             Ok(_) => return Err(self.exited().await),
             Err(_) => self.kill().await,
         }
-        let counted = &self.latencies;
-        Ok((!counted.is_empty()).then(|| Latency {
-            count: counted.len(),
-            mean: counted.mean(),
-            p50: counted.value_at_quantile(0.5),
-            p90: counted.value_at_quantile(0.9),
-            p99: counted.value_at_quantile(0.99),
-            p999: counted.value_at_quantile(0.999),
-            max: counted.max(),
-        }))
+        Ok((summary(&self.latencies), std::mem::take(&mut self.windows)))
     }
 
     /// Ends it and all that came from it: they are a process group of their own.
@@ -257,6 +258,25 @@ impl Contending {
         self.kill().await;
         Ended::Failed(format!("{status}; {}", last_words(&self.log.end())))
     }
+}
+
+fn histogram() -> Histogram<u64> {
+    let mut latencies = Histogram::new_with_max(1_000_000_000, 3).expect("bounds that hdrhistogram takes");
+    latencies.auto(true);
+    latencies
+}
+
+/// None where nothing was counted.
+fn summary(counted: &Histogram<u64>) -> Option<Latency> {
+    (!counted.is_empty()).then(|| Latency {
+        count: counted.len(),
+        mean: counted.mean(),
+        p50: counted.value_at_quantile(0.5),
+        p90: counted.value_at_quantile(0.9),
+        p99: counted.value_at_quantile(0.99),
+        p999: counted.value_at_quantile(0.999),
+        max: counted.max(),
+    })
 }
 
 /// However it ended, nothing that came from it works on beside the next one.

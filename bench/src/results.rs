@@ -92,6 +92,12 @@ pub struct Told {
     pub delay_ms: f64,
     /// Whether another session holds a snapshot all the while.
     pub held_snapshot: bool,
+    /// Rows that were deleted under that snapshot before the clock starts.
+    #[serde(default)]
+    pub dead: u64,
+    /// Parts of the time whose latencies are told apart; 0 is one.
+    #[serde(default)]
+    pub windows: u32,
     /// Messages that a consumer fetches at a time; 0 is as many as `batch`.
     #[serde(default)]
     pub dequeue_batch: usize,
@@ -139,6 +145,9 @@ pub struct Round {
     pub seconds: f64,
     /// In microseconds; none where none are told.
     pub latency: Option<Latency>,
+    /// Of each part of the time, where they are told apart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub windows: Vec<Latency>,
     /// Processor time a message, in microseconds.
     pub client_cpu_us: Option<f64>,
     pub server_cpu_us: Option<f64>,

@@ -54,16 +54,19 @@ async fn measured(
     let turn = Duration::try_from_secs_f64(plan.told.seconds).map_err(Failure::from)?;
     let look = (turn / 10).min(Duration::from_millis(100));
     let fsyncs_before = ground.fsyncs(look)?;
+    let hold = async |now: bool| match now {
+        true => database.hold_snapshot().await.map(Some),
+        false => Ok(None),
+    };
+    // What is dead beforehand died under the snapshot; elsewhere the contender's own beginning is not its business.
+    let _holder_of_dead = hold(plan.told.held_snapshot && plan.told.dead > 0).await?;
     let mut contending = Contending::start(program, &address, &database.name, &plan.told, silence)?;
     let ready = contending.ready().await?;
     if plan.told.backlog > 0 {
         // Autovacuum would have done so before a real backlog was as long; without it many a peer's plan sorts its whole table.
         database.client.batch_execute("analyze").await.map_err(Failure::from)?;
     }
-    let _holder = match plan.told.held_snapshot {
-        true => Some(database.hold_snapshot().await?),
-        false => None,
-    };
+    let _holder = hold(plan.told.held_snapshot && plan.told.dead == 0).await?;
     if plan.told.settle > 0.0 {
         // Consumers fall asleep.
         tokio::time::sleep(Duration::try_from_secs_f64(plan.told.settle).map_err(Failure::from)?).await;
@@ -98,7 +101,7 @@ async fn measured(
     let stolen = stolen
         .zip(machine::stolen())
         .map_or(0.0, |(before, after)| (after.0 - before.0) as f64 / ((after.1 - before.1) as f64).max(1.0));
-    let latency = contending.end().await?;
+    let (latency, windows) = contending.end().await?;
     let dead_after = ground.dead_at_the_end(database).await?;
     let fsyncs_after = ground.fsyncs(look)?;
     let mut round = costs(plan, &done, client, wall, &before, &after);
@@ -108,6 +111,8 @@ async fn measured(
     // As fast as it goes, a message waits for those before it: that is the length of the queue, and no latency.
     let told = plan.told.case != "cycle" || plan.told.rate.is_some();
     (round.latency, round.series) = (latency.filter(|_| told), series.samples);
+    // One is all of it.
+    round.windows = if windows.len() > 1 && told { windows } else { Vec::new() };
     (round.fsyncs_before, round.fsyncs_after, round.stolen) = (fsyncs_before, fsyncs_after, stolen);
     round.disturbed = disturbed(&round);
     Ok((ready, round))

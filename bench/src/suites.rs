@@ -64,6 +64,8 @@ fn plan(suite: &'static str, case: impl Into<String>, contender: Contender, kind
         wait: "best".to_owned(),
         delay_ms: 0.0,
         held_snapshot: false,
+        dead: 0,
+        windows: 0,
         dequeue_batch: 0,
         threads: choice.threads,
         settle: 0.0,
@@ -177,9 +179,18 @@ fn old_snapshot(choice: &Choice) -> Vec<Plan> {
     for contender in racers() {
         let mut plan = plan("old-snapshot", "1000-a-second", contender, "cycle", choice);
         (plan.told.rate, plan.told.producers, plan.told.held_snapshot) = (Some(1000.0), 16, true);
-        plan.told.seconds = if choice.quick { 60.0 } else { 1800.0 };
-        (plan.sampled, plan.rounds) = (true, 1);
         plans.push(plan);
+    }
+    // What a snapshot leaves behind that was held since yesterday.
+    for (case, rate) in [("1000-a-second, many dead", 1000.0), ("10000-a-second, many dead", 10_000.0)] {
+        let mut plan = plan("old-snapshot", case, named("trunkline"), "cycle", choice);
+        (plan.told.rate, plan.told.producers, plan.told.held_snapshot) = (Some(rate), 16, true);
+        plan.told.dead = if choice.quick { 100_000 } else { 10_000_000 };
+        plans.push(plan);
+    }
+    for plan in &mut plans {
+        plan.told.seconds = if choice.quick { 60.0 } else { 1800.0 };
+        (plan.sampled, plan.rounds, plan.told.windows) = (true, 1, 3);
     }
     plans
 }

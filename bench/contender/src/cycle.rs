@@ -34,20 +34,22 @@ pub async fn run<C: Contender>(settings: Settings) -> Result<(), Failure> {
     let progress = tokio::spawn(say::progress(tally.clone()));
     let began = Instant::now();
     let mut producing = tokio::spawn(produce(contender, settings.clone(), tally.clone()));
-    let clock = tokio::time::sleep(settings.time);
-    tokio::pin!(clock);
-    let mut produced = false;
-    loop {
+    let mut window =
+        tokio::time::interval_at((began + settings.time / settings.windows).into(), settings.time / settings.windows);
+    let (mut produced, mut windows) = (false, 0);
+    while windows < settings.windows {
         tokio::select! {
-            () = &mut clock => break,
+            _ = window.tick() => {
+                windows += 1;
+                if let Some(latencies) = tally.take_latencies() {
+                    say::latencies(&latencies);
+                }
+            }
             ended = &mut producing, if !produced => { ended??; produced = true }
             ended = &mut consuming => return Err(too_early(ended)),
         }
     }
     let (sent, received, took) = (tally.sent(), tally.received_now(), began.elapsed());
-    if let Some(latencies) = tally.take_latencies() {
-        say::latencies(&latencies);
-    }
     tally.finish();
     progress.abort();
     say::done(sent, received, took.as_secs_f64());

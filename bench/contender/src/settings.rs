@@ -25,6 +25,10 @@ pub struct Settings {
     pub rate: Option<f64>,
     /// Messages that are there before the clock starts.
     pub backlog: usize,
+    /// Rows that were deleted before the clock starts, while another session holds a snapshot.
+    pub dead: u64,
+    /// How many parts of the time tell their latencies apart.
+    pub windows: u32,
     /// How long to measure.
     pub time: Duration,
     /// How consumers learn of messages.
@@ -58,6 +62,8 @@ impl Settings {
                 rate => Some(rate.parse()?),
             },
             backlog: told("BENCH_BACKLOG")?,
+            dead: told_or("BENCH_DEAD", 0)?,
+            windows: told_or("BENCH_WINDOWS", 1)?.max(1),
             time: Duration::try_from_secs_f64(told("BENCH_SECONDS")?)?,
             wait: match told::<String>("BENCH_WAIT")?.as_str() {
                 "poll" => Wait::Poll,

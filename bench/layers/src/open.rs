@@ -1,10 +1,16 @@
 use trunkline::{Db, Queue, Settings, Statement, Wait};
-use trunkline_contender::{Failure, Ready, Settings as Told, Wait as How};
+use trunkline_contender::{Failure, Ready, Settings as Told, Wait as How, payloads};
 
-use crate::payload::Text;
+use crate::payload::{Text, all};
 
 /// The final table of messages that are taken once.
 static LEDGER: Statement<(), ()> = Statement::new("create table ledger (id bigint primary key, body jsonb not null)");
+
+/// Rows like the one that is there, and none of them: what a snapshot that was held all the while leaves behind.
+static FILL: Statement<(i64,), ()> = Statement::new(
+    "insert into trunkline.queue_bench (size, payload) select q.size, q.payload from trunkline.queue_bench q, generate_series(1, $1)",
+);
+static EMPTY: Statement<(), ()> = Statement::new("delete from trunkline.queue_bench");
 
 /// The migrated database's queue `bench`, and what to say of it.
 pub async fn open<T: Text>(told: &Told, how: &str) -> Result<(Queue<T>, Ready), Failure> {
@@ -14,9 +20,15 @@ pub async fn open<T: Text>(told: &Told, how: &str) -> Result<(Queue<T>, Ready), 
     if told.case == "ledger" {
         db.run(&LEDGER, ()).await?;
     }
+    let queue = db.queue("bench").await?;
+    if told.dead > 0 {
+        queue.enqueue_many(&all::<T>(payloads(1, told.payload))?).await?;
+        db.run(&FILL, (told.dead as i64,)).await?;
+        db.run(&EMPTY, ()).await?;
+    }
     let version = concat!("Trunkline ", env!("CARGO_PKG_VERSION")).to_owned();
     let settings = format!("{how}; a queue of {}, {:?}", T::TYPE, wait(told));
-    Ok((db.queue("bench").await?, Ready { version, settings }))
+    Ok((queue, Ready { version, settings }))
 }
 
 pub fn wait(told: &Told) -> Wait {

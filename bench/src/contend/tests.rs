@@ -20,6 +20,8 @@ fn told() -> Told {
         wait: "notify".into(),
         delay_ms: 0.0,
         held_snapshot: false,
+        dead: 0,
+        windows: 0,
         dequeue_batch: 9,
         threads: 2,
         settle: 0.0,
@@ -43,7 +45,7 @@ async fn talk(script: &str, silence: Duration) -> Result<(Ready, Done, Option<La
             break done;
         }
     };
-    Ok((ready, done, contending.end().await?))
+    Ok((ready, done, contending.end().await?.0))
 }
 
 async fn failure(script: &str) -> String {

@@ -2,7 +2,7 @@
 
 use crate::{
     report::{markdown::Table, measure::Measure, number, race::shown},
-    results::{Row, Sample, Spread},
+    results::{Latency, Row, Sample, Spread},
 };
 
 /// The server's processor time a received message once a long run was nearly over.
@@ -49,6 +49,13 @@ fn tenth(samples: &[Sample]) -> Tenth {
     }
 }
 
+/// A latency of the first and the last of the parts that the time was told in.
+fn parts(row: &Row, of: fn(&Latency) -> Option<u64>) -> Option<String> {
+    let parts = row.rounds.iter().map(|round| &round.windows).find(|parts| parts.len() > 1)?;
+    let shown = |part: Option<&Latency>| part.and_then(of).map(|us| number::time(us as f64));
+    Some(format!("{} → {}", shown(parts.first())?, shown(parts.last())?))
+}
+
 /// A row a contender, the least late cost first; nothing where there is no series.
 pub fn table(rows: &[&Row]) -> String {
     let mut rows: Vec<_> = rows.iter().filter_map(|row| tenths(row).map(|tenths| (*row, tenths))).collect();
@@ -61,6 +68,8 @@ pub fn table(rows: &[&Row]) -> String {
         "grew",
         "dead tuples",
         "tables and indexes",
+        "p50, first and last part",
+        "p99, first and last part",
     ]);
     for (row, (first, last)) in rows {
         let cpu = |tenth: &Tenth| tenth.cpu.map_or_else(|| number::NONE.into(), number::time);
@@ -72,6 +81,8 @@ pub fn table(rows: &[&Row]) -> String {
             first.cpu.zip(last.cpu).filter(|(first, _)| *first > 0.0).map(|(first, last)| number::times(last / first)),
             Some(format!("{} → {}", number::rate(first.dead), number::rate(last.dead))),
             Some(format!("{} → {}", number::bytes(first.size), number::bytes(last.size))),
+            parts(row, |part| Some(part.p50)),
+            parts(row, Latency::p99),
         ]);
     }
     table.text()

@@ -85,6 +85,8 @@ async fn once(contender: &Fake, case: &str) -> Result<Cost, Failure> {
         consumers: 0,
         rate: None,
         backlog: 0,
+        dead: 0,
+        windows: 1,
         time: Duration::ZERO,
         wait: Wait::Best,
     };
