@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use tokio::sync::Notify;
-use trunkline::{Db, Insert, Message, Result, Settings, Statement, Worker};
+use trunkline::{Db, Message, Result, Settings, Worker, postgres::{Insert, Statement}};
 
 static TABLE: Statement<(), ()> =
     Statement::new("create table measurement (id bigint primary key, celsius double precision)");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use trunkline::{Attempt, Db, Failure, Json, Message, Result, RetryPolicy, Settings, Statement, Worker};
+use trunkline::{Attempt, Db, Failure, Json, Message, Result, RetryPolicy, Settings, Worker, postgres::Statement};
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Transfer {

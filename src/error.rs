@@ -3,6 +3,7 @@
 mod advice;
 mod described;
 mod words;
+pub(crate) mod server;
 
 use std::{fmt, io, sync::Arc};
 
@@ -13,7 +14,7 @@ use self::{
     advice::{advice, is_collision},
     words::{listed, placed, reasons, shortened},
 };
-use crate::server_error::ServerError;
+use self::server::ServerError;
 
 /// The result of everything in this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -3,15 +3,11 @@
 use bytes::BytesMut;
 use postgres_types::{FromSql, ToSql, Type};
 
-use crate::{
-    metadata::{Carried, Metadata, Stamped},
-    payload::{Column, Received},
-    target::Target,
-};
+use crate::{postgres::{array::Received, target::Target}, queue::{metadata::{Carried, Metadata, Stamped}, payload::Column}};
 
 /// A server's bytes: the number of statements, where to cut, and the words.
 pub fn server_says(bytes: &[u8]) {
-    crate::wire::server_says(bytes);
+    crate::postgres::wire::server_says(bytes);
 }
 
 /// Any array is read or refused; one that we wrote is what it was.

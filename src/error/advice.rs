@@ -2,7 +2,7 @@
 
 use tokio_postgres::error::SqlState;
 
-use crate::server_error::ServerError;
+use crate::error::server::ServerError;
 
 /// Behind the server's text, which names the object and its kind.
 pub(super) fn advice(what: &str, queue: Option<&str>, error: &ServerError) -> String {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::message::Lease;
+use crate::queue::message::Lease;
 
 /// What became of a message, as far as its handler and the retry policy decide.
 #[derive(Debug, Clone, PartialEq)]

@@ -10,16 +10,8 @@ use futures_util::FutureExt;
 use tokio::task::coop::consume_budget;
 use tracing::{Instrument, info, warn};
 
-use super::{groups::Answer, handler::text_of, held::Start, line::Line, tally::Outcome};
-use crate::{
-    attempt::{Attempt, OwnEnd},
-    failure::Failure,
-    message::Lease,
-    metric::{End, Watch},
-    payload::Payload,
-    retry_policy::random,
-    span,
-};
+use crate::worker::{groups::Answer, handler::text_of, held::Start, line::Line, tally::Outcome};
+use crate::{queue::{failure::Failure, message::Lease, metric::{End, Watch}, payload::Payload, span}, worker::{attempt::{Attempt, OwnEnd}, retry_policy::random}};
 
 /// A hand that counts, until it is dropped: at its end, or with its task.
 pub(super) struct Hand<T: Payload> {

@@ -5,16 +5,12 @@ use std::time::{Duration, Instant};
 use futures_util::future::{join, join_all};
 use tracing::warn;
 
-use super::{
+use crate::worker::{
     groups::{Answer, Failed, Finished, Settling},
     line::Line,
     tally::Outcome,
 };
-use crate::{
-    error::{Error, Result},
-    message::{Lease, Message},
-    payload::Payload,
-};
+use crate::{error::{Error, Result}, queue::{message::{Lease, Message}, payload::Payload}};
 
 impl<T: Payload> Line<T> {
     /// Settles, and leases up to `n` messages: the acknowledgements and the lease in one round trip, the failures beside

@@ -6,12 +6,15 @@ use futures_util::future::BoxFuture;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    Worker,
-    hands::Hands,
-    tally::{Summary, Tally},
+use crate::{
+    error::Result,
+    queue::payload::Payload,
+    worker::{
+        builder::Worker,
+        hands::Hands,
+        tally::{Summary, Tally},
+    },
 };
-use crate::{error::Result, payload::Payload};
 
 /// Workers of several queues, of any payload types, that share a number of handlers by weight.
 ///
@@ -81,6 +84,20 @@ impl Workers {
                 },
             }
         }
+    }
+}
+
+impl<T: Payload> Worker<T> {
+    /// Works until `shutdown` is ready, then ends in order (see [`Worker::shutdown_after`]) and tells what it did.
+    ///
+    /// If the call is dropped, handlers are dropped where they wait, and their messages come back when the leases end.
+    ///
+    /// # Errors
+    /// What does not pass: the queue was dropped ([`Error::is_no_queue`]), the database refuses the login, the lease
+    /// time is out of bounds. The running handlers were awaited then, as at a shutdown. A database that is away is waited
+    /// for.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<Summary> {
+        Workers::new(self.concurrency).add(self, 1).run(shutdown).await
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::{
 
 use futures_util::future::join_all;
 use tokio_postgres::error::SqlState;
-use trunkline::{Db, Settings, Statement, Wait};
+use trunkline::{Db, Settings, Wait, postgres::Statement};
 
 use crate::fixture::{connect, database, superuser};
 

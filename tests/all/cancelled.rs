@@ -10,7 +10,7 @@ use std::{
 };
 
 use tokio::{task::JoinSet, time::timeout};
-use trunkline::{Db, Message, Queue, Settings, Statement};
+use trunkline::{Db, Message, Queue, Settings, postgres::Statement};
 
 use crate::{chaos::Dice, fixture::db};
 

@@ -12,7 +12,7 @@ use std::{
 use futures_util::FutureExt;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_postgres::Client;
-use trunkline::{Consumer, Db, Error, Message, Queue, Result, Settings, Statement, Wait};
+use trunkline::{Consumer, Db, Error, Message, Queue, Result, Settings, Wait, postgres::Statement};
 use trunkline_embedded::{Cluster, Stop};
 
 use crate::fixture::{connect, database, eventually, run_out};

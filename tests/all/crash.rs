@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::time::timeout;
 use tokio_postgres::Client;
-use trunkline::{Db, Error, Queue, Settings, Statement, Wait};
+use trunkline::{Db, Error, Queue, Settings, Wait, postgres::Statement};
 use trunkline_embedded::Cluster;
 
 use crate::fixture::{Place, SOON, connect, enqueued, eventually, place};

@@ -9,7 +9,7 @@ use std::{
 
 use tokio::time::timeout;
 use tokio_postgres::Client;
-use trunkline::{Db, Lease, Message, Queue, Result, Settings, Statement};
+use trunkline::{Db, Lease, Message, Queue, Result, Settings, postgres::Statement};
 use trunkline_embedded::DelayProxy;
 
 use crate::fixture::{SOON, cluster, connect, database, through};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 use tokio_postgres::Client;
-use trunkline::{Message, Queue, Settings, Statement, Wait};
+use trunkline::{Message, Queue, Settings, Wait, postgres::Statement};
 
 use crate::fixture::{Place, SOON, enqueued, eventually, place, run_out, until_asleep};
 

@@ -1,7 +1,7 @@
 //! Programs for `tokio_postgres` move statement by statement: the same calls, the same answers.
 
 use tokio_postgres::types::Type;
-use trunkline::{Db, GenericClient};
+use trunkline::{Db, postgres::GenericClient};
 
 use crate::fixture::{connect, database};
 

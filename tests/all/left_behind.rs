@@ -1,6 +1,6 @@
 //! Connections are used again: what a statement or a transaction sets for its session is undone before anybody else sees it.
 
-use trunkline::{Db, Statement};
+use trunkline::{Db, postgres::Statement};
 
 use crate::{
     fixture::{connect, database, eventually},

@@ -1,6 +1,6 @@
 //! What a role needs that runs the library: CREATE on its database, and nothing else.
 
-use trunkline::{Db, Statement};
+use trunkline::{Db, postgres::Statement};
 
 use crate::{
     contract::WAITS,

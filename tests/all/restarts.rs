@@ -10,7 +10,7 @@ use std::{
 };
 
 use tokio::{task::JoinSet, time::timeout};
-use trunkline::{Db, Message, Queue, Result, Settings, Statement};
+use trunkline::{Db, Message, Queue, Result, Settings, postgres::Statement};
 use trunkline_embedded::{Cluster, Stop};
 
 use crate::fixture::{SOON, eventually};

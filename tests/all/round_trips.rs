@@ -5,7 +5,7 @@ mod distance;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use trunkline::{Db, Insert, Lease, Message, Queue, Settings, Statement};
+use trunkline::{Db, Lease, Message, Queue, Settings, postgres::{Insert, Statement}};
 
 use self::distance::Distance;
 use crate::fixture::{database, through};

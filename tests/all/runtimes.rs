@@ -6,7 +6,7 @@ use tokio::{
     runtime::{Builder, Runtime},
     time::timeout,
 };
-use trunkline::{Consumer, Db, Queue, Settings, Statement, Wait};
+use trunkline::{Consumer, Db, Queue, Settings, Wait, postgres::Statement};
 
 use crate::fixture::{SOON, connect, database, eventually};
 

@@ -5,7 +5,7 @@ use std::{collections::HashMap, time::SystemTime};
 use futures_util::future::join_all;
 use postgres_types::{FromSql, ToSql};
 use tokio_postgres::error::SqlState;
-use trunkline::{Bytes, Db, Error, FromRow, Insert, Json, Statement, Values};
+use trunkline::{Bytes, Db, Error, Json, postgres::{FromRow, Insert, Statement, Values}};
 
 use crate::fixture::database;
 
@@ -289,7 +289,7 @@ async fn a_statement_that_cannot_be_prepared_is_told_with_its_place() {
     told(1, transaction.run(&wrong, ()).await.expect_err("there is no such table"));
     let transaction = db.begin().await.expect("begun");
     told(0, transaction.send(&wrong, ()).await.expect_err("there is no such table"));
-    let insert: trunkline::Insert<(i32,)> = trunkline::Insert::into("nowhere", &["n"]);
+    let insert: trunkline::postgres::Insert<(i32,)> = trunkline::postgres::Insert::into("nowhere", &["n"]);
     let error = db.insert_many(&insert, [(1,)]).await.expect_err("there is no such table").to_string();
     assert!(error.contains("(statement 1 in the pipeline: select n from nowhere)"), "{error}");
 }

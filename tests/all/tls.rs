@@ -13,7 +13,7 @@ use tokio_rustls::{
     TlsAcceptor,
     rustls::{ServerConfig, crypto::ring, pki_types::PrivateKeyDer},
 };
-use trunkline::{Db, Settings, Statement, Wait};
+use trunkline::{Db, Settings, Wait, postgres::Statement};
 
 use crate::fixture::{cluster, database, through};
 

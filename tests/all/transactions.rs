@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio_postgres::error::SqlState;
-use trunkline::{Db, Insert, Pending, Settings, Statement, Wait};
+use trunkline::{Db, Settings, Wait, postgres::{Insert, Pending, Statement}};
 
 use crate::{
     fixture::{connect, database, eventually},

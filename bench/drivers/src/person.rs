@@ -1,4 +1,4 @@
-use trunkline::{FromRow, Values};
+use trunkline::postgres::{FromRow, Values};
 
 /// What the workloads read and write.
 #[derive(Debug, Clone, PartialEq)]

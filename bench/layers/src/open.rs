@@ -1,4 +1,4 @@
-use trunkline::{Db, Queue, Settings, Statement, Wait};
+use trunkline::{Db, Queue, Settings, Wait, postgres::Statement};
 use trunkline_contender::{Failure, Ready, Settings as Told, Wait as How, payloads};
 
 use crate::payload::{Text, all};

@@ -1,7 +1,7 @@
 use std::time::SystemTime;
 
 use super::*;
-use crate::metadata::Metadata;
+use crate::queue::metadata::Metadata;
 
 const LEASE: Duration = Duration::from_secs(30);
 const SECOND: Duration = Duration::from_secs(1);

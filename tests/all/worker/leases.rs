@@ -14,7 +14,7 @@ use tokio::{
     sync::{Notify, Semaphore, mpsc},
     time::timeout,
 };
-use trunkline::{Failure, Message, Settings, Statement, Worker};
+use trunkline::{Failure, Message, Settings, Worker, postgres::Statement};
 
 use crate::fixture::{Place, Runs, SOON, Seen, connect, drained, enqueued, eventually, place, run_out};
 

@@ -1,4 +1,4 @@
-use trunkline::{Db, Insert, Statement};
+use trunkline::{Db, postgres::{Insert, Statement}};
 
 use crate::{
     Failure,

@@ -1,4 +1,4 @@
-use trunkline::{Db, Statement};
+use trunkline::{Db, postgres::Statement};
 
 use crate::{
     Failure, texts,

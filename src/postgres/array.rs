@@ -1,0 +1,144 @@
+//! Arrays of one dimension in the binary format: written once and read once.
+
+use bytes::{BufMut, BytesMut};
+use postgres_types::{FromSql, IsNull, Kind as TypeKind, ToSql, Type, to_sql_checked};
+
+/// An array on its way out.
+#[derive(Debug)]
+pub(crate) struct Elements<'a> {
+    pub element: u32,
+    pub count: i32,
+    /// Some of them are null.
+    pub nulls: bool,
+    /// A length and a value each.
+    pub values: &'a [u8],
+}
+
+impl Elements<'_> {
+    /// Appends the array.
+    pub fn write(&self, out: &mut BytesMut) {
+        out.reserve(20 + self.values.len());
+        out.put_i32(i32::from(self.count > 0)); // dimensions
+        out.put_i32(i32::from(self.nulls));
+        out.put_u32(self.element);
+        if self.count > 0 {
+            out.put_i32(self.count);
+            out.put_i32(1); // lower bound
+            out.put_slice(self.values);
+        }
+    }
+}
+
+impl ToSql for Elements<'_> {
+    fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+        self.write(out);
+        Ok(IsNull::No)
+    }
+
+    fn accepts(ty: &Type) -> bool {
+        matches!(ty.kind(), TypeKind::Array(_))
+    }
+
+    to_sql_checked!();
+}
+
+/// A batch as it came in.
+#[derive(Debug)]
+pub(crate) struct Received<'a>(&'a [u8]);
+
+impl<'a> FromSql<'a> for Received<'a> {
+    fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
+        Ok(Self(raw))
+    }
+
+    fn accepts(ty: &Type) -> bool {
+        matches!(ty.kind(), TypeKind::Array(_))
+    }
+}
+
+impl ToSql for Received<'_> {
+    fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+        out.put_slice(self.0);
+        Ok(IsNull::No)
+    }
+
+    fn accepts(ty: &Type) -> bool {
+        matches!(ty.kind(), TypeKind::Array(_))
+    }
+
+    to_sql_checked!();
+}
+
+/// Where the element after `count` of them begins: a length, which is -1 for null, and a value each.
+pub(crate) fn after(count: usize, elements: &[u8]) -> usize {
+    let mut at = 0;
+    for _ in 0..count {
+        let Some(length) = elements.get(at..).and_then(|rest| rest.first_chunk()) else { break };
+        at += 4 + usize::try_from(i32::from_be_bytes(*length)).unwrap_or(0);
+    }
+    at
+}
+
+/// Why bytes are no array.
+pub(crate) type Unreadable = Box<dyn std::error::Error + Sync + Send>;
+
+impl<'a> Received<'a> {
+    pub fn of(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    pub fn bytes(&self) -> &'a [u8] {
+        self.0
+    }
+
+    /// What its elements are, by the array's own word.
+    pub fn element(&self) -> Option<u32> {
+        self.0.get(8..)?.first_chunk().map(|oid| u32::from_be_bytes(*oid))
+    }
+
+    /// Its elements: a header of 12 bytes, 8 bytes a dimension, then a length and a value each.
+    pub fn elements(&self) -> Result<Each<'a>, Unreadable> {
+        let number = |at: usize| -> Result<i32, Unreadable> {
+            let bytes = self.0.get(at..at + 4).ok_or("the array ends early")?;
+            Ok(i32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+        };
+        let left = match number(0)? {
+            0 => 0,
+            1 => number(12)?,
+            more => return Err(format!("a batch has one dimension, not {more}").into()),
+        };
+        Ok(Each { left, rest: self.0.get(20..).unwrap_or_default() })
+    }
+}
+
+/// The elements of an array in binary format, one after another; `None` is null.
+#[derive(Debug)]
+pub(crate) struct Each<'a> {
+    pub left: i32,
+    rest: &'a [u8],
+}
+
+impl<'a> Iterator for Each<'a> {
+    type Item = Result<Option<&'a [u8]>, Unreadable>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.left <= 0 {
+            return None;
+        }
+        self.left -= 1;
+        Some(self.element())
+    }
+}
+
+impl<'a> Each<'a> {
+    #[inline]
+    fn element(&mut self) -> Result<Option<&'a [u8]>, Unreadable> {
+        let (length, rest) = self.rest.split_first_chunk::<4>().ok_or("the array ends early")?;
+        self.rest = rest;
+        let Ok(length) = usize::try_from(i32::from_be_bytes(*length)) else { return Ok(None) };
+        let (value, rest) = rest.split_at_checked(length).ok_or("the array ends early")?;
+        self.rest = rest;
+        Ok(Some(value))
+    }
+}

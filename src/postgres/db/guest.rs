@@ -1,0 +1,14 @@
+//! A connection of `tokio_postgres`, for listening.
+
+use tokio_postgres::{Client, Connection, Socket};
+
+use crate::{error::{Error, Kind, Result}, postgres::target::{MakeTls, Target}};
+
+pub(crate) type TlsStream = <MakeTls as tokio_postgres::tls::MakeTlsConnect<Socket>>::Stream;
+
+/// Connects once, without patience.
+pub(crate) async fn connect(target: &Target) -> Result<(Client, Connection<Socket, TlsStream>)> {
+    let connecting =
+        async { target.config.connect(target.tls.clone()).await.map_err(|e| Error::new(Kind::Connect(e))) };
+    target.in_time(target.config.get_hosts().len(), connecting).await
+}

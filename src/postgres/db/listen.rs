@@ -1,0 +1,325 @@
+//! The one connection that listens, for every queue that somebody waits for.
+//!
+//! It proves itself by a notification from another connection; where none arrives (a pooler between us and the server) or the
+//! connection is lost, whoever waits is told so and polls.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, PoisonError, Weak,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use futures_util::{StreamExt, stream};
+use tokio::{
+    sync::{mpsc, watch},
+    time::timeout,
+};
+use tokio_postgres::{AsyncMessage, Client};
+use tracing::{debug, warn};
+
+use super::{
+    guest::{TlsStream, connect},
+    session::Session,
+};
+use crate::{error::Result, postgres::{sql::quote, target::Target, wire::Use}};
+
+/// How long the notification to itself may take.
+const PROOF: Duration = Duration::from_secs(5);
+/// Pause before another try, when the database cannot be reached or does not deliver.
+const PAUSE: Duration = Duration::from_millis(100);
+const DEAF_PAUSE: Duration = Duration::from_secs(30);
+const ALIVE: &str = include_str!("../../../sql/alive.sql");
+
+/// What a waiting consumer sees of its channel.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Heard {
+    /// Goes up by one at each notification, and whenever one may have been missed.
+    pub rings: u64,
+    /// Whether notifications reach us at present.
+    pub hearing: bool,
+    /// The advisory lock that the listening session holds while it lives.
+    pub alive: Option<i64>,
+}
+
+struct Channel {
+    heard: watch::Sender<Heard>,
+    /// Where the texts of notifications go, if somebody wants them.
+    letters: Option<mpsc::UnboundedSender<String>>,
+    subscribers: usize,
+}
+
+struct Channels {
+    all: Mutex<HashMap<String, Channel>>,
+    /// How many subscriptions there are.
+    subscribed: AtomicUsize,
+    /// Told of every change of the list.
+    changed: watch::Sender<()>,
+    /// A task listens, or is about to.
+    listening: AtomicBool,
+    target: Target,
+    mark: String,
+}
+
+/// The task that listens. However it ends, with its runtime or by a panic, whoever waits polls, and the next caller listens again.
+struct Listening(Weak<Channels>);
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        if let Some(channels) = self.0.upgrade() {
+            channels.listening.store(false, Ordering::Release);
+            channels.deaf();
+        }
+    }
+}
+
+impl Channels {
+    /// Sees to it that a task listens.
+    fn listen(self: &Arc<Self>) {
+        if !self.listening.swap(true, Ordering::AcqRel) {
+            tokio::spawn(listen(Listening(Arc::downgrade(self)), self.target.clone(), self.mark.clone()));
+        }
+    }
+
+    fn with<R>(&self, act: impl FnOnce(&mut HashMap<String, Channel>) -> R) -> R {
+        act(&mut self.all.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn ring(&self, channel: &str, letter: Option<&str>) {
+        self.with(|all| {
+            if let Some(channel) = all.get(channel) {
+                if let (Some(letters), Some(letter)) = (&channel.letters, letter) {
+                    let _ = letters.send(letter.to_owned()); // its reader is about to unsubscribe
+                }
+                channel.heard.send_modify(|heard| heard.rings += 1);
+            }
+        });
+    }
+
+    fn deaf(&self) {
+        self.with(|all| {
+            for channel in all.values() {
+                channel.heard.send_modify(|heard| *heard = Heard { rings: heard.rings, ..Heard::default() });
+            }
+        });
+    }
+
+    /// From now on every notification arrives; one may have been missed before.
+    fn hearing(&self, names: &[String], alive: i64) {
+        self.with(|all| {
+            for channel in names.iter().filter_map(|name| all.get(name)) {
+                channel.heard.send_modify(|heard| {
+                    *heard = Heard { rings: heard.rings + 1, hearing: true, alive: Some(alive) };
+                });
+            }
+        });
+    }
+}
+
+/// The listening connection of a [`Db`](crate::Db).
+pub(crate) struct Listener {
+    channels: Arc<Channels>,
+    /// Marks our own notifications: they were rung here already.
+    pub mark: String,
+}
+
+/// Keeps a channel listened to while it lives.
+pub(crate) struct Subscription {
+    pub heard: watch::Receiver<Heard>,
+    name: String,
+    channels: Arc<Channels>,
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        self.channels.with(|all| {
+            if let Some(channel) = all.get_mut(&self.name) {
+                channel.subscribers -= 1;
+                if channel.subscribers == 0 {
+                    all.remove(&self.name);
+                }
+            }
+        });
+        self.channels.subscribed.fetch_sub(1, Ordering::Relaxed);
+        self.channels.changed.send_replace(());
+    }
+}
+
+impl Listener {
+    pub fn new(target: Target) -> Self {
+        let mark = uuid::Uuid::from_u64_pair(std::process::id().into(), random()).simple().to_string();
+        let channels = Channels {
+            all: Mutex::default(),
+            subscribed: AtomicUsize::new(0),
+            changed: watch::Sender::default(),
+            listening: AtomicBool::new(false),
+            target,
+            mark: mark.clone(),
+        };
+        Self { channels: Arc::new(channels), mark }
+    }
+
+    /// Listens to a channel; the connection is made at the first call.
+    pub fn subscribe(&self, name: &str, letters: Option<mpsc::UnboundedSender<String>>) -> Subscription {
+        let heard = self.channels.with(|all| {
+            let channel = all.entry(name.to_owned()).or_insert_with(|| Channel {
+                heard: watch::Sender::default(),
+                letters: None,
+                subscribers: 0,
+            });
+            channel.letters = letters.or(channel.letters.take());
+            channel.subscribers += 1;
+            channel.heard.subscribe()
+        });
+        self.channels.subscribed.fetch_add(1, Ordering::Relaxed);
+        self.channels.changed.send_replace(());
+        let subscription = Subscription { heard, name: name.to_owned(), channels: self.channels.clone() };
+        self.channels.listen();
+        subscription
+    }
+
+    /// Listens again for those who are subscribed still, if the task that did so has ended.
+    pub fn revive(&self) {
+        let Channels { listening, subscribed, .. } = &*self.channels;
+        if !listening.load(Ordering::Relaxed) && subscribed.load(Ordering::Relaxed) > 0 {
+            self.channels.listen();
+        }
+    }
+
+    /// Wakes the consumers of this process, without a detour through the server.
+    pub fn ring(&self, name: &str) {
+        self.channels.ring(name, None);
+    }
+}
+
+fn random() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(std::time::SystemTime::now())
+}
+
+/// Listens until the last handle of the listener is gone.
+async fn listen(listening: Listening, target: Target, mark: String) {
+    let (channels, mut pause) = (&listening.0, PAUSE);
+    while channels.strong_count() > 0 {
+        match connect(&target).await {
+            Ok((client, connection)) => {
+                let proven = listen_on(&client, connection, &target, channels, &mark).await;
+                pause = if proven { PAUSE } else { DEAF_PAUSE };
+            }
+            Err(error) => debug!(%error, "the listener cannot connect; consumers poll"),
+        }
+        let Some(all) = channels.upgrade() else { return };
+        all.deaf();
+        drop(all);
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(DEAF_PAUSE);
+    }
+}
+
+/// Listens on one connection until it breaks. Says whether it ever proved to hear.
+async fn listen_on(
+    client: &Client,
+    mut connection: tokio_postgres::Connection<tokio_postgres::Socket, TlsStream>,
+    target: &Target,
+    channels: &Weak<Channels>,
+    mark: &str,
+) -> bool {
+    let (proof_heard, mut proof) = mpsc::unbounded_channel();
+    let ears = {
+        let (channels, mark) = (channels.clone(), mark.to_owned());
+        tokio::spawn(async move {
+            let mut messages = stream::poll_fn(move |cx| connection.poll_message(cx));
+            while let Some(message) = messages.next().await {
+                match message {
+                    Ok(AsyncMessage::Notification(heard)) if heard.channel() == proof_channel(&mark) => {
+                        let _ = proof_heard.send(());
+                    }
+                    Ok(AsyncMessage::Notification(heard)) if heard.payload() != mark => {
+                        if let Some(channels) = channels.upgrade() {
+                            channels.ring(heard.channel(), Some(heard.payload()));
+                        }
+                    }
+                    Ok(_) => {}
+                    Err(error) => {
+                        debug!(%error, "the listening connection broke; consumers poll until it is back");
+                        break;
+                    }
+                }
+            }
+        })
+    };
+    let alive = random().cast_signed();
+    let proving =
+        async { prove(client, target, &mut proof, mark).await && client.execute(ALIVE, &[&alive]).await.is_ok() };
+    let proven = timeout(4 * PROOF, proving).await.unwrap_or(false);
+    if proven {
+        follow(client, alive, channels, ears).await;
+    } else {
+        warn!("no notification reaches this process (is a transaction pooler in between?); its consumers poll");
+        ears.abort();
+    }
+    proven
+}
+
+fn proof_channel(mark: &str) -> String {
+    format!("trunkline {mark}")
+}
+
+/// Sends itself a notification and waits for it. From another connection: its own would come with the answer to `notify`, also through a
+/// pooler that passes on nothing else.
+async fn prove(client: &Client, target: &Target, proof: &mut mpsc::UnboundedReceiver<()>, mark: &str) -> bool {
+    let channel = quote(&proof_channel(mark));
+    client.batch_execute(&format!("listen {channel}")).await.is_ok()
+        && notify(target, &channel).await.inspect_err(|error| debug!(%error, "the listener cannot test itself")).is_ok()
+        && timeout(PROOF, proof.recv()).await.is_ok_and(|heard| heard.is_some())
+        && client.batch_execute(&format!("unlisten {channel}")).await.is_ok()
+}
+
+async fn notify(target: &Target, channel: &str) -> Result<()> {
+    Session::open_now(target, Use::Alone, Arc::default()).await?.batch("notify", &format!("notify {channel}")).await
+}
+
+/// Keeps the server's list of channels equal to ours, until the connection ends.
+async fn follow(client: &Client, alive: i64, channels: &Weak<Channels>, mut ears: tokio::task::JoinHandle<()>) {
+    let mut listened: Vec<String> = Vec::new();
+    let Some(mut changes) = channels.upgrade().map(|all| all.changed.subscribe()) else { return ears.abort() };
+    loop {
+        let Some(all) = channels.upgrade() else { break };
+        changes.borrow_and_update(); // before the list is read
+        let wanted: Vec<String> = all.with(|all| all.keys().cloned().collect());
+        let fresh: Vec<String> = wanted.iter().filter(|name| !listened.contains(name)).cloned().collect();
+        let statements: Vec<String> = fresh
+            .iter()
+            .map(|name| format!("listen {}", quote(name)))
+            .chain(
+                listened.iter().filter(|name| !wanted.contains(name)).map(|name| format!("unlisten {}", quote(name))),
+            )
+            .collect();
+        let said = statements.join("; ");
+        if !said.is_empty() && !timeout(PROOF, client.batch_execute(&said)).await.is_ok_and(|said| said.is_ok()) {
+            break;
+        }
+        listened = wanted;
+        all.hearing(&fresh, alive);
+        // A channel that was given up and taken up again since we looked is listened to, but does not know it.
+        let unaware: Vec<String> = all.with(|all| {
+            let deaf = all.iter().filter(|(_, channel)| !channel.heard.borrow().hearing).map(|(name, _)| name);
+            deaf.filter(|name| listened.contains(name)).cloned().collect()
+        });
+        all.hearing(&unaware, alive);
+        drop(all);
+        tokio::select! {
+            change = changes.changed() => if change.is_err() { break },
+            _ = &mut ears => break,
+        }
+    }
+    ears.abort();
+}
+
+impl std::fmt::Debug for Subscription {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Subscription").field("channel", &self.name).finish_non_exhaustive()
+    }
+}

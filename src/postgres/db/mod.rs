@@ -1,0 +1,224 @@
+//! The one door to the database.
+
+mod session;
+mod guest;
+mod listen;
+
+use std::{
+    any::{Any, TypeId},
+    collections::HashMap,
+    fmt,
+    sync::{
+        Arc, Mutex as SyncMutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Instant,
+};
+
+use tokio::sync::{Mutex, mpsc};
+use tokio_postgres::types::ToSql;
+
+pub(crate) use self::{
+    listen::{Listener, Subscription},
+    session::{Session, told_to_user},
+};
+use crate::{error::{Error, Result}, postgres::{sql::{Schema, Sql}, target::Target, time::Time, wire::{Row, Use}}, queue::floor::Floor};
+
+/// Connections for enqueueing, as many for dequeueing and settling, and as many for statements of the user.
+const LANES: usize = 2;
+/// Transactions that the library opens for closures keep this many connections for the next.
+const IDLE: usize = 4;
+/// A database with Trunkline in it.
+///
+/// Cheap to clone; all clones share the same few connections: up to two for enqueueing, two for dequeueing, two for statements
+/// of yours and one that listens, each made when first needed and made anew, with backoff, after it was lost. Every statement
+/// is pipelined, so the number of concurrent callers does not matter. Each transaction has a connection besides; up to four
+/// stay open for the next.
+#[derive(Clone)]
+pub struct Db(Arc<Inner>);
+
+struct Inner {
+    target: Target,
+    enqueue: [Slot; LANES],
+    dequeue: [Slot; LANES],
+    run: [Slot; LANES],
+    idle: SyncMutex<Vec<Arc<Session>>>,
+    listener: Listener,
+    schema: Schema,
+    /// See [`Db::attached`].
+    attached: SyncMutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
+}
+
+/// A place for a connection.
+#[derive(Default)]
+struct Slot {
+    place: Mutex<Place>,
+    /// Statements on their way.
+    load: Arc<AtomicUsize>,
+}
+
+#[derive(Default)]
+struct Place {
+    session: Option<Arc<Session>>,
+    /// Why there is none, and since when.
+    refused: Option<(Instant, Error)>,
+}
+
+/// What a connection is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lane {
+    Enqueue,
+    Dequeue,
+    /// For the statements of the user.
+    Run,
+}
+
+impl fmt::Debug for Db {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Db").field("hosts", &self.0.target.config.get_hosts()).finish_non_exhaustive()
+    }
+}
+
+impl Db {
+    /// Connects. The string is a URL (`postgres://user@host/database?sslmode=verify-full`) or words
+    /// (`host=/run/postgresql dbname=app`), with libpq's meaning of `sslmode` and `sslrootcert`. With
+    /// `prepared_statements=off` every statement is parsed with each use, for poolers in transaction mode; the role's default
+    /// isolation level must be `read committed` there.
+    ///
+    /// A host has ten seconds to take us, unless `connect_timeout` says otherwise. With `answer_timeout=60` a connection whose server
+    /// says nothing for so many seconds, while an answer is due, is given up. An answer is at most 2 GiB, unless `max_answer=64MB`
+    /// says otherwise.
+    ///
+    /// With `schema=NAME` (or the environment variable `TRUNKLINE_SCHEMA`) the queues are in that schema instead of `trunkline`, so
+    /// that two applications share a database without meeting: 1 to 14 characters of a-z, 0-9 and `_`.
+    ///
+    /// A handle may outlive the runtime that it was made in: connections end with the runtime that made them, and are made anew. A
+    /// current-thread runtime that is not running stops its connections with it.
+    ///
+    /// # Errors
+    /// The string does not parse, or the database cannot be reached now. Only later losses are waited out.
+    pub async fn connect(url: &str) -> Result<Self> {
+        let target = Target::parse(url)?;
+        let first = Session::open_now(&target, Use::Alone, Arc::default()).await?; // the first transaction will have it
+        let schema = target.schema.clone();
+        let db = Self(Arc::new(Inner {
+            schema,
+            listener: Listener::new(target.clone()),
+            target,
+            enqueue: Default::default(),
+            dequeue: Default::default(),
+            run: Default::default(),
+            idle: SyncMutex::new(vec![Arc::new(first)]),
+            attached: SyncMutex::default(),
+        }));
+        Ok(db)
+    }
+
+    /// The schema that holds the queues.
+    pub(crate) fn schema(&self) -> &Schema {
+        &self.0.schema
+    }
+
+    /// What others keep for as long as there are handles of this database: one value of each type, shared by all clones.
+    pub(crate) fn attached<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
+        let mut attached = self.0.attached.lock().unwrap_or_else(PoisonError::into_inner);
+        let value = attached.entry(TypeId::of::<T>()).or_insert_with(|| Arc::<T>::default());
+        value.clone().downcast().unwrap_or_default()
+    }
+
+    /// The connection that listens.
+    pub(crate) fn listener(&self) -> &Listener {
+        &self.0.listener
+    }
+
+    /// A statement about what all queues share.
+    pub(crate) fn statement(&self, name: &'static str, text: &str) -> Sql {
+        Sql::new(name, &self.0.schema.fill(text))
+    }
+
+    /// A live connection of a lane, the one with less to do, made anew if it was lost.
+    pub(crate) async fn session(&self, lane: Lane) -> Result<Arc<Session>> {
+        let slots = match lane {
+            Lane::Enqueue => &self.0.enqueue,
+            Lane::Dequeue => &self.0.dequeue,
+            Lane::Run => &self.0.run,
+        };
+        let mut slot = &slots[0];
+        for other in &slots[1..] {
+            if other.load.load(Ordering::Relaxed) < slot.load.load(Ordering::Relaxed) {
+                slot = other;
+            }
+        }
+        self.0.listener.revive();
+        let asked = Instant::now();
+        let mut place = slot.place.lock().await;
+        if let Some(session) = place.session.as_ref().filter(|session| !session.is_closed()) {
+            return Ok(session.clone());
+        }
+        if let Some((_, error)) = place.refused.as_ref().filter(|(at, _)| *at >= asked) {
+            return Err(error.clone()); // the same database, tried with patience while this caller waited
+        }
+        let opened = Session::open(&self.0.target, Use::Common, slot.load.clone()).await.map(Arc::new);
+        place.session = opened.as_ref().ok().cloned();
+        place.refused = opened.as_ref().err().map(|error| (Instant::now(), error.clone()));
+        opened
+    }
+
+    /// Runs one statement in a transaction of its own.
+    pub(crate) async fn query(&self, lane: Lane, sql: &Sql, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
+        self.session(lane).await?.query(sql, params).await
+    }
+
+    /// Runs one statement that may as well run twice: a lost connection is replaced once.
+    pub(crate) async fn query_again(&self, lane: Lane, sql: &Sql, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
+        match self.query(lane, sql, params).await {
+            Err(error) if error.is_outcome_unknown() => self.query(lane, sql, params).await,
+            outcome => outcome,
+        }
+    }
+
+    /// How a transaction begins, so that `skip locked` sees what was committed.
+    pub(crate) fn begin_text(&self) -> &'static str {
+        match self.0.target.keeps_statements {
+            true => "begin", // at the session's level
+            false => "begin isolation level read committed",
+        }
+    }
+
+    /// Whether a copy needs a connection of its own. pgbouncer before 1.22.1 forgets at its end how many answers are still to come,
+    /// and would hand those of what follows it to somebody else.
+    pub(crate) fn copies_alone(&self) -> bool {
+        !self.0.target.keeps_statements
+    }
+
+    /// A connection of one's own, for a transaction. Give it back with [`Db::give_back`] when it is clean.
+    pub(crate) async fn own_session(&self) -> Result<Arc<Session>> {
+        loop {
+            let idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            match idle {
+                Some(session) if session.is_closed() => {}
+                Some(session) => return Ok(session),
+                None => return Session::open(&self.0.target, Use::Alone, Arc::default()).await.map(Arc::new),
+            }
+        }
+    }
+
+    pub(crate) fn give_back(&self, session: Arc<Session>) {
+        session.connection().clean();
+        let mut idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < IDLE && !session.is_closed() {
+            idle.push(session);
+        }
+    }
+
+    /// Listens to a channel until the subscription is dropped.
+    pub(crate) fn subscribe(&self, channel: &str) -> Subscription {
+        self.0.listener.subscribe(channel, None)
+    }
+
+    /// As [`Db::subscribe`], with the texts of the notifications.
+    pub(crate) fn subscribe_letters(&self, channel: &str) -> (Subscription, mpsc::UnboundedReceiver<String>) {
+        let (letters, receiver) = mpsc::unbounded_channel();
+        (self.0.listener.subscribe(channel, Some(letters)), receiver)
+    }
+}

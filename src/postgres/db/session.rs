@@ -1,0 +1,206 @@
+//! One connection of the library's own statements: connected with patience, statements prepared once, every exchange traced.
+
+use std::{
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use tokio_postgres::{config::TargetSessionAttrs, types::ToSql};
+use tracing::{debug, trace};
+
+use crate::{error::{Error, Kind, Result}, postgres::{sql::Sql, target::Target, wire::{Answer, Connection, Failure, Group, Prepared, Row, Use}}};
+
+/// How long a call waits for a database that went away, in all.
+const PATIENCE: Duration = Duration::from_secs(30);
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// `skip locked` wants to see what was committed, whatever the database's default is.
+pub(super) const SET_UP: &str = include_str!("../../../sql/connect.sql");
+
+/// A connection, for any number of callers at the same time.
+pub(crate) struct Session {
+    connection: Connection,
+    /// Statements on their way, counted for whoever chooses between connections.
+    load: Arc<AtomicUsize>,
+    /// The server shall take writes.
+    writes: bool,
+    /// It takes none any more: another may have its place.
+    demoted: AtomicBool,
+}
+
+/// Connects, again and again while the database is starting, restarting or out of connections.
+pub(super) async fn patiently<T, F: Future<Output = Result<T>>>(mut connect: impl FnMut() -> F) -> Result<T> {
+    let began = Instant::now();
+    let mut pause = FIRST_PAUSE;
+    loop {
+        match connect().await {
+            Err(error) if error.may_pass() && began.elapsed() + pause < PATIENCE => {
+                debug!(%error, ?pause, "the database cannot be reached; trying again");
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
+impl Session {
+    /// Connects with patience.
+    pub async fn open(target: &Target, usage: Use, load: Arc<AtomicUsize>) -> Result<Self> {
+        patiently(|| Self::open_now(target, usage, load.clone())).await
+    }
+
+    /// Connects once.
+    pub async fn open_now(target: &Target, usage: Use, load: Arc<AtomicUsize>) -> Result<Self> {
+        let writes = target.config.get_target_session_attrs() == TargetSessionAttrs::ReadWrite;
+        let connection = Connection::open(target, usage).await?;
+        let session = Self { connection, load, writes, demoted: AtomicBool::new(false) };
+        if target.keeps_statements {
+            target.in_time(1, session.batch("connect", SET_UP)).await?;
+        } // else a pooler gives every transaction another connection, which settings of ours would only soil
+        Ok(session)
+    }
+
+    /// Prepares a statement for the next use.
+    pub async fn ready(&self, sql: &Sql) -> Result<()> {
+        self.connection.prepare(&sql.text).await.map(drop).map_err(|failure| told(sql.name, failure))
+    }
+
+    /// Runs one statement, committed when this returns `Ok` outside a transaction.
+    pub async fn query(&self, sql: &Sql, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
+        Ok(self.query_together(&[(sql, params)]).await?.remove(0))
+    }
+
+    /// Runs statements in one round trip and one transaction, if none is open; returns the rows of each.
+    pub async fn query_together(&self, statements: &[(&Sql, &[&(dyn ToSql + Sync)])]) -> Result<Vec<Vec<Row>>> {
+        let began = Instant::now();
+        let name = statements.last().map_or("nothing", |(sql, _)| sql.name);
+        let texts = statements.iter().map(|(sql, _)| &*sql.text);
+        let outcome = self
+            .together(texts, |prepared| {
+                let mut group = Group::new();
+                for (prepared, (_, params)) in prepared.iter().zip(statements) {
+                    group.push(prepared, params)?;
+                }
+                Ok(group)
+            })
+            .await;
+        match &outcome {
+            Ok(_) => trace!(sql = name, elapsed = ?began.elapsed(), "statement"),
+            Err(error) => debug!(sql = name, %error, elapsed = ?began.elapsed(), "statement failed"),
+        }
+        let (answer, prepared) = outcome.map_err(|failure| told(name, failure))?;
+        Ok(prepared.iter().enumerate().map(|(place, prepared)| answer.rows(place, &prepared.columns)).collect())
+    }
+
+    /// Prepares statements, where they are not, and runs what `gather` makes of them under one Sync. Once more, where what
+    /// was prepared is no longer so: nothing has happened then.
+    pub async fn together<'a>(
+        &self,
+        texts: impl Iterator<Item = &'a str> + Clone,
+        mut gather: impl FnMut(&[Prepared]) -> Result<Group, Failure>,
+    ) -> Result<(Answer, Vec<Prepared>), Failure> {
+        let _underway = Underway::new(&self.load);
+        let mut outdated = None;
+        loop {
+            let mut prepared = Vec::with_capacity(texts.size_hint().0);
+            for (place, text) in texts.clone().enumerate() {
+                let one = self.connection.prepare(text).await;
+                // In an open transaction that the first try has aborted, the first failure is the one to tell.
+                prepared.push(one.map_err(|failure| first_of(outdated.as_ref(), failure.of_statement(place, text)))?);
+            }
+            let group = gather(&prepared)?;
+            self.connection.room().await;
+            match self.connection.send(group).await {
+                // A queue was dropped and created anew, or a pooler gave us another server connection.
+                Err(failure) if outdated.is_none() && failure.is_outdated() => {
+                    outdated = Some(failure);
+                    texts.clone().for_each(|text| self.connection.forget(text));
+                }
+                Err(failure) if self.writes && failure.is_read_only() => {
+                    self.demoted.store(true, Ordering::Relaxed);
+                    return Err(failure);
+                }
+                outcome => {
+                    let outcome = outcome.map_err(|failure| first_of(outdated.as_ref(), failure));
+                    return outcome.map(|answer| (answer, prepared));
+                }
+            }
+        }
+    }
+
+    /// The connection, for whoever puts groups together.
+    pub fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// Several statements at once, without preparation: migrations and the like.
+    pub async fn batch(&self, what: &'static str, text: &str) -> Result<()> {
+        self.connection.batch(text).await.map_err(|failure| told(what, failure))
+    }
+
+    /// The type of a statement's first column.
+    pub async fn column_type(&self, sql: &Sql) -> Result<Option<tokio_postgres::types::Type>> {
+        let prepared = self.connection.prepare(&sql.text).await.map_err(|failure| told(sql.name, failure))?;
+        Ok(prepared.columns.columns.first().map(|(_, ty)| ty.clone()))
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.demoted.load(Ordering::Relaxed) || self.connection.is_closed()
+    }
+}
+
+/// The failure that says why: a second one may only follow from the first.
+fn first_of(first: Option<&Failure>, second: Failure) -> Failure {
+    first.filter(|_| second.only_follows()).cloned().unwrap_or(second)
+}
+
+/// What a statement that was sent came back with: an answer of the server, or none.
+fn told(what: &'static str, failure: Failure) -> Error {
+    match failure {
+        // The last words of a backend: what it was doing may have been committed before it died.
+        Failure::Server { error, .. } | Failure::Lost(Some(error)) if error.is_fatal() => {
+            Error::new(Kind::Unknown { what, source: Box::new(error) })
+        }
+        Failure::Server { error, .. } => Error::new(Kind::Server { what, queue: None, error }),
+        Failure::LeftOpen => Error::new(Kind::LeftOpen(what.to_owned())),
+        Failure::TooLarge(limit) => Error::new(Kind::TooMuch { text: what.to_owned(), limit }),
+        Failure::Encode(cause) => Error::invalid(format!("{what}: a parameter cannot be written: {cause}")),
+        lost => Error::new(Kind::Unknown { what, source: Box::new(lost) }),
+    }
+}
+
+/// The same for a statement of the user's, the first of which has that place in its pipeline.
+pub(crate) fn told_to_user(first: usize, text: &str, failure: Failure) -> Error {
+    match failure {
+        Failure::Server { error, .. } if error.is_fatal() => told("a statement", Failure::Lost(Some(error))),
+        Failure::Server { statement, text, error } => {
+            Error::new(Kind::Statement { place: first + statement, text, error })
+        }
+        Failure::Encode(cause) => Error::new(Kind::Parameters { text: text.to_owned(), cause }),
+        Failure::LeftOpen => Error::new(Kind::LeftOpen(text.to_owned())),
+        Failure::TooLarge(limit) => Error::new(Kind::TooMuch { text: text.to_owned(), limit }),
+        lost => told("a statement", lost),
+    }
+}
+
+/// Counts a statement while it is on its way, or its caller waits.
+struct Underway<'a>(&'a AtomicUsize);
+
+impl<'a> Underway<'a> {
+    fn new(load: &'a AtomicUsize) -> Self {
+        load.fetch_add(1, Ordering::Relaxed);
+        Self(load)
+    }
+}
+
+impl Drop for Underway<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,144 @@
+//! The calls of `tokio_postgres`, for programs whose statements are texts.
+
+use postgres_types::{FromSql, ToSql, Type};
+
+use crate::{error::Result, postgres::{db::Db, rows::{FromRow, Rows}, statement::Statement, transaction::Transaction, wire::{Row, Values, Wrong}}};
+
+/// What programs written for `tokio_postgres` call, with the same names and arguments, on a [`Db`] and on a [`Transaction`].
+///
+/// So they can move statement by statement: bring this trait into scope in place of `tokio_postgres::GenericClient`. A text is
+/// prepared once a connection, by itself; [`Statement`] and its types are the way that decodes without a detour.
+///
+/// ```
+/// use trunkline::{Db, Result, postgres::GenericClient};
+///
+/// async fn owner_of(client: &impl GenericClient, id: i64) -> Result<Option<String>> {
+///     let row = client.query_opt("select owner from account where id = $1", &[&id]).await?;
+///     Ok(row.map(|row| row.get("owner")))
+/// }
+///
+/// async fn rename(db: &Db, id: i64, owner: &str) -> Result<Option<String>> {
+///     let transaction = db.begin().await?;
+///     let before = owner_of(&transaction, id).await?;
+///     transaction.execute("update account set owner = $2 where id = $1", &[&id, &owner]).await?;
+///     transaction.commit().await?;
+///     Ok(before)
+/// }
+/// ```
+pub trait GenericClient: Sync {
+    /// Runs a statement and reads its answer: what the other calls rest on.
+    ///
+    /// # Errors
+    /// As [`Db::run`] and [`Transaction::run`].
+    fn answer<R: Rows + Send>(
+        &self,
+        text: &str,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> impl Future<Output = Result<R>> + Send;
+
+    /// Runs a statement; all of its rows.
+    fn query(&self, text: &str, params: &[&(dyn ToSql + Sync)]) -> impl Future<Output = Result<Vec<AnyRow>>> + Send {
+        self.answer(text, params)
+    }
+
+    /// Runs a statement that has exactly one row.
+    fn query_one(&self, text: &str, params: &[&(dyn ToSql + Sync)]) -> impl Future<Output = Result<AnyRow>> + Send {
+        self.answer(text, params)
+    }
+
+    /// Runs a statement that has at most one row.
+    fn query_opt(
+        &self,
+        text: &str,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> impl Future<Output = Result<Option<AnyRow>>> + Send {
+        self.answer(text, params)
+    }
+
+    /// Runs a statement; how many rows it touched.
+    fn execute(&self, text: &str, params: &[&(dyn ToSql + Sync)]) -> impl Future<Output = Result<u64>> + Send {
+        self.answer(text, params)
+    }
+}
+
+impl GenericClient for Db {
+    async fn answer<R: Rows + Send>(&self, text: &str, params: &[&(dyn ToSql + Sync)]) -> Result<R> {
+        self.run(&Statement::of(text), params).await
+    }
+}
+
+impl GenericClient for Transaction {
+    async fn answer<R: Rows + Send>(&self, text: &str, params: &[&(dyn ToSql + Sync)]) -> Result<R> {
+        self.run(&Statement::of(text), params).await
+    }
+}
+
+/// A row whose columns are asked for by name or by number, as `tokio_postgres::Row`.
+#[derive(Debug, Clone)]
+pub struct AnyRow(Row);
+
+impl AnyRow {
+    /// A column, by its name or its number from 0.
+    ///
+    /// # Panics
+    /// There is no such column, or its value does not fit; [`AnyRow::try_get`] says so instead.
+    pub fn get<'a, T: FromSql<'a>>(&'a self, column: impl Column) -> T {
+        self.try_get(column).unwrap_or_else(|wrong| panic!("{wrong}"))
+    }
+
+    /// A column, by its name or its number from 0.
+    ///
+    /// # Errors
+    /// There is no such column, or its value does not fit.
+    pub fn try_get<'a, T: FromSql<'a>>(&'a self, column: impl Column) -> Result<T, Wrong> {
+        self.0.try_get(column.at(self.columns())?)
+    }
+
+    /// The names and types of the columns.
+    #[must_use]
+    pub fn columns(&self) -> &[(String, Type)] {
+        self.0.columns()
+    }
+
+    /// How many columns there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.columns().len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.columns().is_empty()
+    }
+}
+
+impl FromRow for AnyRow {
+    fn from_row(row: &mut Values<'_>) -> Result<Self, Wrong> {
+        Ok(Self(row.keep()))
+    }
+}
+
+/// What a column of an [`AnyRow`] is asked for by: its number, or its name, in which case counts where no other name fits.
+pub trait Column: Copy {
+    /// Its number.
+    ///
+    /// # Errors
+    /// There is no such column.
+    fn at(self, columns: &[(String, Type)]) -> Result<usize, Wrong>;
+}
+
+impl Column for usize {
+    fn at(self, columns: &[(String, Type)]) -> Result<usize, Wrong> {
+        let count = columns.len();
+        (self < count).then_some(self).ok_or_else(|| format!("there is no column {self} among {count}").into())
+    }
+}
+
+impl Column for &str {
+    fn at(self, columns: &[(String, Type)]) -> Result<usize, Wrong> {
+        let same = columns.iter().position(|(name, _)| name == self);
+        let like = || columns.iter().position(|(name, _)| name.eq_ignore_ascii_case(self));
+        same.or_else(like).ok_or_else(|| format!("there is no column {self:?}").into())
+    }
+}

@@ -1,0 +1,67 @@
+//! Transactions that the queue's verbs run in: this library's, and those of `tokio_postgres`.
+
+use std::sync::Arc;
+
+use tokio_postgres::types::{FromSql, ToSql, Type};
+
+use crate::{error::{Error, Kind, Result}, postgres::{rows::{Answered, Rows}, transaction::{Pending, Transaction}, wire::{Row, Wrong}}};
+
+/// A transaction of the caller's: [`Transaction`], or [`tokio_postgres::Transaction`] on a connection of the program's own.
+pub trait InTransaction: sealed::Fetch {}
+
+impl InTransaction for Transaction {}
+impl InTransaction for tokio_postgres::Transaction<'_> {}
+
+pub(crate) mod sealed {
+    use super::{Arc, Fetched, Result, ToSql, Type};
+
+    /// A statement of the library's own, run there.
+    pub trait Fetch: Sync {
+        fn fetch(
+            &self,
+            text: &Arc<str>,
+            params: &[(&(dyn ToSql + Sync), Type)],
+        ) -> impl Future<Output = Result<Vec<Fetched>>> + Send;
+    }
+}
+
+/// A row, whoever got it.
+pub struct Fetched(Inner);
+
+enum Inner {
+    Ours(Row),
+    Theirs(tokio_postgres::Row),
+}
+
+impl Fetched {
+    /// A column of one of our own statements. A server that answers something else must not end the program.
+    pub(crate) fn read<'a, T: FromSql<'a>>(&'a self, at: usize) -> Result<T> {
+        match &self.0 {
+            Inner::Ours(row) => row.read(at),
+            Inner::Theirs(row) => row.try_get(at).map_err(|cause| Error::new(Kind::Answer(cause.into()))),
+        }
+    }
+}
+
+impl Rows for Vec<Fetched> {
+    fn read(answered: Answered<'_>) -> Result<Self, Wrong> {
+        let rows = answered.answer.rows(answered.place, answered.columns);
+        Ok(rows.into_iter().map(|row| Fetched(Inner::Ours(row))).collect())
+    }
+}
+
+impl sealed::Fetch for Transaction {
+    async fn fetch(&self, text: &Arc<str>, params: &[(&(dyn ToSql + Sync), Type)]) -> Result<Vec<Fetched>> {
+        let params: Vec<_> = params.iter().map(|(value, _)| *value).collect();
+        let rows: Pending<Vec<Fetched>> = self.send_text(text, &params).await?;
+        rows.await
+    }
+}
+
+impl sealed::Fetch for tokio_postgres::Transaction<'_> {
+    async fn fetch(&self, text: &Arc<str>, params: &[(&(dyn ToSql + Sync), Type)]) -> Result<Vec<Fetched>> {
+        let rows = self.query_typed(text, params).await;
+        let rows = rows.map_err(|error| Error::of_statement("the transaction", error))?;
+        Ok(rows.into_iter().map(|row| Fetched(Inner::Theirs(row))).collect())
+    }
+}

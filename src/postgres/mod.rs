@@ -1,0 +1,29 @@
+//! The driver: connections, statements and transactions, each a pipeline, in the binary format. It knows of no queue.
+//!
+//! Statements are prepared once a connection, and what concurrent callers send shares packets. [`Statement`] is a statement with its
+//! types, [`Transaction`] a pipeline that waits for no answer before it needs one, [`Insert`] many rows by one statement.
+
+pub(crate) mod array;
+pub(crate) mod time;
+pub(crate) mod sql;
+pub(crate) mod target;
+pub(crate) mod wire;
+pub(crate) mod statement;
+pub(crate) mod params;
+pub(crate) mod rows;
+pub(crate) mod db;
+pub(crate) mod run;
+pub(crate) mod transaction;
+pub(crate) mod insert;
+pub(crate) mod generic_client;
+pub(crate) mod in_transaction;
+
+pub use self::{
+    generic_client::{AnyRow, Column, GenericClient},
+    insert::Insert,
+    params::Params,
+    rows::{Answered, FromRow, Rows},
+    statement::Statement,
+    transaction::{Pending, RowStream, Transaction},
+    wire::Values,
+};

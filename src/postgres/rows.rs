@@ -1,0 +1,232 @@
+//! What a statement gives: rows decoded from the connection's buffer straight into the caller's values.
+
+use std::sync::Arc;
+
+use postgres_types::FromSqlOwned;
+
+use crate::postgres::wire::{Answer, Columns, Values, Wrong};
+
+/// One row as a value of yours, read column by column from the left.
+///
+/// Implemented for tuples of up to ten columns; implement it for a type of your own with a line a column:
+///
+/// ```
+/// # use trunkline::postgres::{FromRow, Values};
+/// struct Account { id: i64, owner: String }
+///
+/// impl FromRow for Account {
+///     fn from_row(row: &mut Values<'_>) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
+///         Ok(Self { id: row.read()?, owner: row.read()? })
+///     }
+/// }
+/// ```
+pub trait FromRow: Sized {
+    /// Reads a row.
+    ///
+    /// # Errors
+    /// A column is missing, null, or of a type that does not fit; the caller of the statement is told which.
+    fn from_row(row: &mut Values<'_>) -> Result<Self, Wrong>;
+}
+
+/// What a statement answers, as a whole: one row (`T`), perhaps one (`Option<T>`), all (`Vec<T>`), how many were
+/// touched (`u64`), or nothing of interest (`()`), where `T` is [`FromRow`].
+pub trait Rows: Sized {
+    /// Reads an answer.
+    ///
+    /// # Errors
+    /// There are more or fewer rows than asked for, or one of them cannot be read.
+    fn read(answered: Answered<'_>) -> Result<Self, Wrong>;
+}
+
+/// The answer to one statement.
+#[derive(Debug, Clone, Copy)]
+pub struct Answered<'a> {
+    pub(crate) answer: &'a Answer,
+    pub(crate) place: usize,
+    pub(crate) columns: &'a Arc<Columns>,
+}
+
+impl<'a> Answered<'a> {
+    /// The rows, in the server's order.
+    #[must_use]
+    pub fn rows(self) -> impl ExactSizeIterator<Item = Values<'a>> {
+        self.answer.each(self.place, self.columns)
+    }
+
+    /// Rows inserted, updated, deleted, copied or selected.
+    #[must_use]
+    pub fn affected(self) -> u64 {
+        self.answer.affected(self.place)
+    }
+}
+
+fn whole<T: FromRow>(mut row: Values<'_>) -> Result<T, Wrong> {
+    let value = T::from_row(&mut row)?;
+    match row.columns().len() - row.at() {
+        0 => Ok(value),
+        left => Err(format!("the statement has {} columns, {left} more than were read", row.columns().len()).into()),
+    }
+}
+
+impl Rows for () {
+    fn read(_: Answered<'_>) -> Result<Self, Wrong> {
+        Ok(())
+    }
+}
+
+impl Rows for u64 {
+    fn read(answered: Answered<'_>) -> Result<Self, Wrong> {
+        Ok(answered.affected())
+    }
+}
+
+impl<T: FromRow> Rows for T {
+    fn read(answered: Answered<'_>) -> Result<Self, Wrong> {
+        let mut rows = answered.rows();
+        match (rows.next(), rows.len()) {
+            (Some(row), 0) => whole(row),
+            (one, more) => Err(format!("one row was expected, not {}", more + usize::from(one.is_some())).into()),
+        }
+    }
+}
+
+impl<T: FromRow> Rows for Option<T> {
+    fn read(answered: Answered<'_>) -> Result<Self, Wrong> {
+        let mut rows = answered.rows();
+        match (rows.next(), rows.len()) {
+            (row, 0) => row.map(whole).transpose(),
+            (_, more) => Err(format!("one row at most was expected, not {}", more + 1).into()),
+        }
+    }
+}
+
+impl<T: FromRow> Rows for Vec<T> {
+    fn read(answered: Answered<'_>) -> Result<Self, Wrong> {
+        answered.rows().map(whole).collect()
+    }
+}
+
+impl<A: FromSqlOwned> FromRow for (A,) {
+    fn from_row(row: &mut Values<'_>) -> Result<Self, Wrong> {
+        Ok((row.read()?,))
+    }
+}
+
+impl<A: FromSqlOwned, B: FromSqlOwned> FromRow for (A, B) {
+    fn from_row(row: &mut Values<'_>) -> Result<Self, Wrong> {
+        Ok((row.read()?, row.read()?))
+    }
+}
+
+impl<A: FromSqlOwned, B: FromSqlOwned, C: FromSqlOwned> FromRow for (A, B, C) {
+    fn from_row(row: &mut Values<'_>) -> Result<Self, Wrong> {
+        Ok((row.read()?, row.read()?, row.read()?))
+    }
+}
+
+impl<A: FromSqlOwned, B: FromSqlOwned, C: FromSqlOwned, D: FromSqlOwned> FromRow for (A, B, C, D) {
+    fn from_row(row: &mut Values<'_>) -> Result<Self, Wrong> {
+        Ok((row.read()?, row.read()?, row.read()?, row.read()?))
+    }
+}
+
+impl<A: FromSqlOwned, B: FromSqlOwned, C: FromSqlOwned, D: FromSqlOwned, E: FromSqlOwned> FromRow for (A, B, C, D, E) {
+    fn from_row(row: &mut Values<'_>) -> Result<Self, Wrong> {
+        Ok((row.read()?, row.read()?, row.read()?, row.read()?, row.read()?))
+    }
+}
+
+impl<A: FromSqlOwned, B: FromSqlOwned, C: FromSqlOwned, D: FromSqlOwned, E: FromSqlOwned, F: FromSqlOwned> FromRow
+    for (A, B, C, D, E, F)
+{
+    fn from_row(row: &mut Values<'_>) -> Result<Self, Wrong> {
+        Ok((row.read()?, row.read()?, row.read()?, row.read()?, row.read()?, row.read()?))
+    }
+}
+
+impl<
+    A: FromSqlOwned,
+    B: FromSqlOwned,
+    C: FromSqlOwned,
+    D: FromSqlOwned,
+    E: FromSqlOwned,
+    F: FromSqlOwned,
+    G: FromSqlOwned,
+> FromRow for (A, B, C, D, E, F, G)
+{
+    fn from_row(row: &mut Values<'_>) -> Result<Self, Wrong> {
+        Ok((row.read()?, row.read()?, row.read()?, row.read()?, row.read()?, row.read()?, row.read()?))
+    }
+}
+
+impl<
+    A: FromSqlOwned,
+    B: FromSqlOwned,
+    C: FromSqlOwned,
+    D: FromSqlOwned,
+    E: FromSqlOwned,
+    F: FromSqlOwned,
+    G: FromSqlOwned,
+    H: FromSqlOwned,
+> FromRow for (A, B, C, D, E, F, G, H)
+{
+    fn from_row(row: &mut Values<'_>) -> Result<Self, Wrong> {
+        Ok((row.read()?, row.read()?, row.read()?, row.read()?, row.read()?, row.read()?, row.read()?, row.read()?))
+    }
+}
+
+impl<
+    A: FromSqlOwned,
+    B: FromSqlOwned,
+    C: FromSqlOwned,
+    D: FromSqlOwned,
+    E: FromSqlOwned,
+    F: FromSqlOwned,
+    G: FromSqlOwned,
+    H: FromSqlOwned,
+    I: FromSqlOwned,
+> FromRow for (A, B, C, D, E, F, G, H, I)
+{
+    fn from_row(row: &mut Values<'_>) -> Result<Self, Wrong> {
+        Ok((
+            row.read()?,
+            row.read()?,
+            row.read()?,
+            row.read()?,
+            row.read()?,
+            row.read()?,
+            row.read()?,
+            row.read()?,
+            row.read()?,
+        ))
+    }
+}
+
+impl<
+    A: FromSqlOwned,
+    B: FromSqlOwned,
+    C: FromSqlOwned,
+    D: FromSqlOwned,
+    E: FromSqlOwned,
+    F: FromSqlOwned,
+    G: FromSqlOwned,
+    H: FromSqlOwned,
+    I: FromSqlOwned,
+    J: FromSqlOwned,
+> FromRow for (A, B, C, D, E, F, G, H, I, J)
+{
+    fn from_row(row: &mut Values<'_>) -> Result<Self, Wrong> {
+        Ok((
+            row.read()?,
+            row.read()?,
+            row.read()?,
+            row.read()?,
+            row.read()?,
+            row.read()?,
+            row.read()?,
+            row.read()?,
+            row.read()?,
+            row.read()?,
+        ))
+    }
+}

@@ -1,0 +1,81 @@
+//! Everything this library says to Postgres: a file a statement, in `sql/`, prepared once a connection.
+//!
+//! A file runs in psql once its holes are filled. Only names go into holes, quoted; values are always parameters.
+
+use std::{borrow::Cow, sync::Arc};
+
+use crate::error::{Error, Result};
+
+/// A statement with its holes filled. Its name is the file's, in traces and in errors.
+#[derive(Debug, Clone)]
+pub(crate) struct Sql {
+    pub name: &'static str,
+    pub text: Arc<str>,
+}
+
+impl Sql {
+    pub fn new(name: &'static str, text: &str) -> Self {
+        Self { name, text: text.into() }
+    }
+
+    /// Fills `{verb_}` with the queue's table or function of that prefix: `{do_take_}` becomes `"do_take_emails"`.
+    pub fn of_queue(name: &'static str, text: &str, schema: &Schema, queue: &str) -> Self {
+        let text = &*schema.fill(text);
+        let mut filled = String::with_capacity(text.len() + 64);
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once('{') {
+            let (hole, after) = after.split_once('}').unwrap_or((after, ""));
+            filled.push_str(before);
+            filled.push_str(&quote(&format!("{hole}{queue}")));
+            rest = after;
+        }
+        filled.push_str(rest);
+        Self { name, text: filled.into() }
+    }
+
+    /// The same about the queue that was created then, in microseconds of the server's clock.
+    pub fn since(self, since: u128) -> Self {
+        Self { text: format!("{}-- created at {since}", self.text).into(), ..self }
+    }
+}
+
+/// The schema that holds everything. Texts say `trunkline.` for it, so that they run in psql as they stand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Schema(Arc<str>);
+
+impl Schema {
+    pub const DEFAULT: &str = "trunkline";
+    /// A channel has 63 bytes: the schema, a dot, and a queue's name of up to 48.
+    const LONGEST: usize = 14;
+
+    /// # Errors
+    /// Its name goes into statements without quotes, and into the names of channels beside a queue's.
+    pub fn new(name: &str) -> Result<Self> {
+        let first = name.starts_with(|c: char| c.is_ascii_lowercase()) && !name.starts_with("pg_");
+        let rest = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+        if !first || !rest || name.len() > Self::LONGEST {
+            return Err(Error::invalid(format!(
+                "a schema cannot be named {name:?}: take 1 to {} characters, a lower-case letter, then a-z, 0-9 or \"_\"; not pg_",
+                Self::LONGEST
+            )));
+        }
+        Ok(Self(name.into()))
+    }
+
+    pub fn name(&self) -> &str {
+        &self.0
+    }
+
+    /// A text about this schema.
+    pub fn fill<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        match &*self.0 {
+            Self::DEFAULT => Cow::Borrowed(text),
+            name => Cow::Owned(text.replace("trunkline.", &format!("{name}."))),
+        }
+    }
+}
+
+/// A name as Postgres reads it whatever it consists of.
+pub(crate) fn quote(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}

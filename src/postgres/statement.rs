@@ -1,0 +1,55 @@
+//! A statement as a value: its text, what it takes and what it gives.
+
+use std::{borrow::Cow, fmt, marker::PhantomData};
+
+/// A statement whose parameters are a `P` and whose answer is an `R`.
+///
+/// Make it a `static`. Values never enter the text. A connection prepares a text once, when it first runs it, and knows it by its words: statements
+/// with the same text are the same statement.
+///
+/// ```
+/// use trunkline::postgres::Statement;
+///
+/// static OWNER: Statement<(i64,), Option<(String,)>> = Statement::new("select owner from account where id = $1");
+/// static RENAME: Statement<(i64, &str), u64> = Statement::new("update account set owner = $2 where id = $1");
+/// static SOME: Statement<(&[i64],), Vec<(i64, String)>> =
+///     Statement::new("select id, owner from account where id = any($1)");
+/// ```
+///
+/// See [`Params`](crate::postgres::Params) for what `P` can be, [`Rows`](crate::postgres::Rows) for `R`.
+pub struct Statement<P, R> {
+    text: Cow<'static, str>,
+    shape: PhantomData<fn() -> (P, R)>,
+}
+
+impl<P, R> Statement<P, R> {
+    /// A statement of this text.
+    #[must_use]
+    pub const fn new(text: &'static str) -> Self {
+        Self { text: Cow::Borrowed(text), shape: PhantomData }
+    }
+
+    /// A statement whose text is made at run time. Make few: each is prepared anew, and a connection keeps a thousand.
+    #[must_use]
+    pub fn of(text: impl Into<String>) -> Self {
+        Self { text: Cow::Owned(text.into()), shape: PhantomData }
+    }
+
+    /// Its text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+impl<P, R> Clone for Statement<P, R> {
+    fn clone(&self) -> Self {
+        Self { text: self.text.clone(), shape: PhantomData }
+    }
+}
+
+impl<P, R> fmt::Debug for Statement<P, R> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_tuple("Statement").field(&self.text).finish()
+    }
+}

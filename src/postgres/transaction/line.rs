@@ -1,0 +1,221 @@
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::sent::{Outcome, Sent};
+use crate::{error::{Error, Result}, postgres::{db::{Session, told_to_user}, rows::Rows, wire::{Columns, Failure, Group}}};
+
+/// Bytes that gather before they leave although no answer is asked for.
+const GATHERED: usize = 32 << 10;
+
+/// The transaction as its pending answers see it.
+pub(super) struct Line {
+    pub session: Arc<Session>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    begin: String,
+    begun: bool,
+    ended: bool,
+    /// What has gathered, and what will tell its answer.
+    open: Group,
+    opened: Arc<Sent>,
+    /// Groups whose answers were not seen to be good yet, oldest first.
+    sent: Vec<Arc<Sent>>,
+    /// Statements of the user's so far.
+    statements: usize,
+    portals: u64,
+    /// A statement that could not even be prepared.
+    unprepared: Option<Error>,
+}
+
+impl std::fmt::Debug for Line {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Line").finish_non_exhaustive()
+    }
+}
+
+impl Line {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn new(session: Arc<Session>, begin: String) -> Self {
+        Self { session, state: Mutex::new(State { begin, ..State::default() }) }
+    }
+
+    /// Adds a statement to what gathers.
+    pub fn push(
+        &self,
+        text: &str,
+        add: impl FnOnce(&mut Group) -> std::result::Result<(), Failure>,
+    ) -> Result<(Arc<Sent>, usize)> {
+        let mut state = self.state();
+        if state.ended {
+            return Err(Error::invalid("the transaction has ended; begin another"));
+        }
+        state.begin()?;
+        let place = state.open.len();
+        let failed = |state: &State, failure| told_to_user(state.statements, text, failure);
+        add(&mut state.open).map_err(|failure| failed(&state, failure))?;
+        state.statements += 1;
+        let sent = state.opened.clone();
+        if state.open.bytes() > GATHERED {
+            self.send_open(&mut state);
+        }
+        Ok((sent, place))
+    }
+
+    /// Sends what has gathered.
+    pub fn flush(&self) {
+        let mut state = self.state();
+        if !state.ended && !state.open.is_empty() {
+            self.send_open(&mut state);
+        }
+    }
+
+    fn send_open(&self, state: &mut State) {
+        state.forget_good();
+        let group = std::mem::take(&mut state.open);
+        let sent = std::mem::take(&mut state.opened);
+        sent.set(self.session.connection().send(group));
+        state.begun = true;
+        state.sent.push(sent);
+    }
+
+    /// Sends the last statement, unless nothing was ever sent.
+    pub fn end(&self, with: &str) -> Result<Option<(Arc<Sent>, usize)>> {
+        let mut state = self.state();
+        if with == "rollback" {
+            state.open = Group::new(); // never sent, never happened
+        }
+        if !state.begun && state.open.is_empty() {
+            state.ended = true;
+            return Ok(None);
+        }
+        if state.open.is_empty() {
+            state.opened = Arc::new(Sent::new(state.statements, false));
+        }
+        let place = state.open.len();
+        state.open.push_unnamed(&with.into(), &[], &[]).map_err(|failure| told_to_user(place, with, failure))?;
+        let sent = state.opened.clone();
+        self.send_open(&mut state);
+        state.ended = true;
+        Ok(Some((sent, place)))
+    }
+
+    /// Ends it without a word. Says whether nothing goes on there any more.
+    pub fn abandon(&self) -> bool {
+        {
+            let mut state = self.state();
+            if std::mem::replace(&mut state.ended, true) {
+                return false; // by its commit or rollback, which see to the connection
+            }
+            state.open = Group::new(); // never sent, never happened
+        }
+        let quiet = self.state().sent.iter().all(|sent| sent.seen().is_some());
+        self.roll_back_unheard();
+        quiet
+    }
+
+    /// A name for the next portal.
+    pub fn portal(&self) -> String {
+        let mut state = self.state();
+        state.portals += 1;
+        format!("s{}", state.portals)
+    }
+
+    /// The server need not keep the rest of a portal's rows until the end.
+    pub fn close(&self, portal: &str) {
+        let mut state = self.state();
+        if !state.ended && state.begun {
+            let _ = state.open.close(portal); // a name without NULs can always be written
+        }
+    }
+
+    /// A statement could not be prepared, which aborts a transaction that has begun.
+    pub fn not_prepared(&self, text: &str, failure: Failure) -> Error {
+        self.state().forget_good();
+        let earlier = self.first_error();
+        let mut state = self.state();
+        let error = earlier.unwrap_or_else(|| told_to_user(state.statements, text, failure.of_statement(0, text)));
+        if state.begun && state.unprepared.is_none() {
+            state.unprepared = Some(error.clone());
+        }
+        error
+    }
+
+    /// Rolls back what was begun. Whatever comes next on this connection comes behind it.
+    pub fn roll_back_unheard(&self) {
+        if self.state().begun {
+            drop(self.session.connection().send(rollback()));
+        }
+    }
+
+    /// The first statement's error so far; later ones only say that the transaction has failed.
+    pub fn first_error(&self) -> Option<Error> {
+        let state = self.state();
+        let found = state.sent.iter().find_map(|sent| match &*sent.seen()? {
+            Err(failure) if !failure.only_follows() => Some(self.error(sent, failure)),
+            _ => None,
+        });
+        found.or_else(|| state.unprepared.clone())
+    }
+
+    pub fn error(&self, sent: &Sent, failure: &Failure) -> Error {
+        if let Failure::Server { text: Some(text), .. } = failure
+            && failure.is_outdated()
+        {
+            self.session.connection().forget(text); // the next transaction prepares it anew
+        }
+        sent.error(failure)
+    }
+
+    /// An answer of one statement, or why there is none.
+    pub fn outcome<R: Rows>(
+        &self,
+        sent: &Sent,
+        outcome: &Outcome,
+        place: usize,
+        text: &str,
+        columns: &Arc<Columns>,
+    ) -> Result<R> {
+        match &**outcome {
+            Ok(answer) => crate::postgres::run::read(answer, place, columns, text),
+            Err(failure) if failure.only_follows() => {
+                Err(self.first_error().unwrap_or_else(|| self.error(sent, failure)))
+            }
+            Err(failure) => Err(self.error(sent, failure)),
+        }
+    }
+}
+
+impl State {
+    /// `begin` is the first statement of the first group, and not counted.
+    fn begin(&mut self) -> Result<()> {
+        if self.open.is_empty() {
+            self.opened = Arc::new(Sent::new(self.statements, !self.begun));
+            if !self.begun {
+                let begin = self.begin.as_str().into();
+                self.open.push_unnamed(&begin, &[], &[]).map_err(|failure| told_to_user(0, "begin", failure))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A good answer says that whatever failed before it was rolled back to a savepoint.
+    fn forget_good(&mut self) {
+        if let Some(good) = self.sent.iter().rposition(|sent| sent.seen().is_some_and(|outcome| outcome.is_ok())) {
+            self.sent.drain(..=good);
+            self.unprepared = None;
+        }
+    }
+}
+
+fn rollback() -> Group {
+    let mut group = Group::new();
+    let text: Arc<str> = "rollback".into();
+    // A statement without parameters and without NULs can always be written.
+    let _ = group.push_unnamed(&text, &[], &[]);
+    group
+}

@@ -1,0 +1,69 @@
+use std::{
+    marker::PhantomData,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use futures_util::{
+    FutureExt,
+    future::{BoxFuture, Shared},
+};
+
+use super::{
+    Line,
+    sent::{Outcome, Sent},
+};
+use crate::{error::{Error, Result}, postgres::{rows::Rows, wire::Columns}};
+
+/// An answer that is on its way, or will be once it is awaited. Answers may be awaited in any order, or not at all.
+pub struct Pending<R> {
+    line: Arc<Line>,
+    sent: Arc<Sent>,
+    answer: Option<Shared<BoxFuture<'static, Outcome>>>,
+    place: usize,
+    text: Arc<str>,
+    columns: Arc<Columns>,
+    shape: PhantomData<fn() -> R>,
+}
+
+impl<R> Pending<R> {
+    pub(super) fn new(line: Arc<Line>, sent: Arc<Sent>, place: usize, text: Arc<str>, columns: Arc<Columns>) -> Self {
+        Self { line, sent, answer: None, place, text, columns, shape: PhantomData }
+    }
+
+    pub(super) fn place(&self) -> (Arc<Sent>, usize) {
+        (self.sent.clone(), self.place)
+    }
+
+    pub(super) fn poll_outcome(&mut self, context: &mut Context<'_>) -> Poll<Result<Outcome>> {
+        if self.answer.is_none() {
+            if !self.sent.is_sent() {
+                self.line.flush();
+            }
+            if !self.sent.is_sent() {
+                let text =
+                    "the transaction ended before this statement was sent; commit it, or await the answer before";
+                return Poll::Ready(Err(Error::invalid(text)));
+            }
+        }
+        let answer = self.answer.get_or_insert_with(|| self.sent.answer());
+        answer.poll_unpin(context).map(Ok)
+    }
+}
+
+impl<R: Rows> Future for Pending<R> {
+    type Output = Result<R>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<R>> {
+        let outcome = ready!(self.poll_outcome(context))?;
+        let Self { line, sent, place, text, columns, .. } = &*self;
+        Poll::Ready(line.outcome(sent, &outcome, *place, text, columns))
+    }
+}
+
+impl<R> std::fmt::Debug for Pending<R> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Pending").field("statement", &self.text).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,107 @@
+use std::{collections::VecDeque, sync::Arc};
+
+use super::{Transaction, pending::Pending};
+use crate::{error::{Error, Result}, postgres::{params::Params, rows::FromRow, statement::Statement, wire::{Columns, Portal}}};
+
+/// Rows that come in chunks: the next one is on its way while this one is worked on. At most two are in memory.
+#[derive(Debug)]
+pub struct RowStream<T> {
+    line: Arc<super::Line>,
+    portal: String,
+    chunk: i32,
+    text: Arc<str>,
+    columns: Arc<Columns>,
+    /// The chunk on its way, unless there is none.
+    next: Option<Pending<Vec<T>>>,
+    /// Why the rest cannot be asked for.
+    broken: Option<Error>,
+    rows: VecDeque<T>,
+}
+
+impl Transaction {
+    /// Runs a statement whose rows are read in chunks of so many, at least 1.
+    ///
+    /// # Errors
+    /// As [`Transaction::send`]; the statement's own come with its rows.
+    pub async fn stream<P: Params, T: FromRow>(
+        &self,
+        statement: &Statement<P, Vec<T>>,
+        params: P,
+        chunk: usize,
+    ) -> Result<RowStream<T>> {
+        let chunk = i32::try_from(chunk).unwrap_or(i32::MAX).max(1);
+        let prepared = self.prepared(statement.text()).await?;
+        let portal = self.line.portal();
+        let (sent, place) = self.line.push(statement.text(), |group| {
+            params.with(|params| group.push_rows(&prepared, params, Portal { name: &portal, most: chunk }))
+        })?;
+        let (text, columns) = (prepared.text, prepared.columns);
+        let next = Some(Pending::new(self.line.clone(), sent, place, text.clone(), columns.clone()));
+        self.line.flush();
+        Ok(RowStream {
+            line: self.line.clone(),
+            portal,
+            chunk,
+            text,
+            columns,
+            next,
+            broken: None,
+            rows: VecDeque::new(),
+        })
+    }
+}
+
+impl<T: FromRow> RowStream<T> {
+    /// The next rows, or none at the end. May be dropped while it waits; no row is lost.
+    ///
+    /// # Errors
+    /// The statement's, and of those sent before it. After the end of the transaction: that the rest is gone, once what has
+    /// arrived was read.
+    pub async fn next_chunk(&mut self) -> Result<Option<Vec<T>>> {
+        if !self.rows.is_empty() {
+            return Ok(Some(self.rows.drain(..).collect()));
+        }
+        let Some(next) = &mut self.next else { return self.broken.clone().map_or(Ok(None), Err) };
+        let outcome = std::future::poll_fn(|context| next.poll_outcome(context)).await?;
+        // Nothing waits from here on.
+        let (sent, place) = next.place();
+        self.next = None;
+        if outcome.as_ref().as_ref().is_ok_and(|answer| answer.has_more(place)) {
+            match self.ask() {
+                Ok(next) => self.next = Some(next), // it is on its way while these are read
+                Err(error) => self.broken = Some(error),
+            }
+        }
+        let rows: Vec<T> = self.line.outcome(&sent, &outcome, place, &self.text, &self.columns)?;
+        Ok((!rows.is_empty()).then_some(rows))
+    }
+
+    /// The next row, or none at the end.
+    ///
+    /// # Errors
+    /// As [`RowStream::next_chunk`].
+    pub async fn next(&mut self) -> Result<Option<T>> {
+        if self.rows.is_empty() {
+            match self.next_chunk().await? {
+                Some(rows) => self.rows = rows.into(),
+                None => return Ok(None),
+            }
+        }
+        Ok(self.rows.pop_front())
+    }
+
+    fn ask(&self) -> Result<Pending<Vec<T>>> {
+        let portal = Portal { name: &self.portal, most: self.chunk };
+        let (sent, place) = self.line.push(&self.text, |group| group.push_more(&self.text, portal))?;
+        self.line.flush();
+        Ok(Pending::new(self.line.clone(), sent, place, self.text.clone(), self.columns.clone()))
+    }
+}
+
+impl<T> Drop for RowStream<T> {
+    fn drop(&mut self) {
+        if self.next.is_some() {
+            self.line.close(&self.portal);
+        }
+    }
+}

@@ -1,0 +1,99 @@
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use postgres_types::{Field, FromSql, Kind, Oid, Type};
+
+use super::{Connection, Failure, Group, Row, row::Columns};
+
+/// Types of types, at most so deep, and so many for one statement: no catalog is like that, but a server may say so.
+const DEEPEST: usize = 32;
+const MOST: usize = 10_000;
+
+const TYPE: &str = include_str!("../../../sql/type.sql");
+const FIELDS: &str = include_str!("../../../sql/type_fields.sql");
+const LABELS: &str = include_str!("../../../sql/type_labels.sql");
+
+type Found<'a> = Pin<Box<dyn Future<Output = Result<Type, Failure>> + Send + 'a>>;
+
+/// How far the questions for one statement have come.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    depth: usize,
+    count: &'a AtomicUsize,
+}
+
+impl<'a> Asked<'a> {
+    pub fn new(count: &'a AtomicUsize) -> Self {
+        Self { depth: 0, count }
+    }
+
+    fn deeper(self) -> Result<Self, Failure> {
+        if self.depth >= DEEPEST || self.count.fetch_add(1, Ordering::Relaxed) >= MOST {
+            return Err(Failure::Protocol("a type is made of too many types"));
+        }
+        Ok(Self { depth: self.depth + 1, ..self })
+    }
+}
+
+impl Connection {
+    /// Asks the catalog for a type that Postgres does not come with.
+    fn look_up<'a>(&'a self, oid: Oid, asked: Asked<'a>) -> Found<'a> {
+        Box::pin(async move {
+            let asked = asked.deeper()?;
+            // An array's element, a composite's fields: types of types, asked for in turn.
+            let found =
+                self.about(TYPE, oid, &[Type::NAME, Type::NAME, Type::CHAR, Type::OID, Type::OID, Type::OID]).await?;
+            let Some(row) = found.first() else {
+                return Ok(Type::new("?".to_owned(), oid, Kind::Simple, String::new()));
+            };
+            let (name, schema): (String, String) = (part(row, 0)?, part(row, 1)?);
+            let kind: i8 = part(row, 2)?;
+            let (element, base, relation): (Oid, Oid, Oid) = (part(row, 3)?, part(row, 4)?, part(row, 5)?);
+            let kind = match kind as u8 {
+                b'e' => {
+                    let labels = self.about(LABELS, oid, &[Type::NAME]).await?;
+                    Kind::Enum(labels.iter().map(|row| part(row, 0)).collect::<Result<_, _>>()?)
+                }
+                b'd' => Kind::Domain(self.of_oid(base, asked).await?),
+                b'r' => Kind::Range(self.of_oid(element, asked).await?),
+                b'c' => {
+                    let mut fields = Vec::new();
+                    for row in self.about(FIELDS, relation, &[Type::NAME, Type::OID]).await? {
+                        fields.push(Field::new(part(&row, 0)?, self.of_oid(part(&row, 1)?, asked).await?));
+                    }
+                    Kind::Composite(fields)
+                }
+                b'p' => Kind::Pseudo,
+                _ if element != 0 => Kind::Array(self.of_oid(element, asked).await?),
+                _ => Kind::Simple,
+            };
+            Ok(Type::new(name, oid, kind, schema))
+        })
+    }
+
+    pub(super) async fn of_oid(&self, oid: Oid, asked: Asked<'_>) -> Result<Type, Failure> {
+        match Type::from_oid(oid) {
+            Some(known) => Ok(known),
+            None => self.look_up(oid, asked).await,
+        }
+    }
+
+    /// The types of these statements' columns are known: asking for them would ask for itself.
+    async fn about(&self, text: &str, oid: Oid, types: &[Type]) -> Result<Vec<Row>, Failure> {
+        let columns = types.iter().map(|ty| (String::new(), ty.clone())).collect();
+        let columns = Arc::new(Columns { parameters: vec![Type::OID], columns });
+        let mut group = Group::new();
+        group.push_unnamed(&text.into(), &columns.parameters, &[&oid])?;
+        Ok(self.send(group).await?.rows(0, &columns))
+    }
+}
+
+fn part<'a, T: FromSql<'a>>(row: &'a Row, at: usize) -> Result<T, Failure> {
+    row.try_get(at).map_err(|_| Failure::Protocol("a row about a type has another shape"))
+}

@@ -1,0 +1,120 @@
+//! From a connection string to a session: which host, which way, TLS, login.
+
+mod encrypt;
+mod place;
+
+use std::{
+    io::{self, ErrorKind},
+    net::SocketAddr,
+};
+
+use socket2::{SockRef, TcpKeepalive};
+#[cfg(unix)]
+use tokio::net::UnixStream;
+use tokio::net::{TcpStream, lookup_host};
+use tokio_postgres::{Config, config::LoadBalanceHosts};
+use tracing::debug;
+use uuid::Uuid;
+
+use self::{
+    encrypt::encrypted,
+    place::{Place, Way, places},
+};
+pub(crate) use super::login::Connected;
+use super::{login::login, stream::Stream};
+use crate::{error::{Error, Kind, Result}, postgres::target::{Target, late}};
+
+/// Connects once, without patience: to the first host of the connection string that takes us, or to any such.
+///
+/// `connect_timeout` is for each address, from its socket to the end of its login. Where several hosts refuse, each one's reason is told.
+pub(crate) async fn connect(target: &Target) -> Result<Connected> {
+    let mut places = places(&target.config)?;
+    shuffle(&mut places, &target.config);
+    let mut refusals = Vec::new();
+    for place in places {
+        match reach(&place, target).await {
+            Ok(connected) => return Ok(connected),
+            Err(error) => {
+                debug!(%error, host = %place, "a host did not take us");
+                refusals.push((place.to_string(), error));
+            }
+        }
+    }
+    Err(Error::nowhere(refusals))
+}
+
+async fn reach(place: &Place, target: &Target) -> Result<Connected> {
+    let config = &target.config;
+    let (name, address) = match &place.way {
+        #[cfg(unix)]
+        Way::Socket(path) => {
+            let connected = async {
+                let socket = UnixStream::connect(path).await.map_err(|error| unreached(place, &error))?;
+                login(Stream::Unix(socket), config).await
+            };
+            return in_time(place, config, connected).await;
+        }
+        Way::Network { name, address } => (name, address),
+    };
+    let found = async { lookup_host((address.as_str(), place.port)).await.map_err(|error| unreached(place, &error)) };
+    let mut addresses: Vec<SocketAddr> = in_time(place, config, found).await?.collect();
+    shuffle(&mut addresses, config);
+    if addresses.is_empty() {
+        return Err(unreached(place, &io::Error::new(ErrorKind::NotFound, "the name has no address")));
+    }
+    let mut refusals = Vec::new();
+    for address in addresses {
+        let connected = async {
+            let socket = open(address, config).await.map_err(|error| unreached(place, &error))?;
+            login(encrypted(socket, name, target).await?, config).await
+        };
+        match in_time(place, config, connected).await {
+            Ok(connected) => return Ok(connected),
+            Err(error) => refusals.push((place.to_string(), error)),
+        }
+    }
+    Err(Error::nowhere(refusals))
+}
+
+async fn open(address: SocketAddr, config: &Config) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect(address).await?;
+    stream.set_nodelay(true)?;
+    let socket = SockRef::from(&stream);
+    #[cfg(target_os = "linux")]
+    if let Some(limit) = config.get_tcp_user_timeout() {
+        socket.set_tcp_user_timeout(Some(*limit))?;
+    }
+    if config.get_keepalives() {
+        let mut keepalive = TcpKeepalive::new().with_time(config.get_keepalives_idle());
+        if let Some(interval) = config.get_keepalives_interval() {
+            keepalive = keepalive.with_interval(interval);
+        }
+        if let Some(retries) = config.get_keepalives_retries() {
+            keepalive = keepalive.with_retries(retries);
+        }
+        socket.set_tcp_keepalive(&keepalive)?;
+    }
+    Ok(stream)
+}
+
+async fn in_time<T>(place: &Place, config: &Config, work: impl Future<Output = Result<T>>) -> Result<T> {
+    match config.get_connect_timeout() {
+        None => work.await,
+        Some(limit) => {
+            tokio::time::timeout(*limit, work).await.unwrap_or_else(|_| Err(unreached(place, &late(*limit))))
+        }
+    }
+}
+
+fn unreached(place: &Place, error: &io::Error) -> Error {
+    Error::new(Kind::Unreachable(io::Error::new(error.kind(), format!("{place}: {error}"))))
+}
+
+fn shuffle<T>(choices: &mut [T], config: &Config) {
+    if config.get_load_balance_hosts() == LoadBalanceHosts::Random {
+        choices.sort_by_cached_key(|_| Uuid::new_v4());
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests;

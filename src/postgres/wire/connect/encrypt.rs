@@ -1,0 +1,74 @@
+use std::{
+    io::{self, ErrorKind},
+    sync::Arc,
+};
+
+use bytes::BytesMut;
+use postgres_protocol::message::frontend;
+use rustls::pki_types::ServerName;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+use tokio_postgres::config::{SslMode, SslNegotiation};
+use tokio_rustls::TlsConnector;
+
+use crate::{error::{Error, Kind, Result}, postgres::{target::Target, wire::stream::Stream}};
+
+/// Without asking first, the server must know by this that Postgres is meant.
+const ALPN: &[u8] = b"postgresql";
+
+/// A socket with the TLS that the connection string wants, or that it prefers and the server has.
+pub(super) async fn encrypted(mut socket: TcpStream, name: &str, target: &Target) -> Result<Stream> {
+    let must = match target.config.get_ssl_mode() {
+        SslMode::Disable => return Ok(Stream::Tcp(socket)),
+        SslMode::Prefer => false,
+        _ => true,
+    };
+    let direct = target.config.get_ssl_negotiation() == SslNegotiation::Direct;
+    if direct && !must {
+        return Err(Error::invalid("sslnegotiation=direct needs sslmode=require or verify-full"));
+    }
+    if !direct && !agreed(&mut socket).await.map_err(|error| failed(name, &error))? {
+        if must {
+            return Err(failed(name, &io::Error::new(ErrorKind::Unsupported, "the server does not support it")));
+        }
+        return Ok(Stream::Tcp(socket));
+    }
+    let mut rustls = target.rustls.clone();
+    if direct {
+        Arc::make_mut(&mut rustls).alpn_protocols = vec![ALPN.to_vec()];
+    }
+    let server = ServerName::try_from(name.to_owned())
+        .map_err(|error| failed(name, &io::Error::new(ErrorKind::InvalidInput, error)))?;
+    let stream = TlsConnector::from(rustls).connect(server, socket).await.map_err(|error| failed(name, &error))?;
+    if direct && stream.get_ref().1.alpn_protocol() != Some(ALPN) {
+        return Err(failed(
+            name,
+            &io::Error::new(ErrorKind::InvalidData, "the server does not speak Postgres' protocol"),
+        ));
+    }
+    Ok(Stream::Tls(Box::new(stream)))
+}
+
+/// Asks whether the server has TLS. Only a clear no is one: whoever can send anything else could make us talk in plain text.
+async fn agreed(socket: &mut TcpStream) -> io::Result<bool> {
+    let mut request = BytesMut::new();
+    frontend::ssl_request(&mut request);
+    socket.write_all(&request).await?;
+    let mut said = [0; 2];
+    let length = socket.read(&mut said).await?;
+    match &said[..length] {
+        b"S" => Ok(true),
+        b"N" => Ok(false),
+        // They would pass for the server's own once the stream is trusted (CVE-2021-23222).
+        [b'S' | b'N', _] => Err(io::Error::new(ErrorKind::InvalidData, "there were bytes before the handshake")),
+        [b'E', ..] => Err(io::Error::new(ErrorKind::InvalidData, "the server answered with an error")),
+        [] => Err(io::Error::new(ErrorKind::UnexpectedEof, "the server closed the connection")),
+        _ => Err(io::Error::new(ErrorKind::InvalidData, "what answers does not speak Postgres' protocol")),
+    }
+}
+
+fn failed(name: &str, error: &io::Error) -> Error {
+    Error::new(Kind::Unreachable(io::Error::new(error.kind(), format!("TLS with {name}: {error}"))))
+}

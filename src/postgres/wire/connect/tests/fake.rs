@@ -1,0 +1,107 @@
+//! Servers that are none, or not good ones.
+
+use std::{
+    io::{Read, Write},
+    net::TcpListener,
+    thread,
+    time::Duration,
+};
+
+use super::{connect, outcome, to};
+use crate::postgres::target::Target;
+
+/// Answers whatever comes with the next of these, and then waits until the client has gone.
+fn fake(answers: Vec<Vec<u8>>) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let port = listener.local_addr().expect("bound").port();
+    thread::spawn(move || {
+        let (mut client, _) = listener.accept()?;
+        for answer in answers {
+            let _whatever = client.read(&mut [0; 4096])?;
+            client.write_all(&answer)?;
+        }
+        client.read_to_end(&mut Vec::new())
+    });
+    port
+}
+
+fn url(port: u16, mode: &str) -> String {
+    format!("host=127.0.0.1 port={port} user=u password=p sslmode={mode}")
+}
+
+fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+    let length = (body.len() as u32 + 4).to_be_bytes();
+    [&[kind][..], &length, body].concat()
+}
+
+/// Asks for a proof, or is content with 0.
+fn asks(code: u32, rest: &[u8]) -> Vec<u8> {
+    message(b'R', &[&code.to_be_bytes(), rest].concat())
+}
+
+#[tokio::test]
+async fn what_answers_wrongly_is_told_apart() {
+    let scram = || asks(10, b"SCRAM-SHA-256\0\0");
+    let (misplaced, no_postgres) = ("has no place in a login", "does not speak Postgres' protocol");
+    for (mode, answers, said) in [
+        ("prefer", vec![b"SX".to_vec()], "there were bytes before the handshake"),
+        ("require", vec![b"S\x16\x03\x03".to_vec()], "there were bytes before the handshake"),
+        ("prefer", vec![b"NE".to_vec()], "there were bytes before the handshake"),
+        ("prefer", vec![b"EFATAL: no\0".to_vec()], "the server answered with an error"),
+        ("prefer", vec![b"H".to_vec()], no_postgres),
+        ("prefer", vec![b"S".to_vec(), b"Not at all TLS".to_vec()], "TLS with 127.0.0.1"),
+        ("disable", vec![b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec()], no_postgres),
+        ("disable", vec![b"Ecould not fork new process\n\0".to_vec()], "the database: could not fork new process"),
+        ("disable", vec![b"R\0\0\0\x03".to_vec()], no_postgres),
+        ("disable", vec![message(b'R', b"")], misplaced),
+        ("disable", vec![message(b'Z', b"I")], misplaced),
+        ("disable", vec![asks(7, b"")], "the server asks for GSSAPI; passwords are what can be given"),
+        ("disable", vec![asks(9, b"")], "the server asks for SSPI"),
+        ("disable", vec![asks(99, b"")], "the server asks for a proof of kind 99"),
+        ("disable", vec![asks(5, b"no")], misplaced),
+        ("disable", vec![asks(10, b"OAUTHBEARER\0\0")], "knows only OAUTHBEARER, not SCRAM-SHA-256"),
+        ("disable", vec![scram(), asks(0, b"")], misplaced),
+        ("disable", vec![scram(), asks(11, b"no")], "SCRAM is wrong"),
+        ("disable", vec![asks(3, b""), asks(3, b"")], misplaced),
+        ("disable", vec![[asks(0, b""), message(b'K', b"ab")].concat()], misplaced),
+        ("disable", vec![message(b'E', b"SFATAL\0C57P03\0Mlater\0\0")], "57P03 cannot connect to the database: later"),
+    ] {
+        let found = outcome(&url(fake(answers.clone()), mode)).await;
+        assert!(found.contains(said), "{mode} {answers:?}: {found}");
+    }
+}
+
+#[tokio::test]
+async fn remarks_on_the_way_are_passed_over_and_what_comes_early_is_kept() {
+    let notice = message(b'N', b"SNOTICE\0C00000\0Mhello\0\0");
+    let negotiated = message(b'v', b"\0\x03\0\0\0\0\0\0");
+    let key = message(b'K', b"\0\0\0\x07\xff\xff\xff\xff");
+    let (parameter, ready, early) = (message(b'S', b"a\0b\0"), message(b'Z', b"I"), b"A\0\0\0".to_vec());
+    let said = [notice.clone(), negotiated, asks(0, b""), parameter, notice, key, ready, early.clone()].concat();
+    let connected = to(&url(fake(vec![said]), "disable")).await.expect("connected");
+    assert_eq!(connected.process_id, 7);
+    assert_eq!(connected.parameters.get("a").map(String::as_str), Some("b"));
+    assert_eq!(&connected.read[..], early);
+}
+
+#[tokio::test]
+async fn a_server_that_closes_at_once_is_told() {
+    for mode in ["disable", "prefer"] {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let port = listener.local_addr().expect("bound").port();
+        thread::spawn(move || listener.accept().map(drop));
+        let found = outcome(&url(port, mode)).await;
+        // Whether our bytes arrive before its end decides between an end and a reset.
+        assert!(["closed the connection", "broke", "TLS with"].iter().any(|said| found.contains(said)), "{found}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_says_nothing_is_left_in_time() {
+    for mode in ["disable", "prefer"] {
+        let mut target = Target::parse(&url(fake(vec![Vec::new()]), mode)).expect("parsed");
+        target.config.connect_timeout(Duration::from_millis(20));
+        let error = connect(&target).await.expect_err("nothing was said").to_string();
+        assert!(error.ends_with("no answer in 0.02 s (connect_timeout)"), "{error}");
+    }
+}

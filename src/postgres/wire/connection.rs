@@ -1,0 +1,252 @@
+use std::sync::{Arc, atomic::AtomicUsize};
+
+use postgres_protocol::message::frontend;
+use tokio::sync::oneshot;
+use tracing::{debug, warn};
+
+use super::{
+    Answer, Descriptions, Failure, Group, Named, Prepared, Use,
+    catalog::Asked,
+    connect::connect,
+    drive::drive,
+    named::Described,
+    queued::{Came, Queued, Shared, To, Waiting},
+    row::Columns,
+};
+use crate::{error::Result, postgres::target::Target};
+
+/// Bytes that may wait to be written before callers wait, too: what is on its way stays bounded.
+const QUEUED: usize = 8 << 20;
+/// Statements that a connection keeps prepared.
+const KEPT: usize = 1000;
+
+/// Undoes what a statement of the user's may have set for the session, and sets up anew what was ours.
+const CLEAN: &str = concat!(include_str!("../../../sql/clean.sql"), ";\n", include_str!("../../../sql/connect.sql"));
+
+/// A connection: any number of callers, each with its own groups.
+pub(crate) struct Connection {
+    shared: Arc<Shared>,
+    /// Where statements are described if this connection keeps none.
+    unnamed: Option<Descriptions>,
+}
+
+impl Connection {
+    /// Connects once, and drives the connection in a task of its own.
+    pub async fn open(target: &Target, usage: Use) -> Result<Self> {
+        let connected = connect(target).await?;
+        let version = connected.parameters.get("server_version");
+        debug!(process_id = connected.process_id, version, "connected");
+        let shared = Arc::new(Shared::new(target.limits, usage));
+        let driver = drive(connected.stream, connected.read, shared.clone());
+        tokio::spawn(async move {
+            if let Err(error) = driver.await {
+                warn!(%error, "a connection to the database broke");
+            }
+        });
+        Ok(Self { shared, unnamed: (!target.keeps_statements).then(Descriptions::default) })
+    }
+
+    /// Over what a driver already works on.
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn over(shared: Arc<Shared>) -> Self {
+        Self { shared, unnamed: None }
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.shared.lock().ended.is_some()
+    }
+
+    /// The statement of this text, prepared now or before. Its Parse goes out ahead of whatever is sent next, in the same flush but
+    /// under a Sync of its own: an error in a group makes the server skip the rest of that group, and must not skip a Parse that others count on.
+    pub fn name(&self, text: &str) -> Result<Arc<Named>, Failure> {
+        let mut queued = self.shared.lock();
+        if let Some(named) = queued.named.get(text) {
+            return Ok(named.clone());
+        }
+        check(&queued)?;
+        if queued.named.len() >= KEPT {
+            forget_one(&mut queued)?;
+        }
+        queued.names += 1;
+        let named = Arc::new(Named::new(format!("t{}", queued.names), text.into()));
+        let bytes = &mut queued.bytes;
+        frontend::parse(&named.name, text, [], bytes).map_err(Failure::encode)?;
+        frontend::describe(b'S', &named.name, bytes).map_err(Failure::encode)?;
+        frontend::sync(bytes);
+        queued.groups.push_back(Waiting::new(To::Named(named.clone())));
+        queued.named.insert(named.text.clone(), named.clone());
+        drop(queued);
+        self.shared.wake.notify_one();
+        Ok(named)
+    }
+
+    /// Forgets a statement: what it meant has changed. The next use prepares it anew.
+    pub fn forget(&self, text: &str) {
+        self.shared.lock().named.remove(text);
+        if let Some(unnamed) = &self.unnamed {
+            unnamed.forget(text);
+        }
+    }
+
+    /// Sends a group. It is on its way when this returns; what it returns waits for the answer, and may be dropped.
+    pub fn send(&self, mut group: Group) -> impl Future<Output = Result<Answer, Failure>> + Send + use<> {
+        if !group.script {
+            frontend::sync(&mut group.bytes);
+        }
+        let (to, answered) = oneshot::channel();
+        let sent = {
+            let mut queued = self.shared.lock();
+            let mut sent = check(&queued);
+            if sent.is_ok() {
+                match queued.bytes.is_empty() {
+                    true => queued.bytes = group.bytes,
+                    false => queued.bytes.extend_from_slice(&group.bytes),
+                }
+                let mut waiting = Waiting::new(To::Caller(to));
+                waiting.copies = group.copies;
+                queued.groups.push_back(waiting);
+                queued.soiled |= group.soils;
+                if self.shared.usage == Use::Common {
+                    sent = self.clean_up(&mut queued); // right behind it: nobody else shall see what it set
+                }
+            }
+            sent
+        };
+        self.shared.wake.notify_one();
+        let (places, script) = (group.places, group.script);
+        async move {
+            sent?;
+            let Came { chunks, over } = answered.await.unwrap_or(Err(Failure::Lost(None)))?;
+            let answer = Answer::read(chunks, &places, script)?;
+            over.map_or(Ok(answer), |limit| Err(Failure::TooLarge(limit)))
+        }
+    }
+
+    /// Makes the session fit for whoever has the connection next.
+    pub fn clean(&self) {
+        let mut queued = self.shared.lock();
+        if queued.soiled {
+            let _ = self.clean_up(&mut queued); // it fails where there is nothing left to clean
+            drop(queued);
+            self.shared.wake.notify_one();
+        }
+    }
+
+    fn clean_up(&self, queued: &mut Queued) -> Result<(), Failure> {
+        // Behind a pooler in transaction mode the session is not ours, and the next words may reach another.
+        if std::mem::take(&mut queued.soiled) && self.unnamed.is_none() {
+            check(queued)?;
+            frontend::query(CLEAN, &mut queued.bytes).map_err(Failure::encode)?;
+            queued.groups.push_back(Waiting::new(To::Nobody));
+        }
+        Ok(())
+    }
+
+    /// Waits while more is queued than should be.
+    pub async fn room(&self) {
+        loop {
+            let room = self.shared.room.notified();
+            tokio::pin!(room);
+            room.as_mut().enable();
+            if self.has_room() {
+                return;
+            }
+            room.await;
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        let queued = self.shared.lock();
+        queued.bytes.len() < QUEUED || queued.ended.is_some()
+    }
+
+    /// A statement that needs no round trip to be bound.
+    pub fn prepared(&self, text: &str) -> Option<Prepared> {
+        if let Some(unnamed) = &self.unnamed {
+            return unnamed.get(text).map(|(text, columns)| Prepared { text, named: None, columns });
+        }
+        let named = self.shared.lock().named.get(text)?.clone();
+        let columns = named.typed.get()?.clone();
+        Some(Prepared { text: named.text.clone(), named: Some(named), columns })
+    }
+
+    /// A statement with the types of its parameters and columns: known before, or asked for now.
+    pub async fn prepare(&self, text: &str) -> Result<Prepared, Failure> {
+        if let Some(prepared) = self.prepared(text) {
+            return Ok(prepared);
+        }
+        let Some(unnamed) = &self.unnamed else {
+            let named = self.name(text)?;
+            let columns = if let Some(columns) = named.typed.get() {
+                columns.clone()
+            } else {
+                let columns = self.typed(&*named.described().await?).await?;
+                named.typed.get_or_init(|| Arc::new(columns)).clone()
+            };
+            return Ok(Prepared { text: named.text.clone(), named: Some(named), columns });
+        };
+        let answer = self.send(Group::describe(text)?).await?;
+        let columns = Arc::new(self.typed(&Described::read(answer.chunks())?).await?);
+        let text: Arc<str> = text.into();
+        unnamed.insert(text.clone(), columns.clone());
+        Ok(Prepared { text, named: None, columns })
+    }
+
+    async fn typed(&self, described: &Described) -> Result<Columns, Failure> {
+        let (mut columns, count) = (Columns::default(), AtomicUsize::new(0));
+        let asked = Asked::new(&count);
+        for oid in &described.parameters {
+            columns.parameters.push(self.of_oid(*oid, asked).await?);
+        }
+        for (name, oid) in &described.columns {
+            columns.columns.push((name.clone(), self.of_oid(*oid, asked).await?));
+        }
+        Ok(columns)
+    }
+
+    /// Runs one prepared statement. Where it was prepared before, it is on its way after the first poll.
+    #[cfg(test)]
+    pub async fn query(
+        &self,
+        text: &str,
+        parameters: &[&(dyn postgres_types::ToSql + Sync)],
+    ) -> Result<Vec<super::Row>, Failure> {
+        let prepared = self.prepare(text).await?;
+        let mut group = Group::new();
+        group.push(&prepared, parameters)?;
+        self.room().await;
+        Ok(self.send(group).await?.rows(0, &prepared.columns))
+    }
+
+    /// Runs a text of several statements, unprepared: one transaction, unless it has its own words for that.
+    pub async fn batch(&self, text: &str) -> Result<(), Failure> {
+        let mut group = Group::new();
+        group.script(text)?;
+        self.send(group).await.map(drop)
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.shared.lock().leaving = true;
+        self.shared.wake.notify_one();
+    }
+}
+
+fn check(queued: &Queued) -> Result<(), Failure> {
+    match &queued.ended {
+        None => Ok(()),
+        Some(ended) => Err(Failure::Lost(ended.0.clone())),
+    }
+}
+
+/// Closes some statement, whichever comes first: a program with so many texts writes its values into them.
+fn forget_one(queued: &mut Queued) -> Result<(), Failure> {
+    let Some(text) = queued.named.keys().next().cloned() else { return Ok(()) };
+    if let Some(named) = queued.named.remove(&text) {
+        frontend::close(b'S', &named.name, &mut queued.bytes).map_err(Failure::encode)?;
+        frontend::sync(&mut queued.bytes);
+        queued.groups.push_back(Waiting::new(To::Nobody));
+    }
+    Ok(())
+}

@@ -1,0 +1,257 @@
+use std::{
+    io,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use bytes::{Buf, BufMut, BytesMut};
+use postgres_protocol::message::frontend;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tracing::debug;
+
+use super::{
+    Failure, Use,
+    frame::{SHORTEST, frames, length},
+    named::Described,
+    queued::{Shared, To, Waiting, Why},
+};
+use crate::error::server::ServerError;
+
+/// Room for what is read next: made where less than a sixteenth of it is left.
+const READ: usize = 64 << 10;
+/// What the server sends at a time, at most: the size of its own buffer.
+const SENT: usize = 8 << 10;
+/// The longest message that is believed; Postgres' own limit is just below.
+const LONGEST: usize = 1 << 30;
+
+/// Writes what is queued and hands out what is answered, until the connection or its last caller is gone.
+pub(super) fn drive<S: AsyncRead + AsyncWrite>(
+    io: S,
+    read: BytesMut,
+    shared: Arc<Shared>,
+) -> impl Future<Output = io::Result<()>> {
+    // Made at once: a runtime that ends drops tasks that it never ran.
+    let ended = Ended { shared: shared.clone(), why: None, left_open: None };
+    run(io, read, shared, ended)
+}
+
+async fn run<S: AsyncRead + AsyncWrite>(
+    io: S,
+    read: BytesMut,
+    shared: Arc<Shared>,
+    mut ended: Ended,
+) -> io::Result<()> {
+    let mut silence = Silence { limit: shared.limits.answer, until: None };
+    let (mut from, mut to) = tokio::io::split(io);
+    let (mut reader, mut write, mut unflushed) = (Reader { read, whole: 0 }, BytesMut::new(), false);
+    reader.hand_out(&shared, &mut ended)?;
+    reader.make_room();
+    loop {
+        let mut leaving = false;
+        if write.is_empty() {
+            let mut queued = shared.lock();
+            std::mem::swap(&mut write, &mut queued.bytes);
+            leaving = queued.leaving && queued.groups.is_empty() && write.is_empty();
+        }
+        silence.expect(&shared);
+        if !write.is_empty() {
+            shared.room.notify_waiters();
+        }
+        if leaving {
+            frontend::terminate(&mut write);
+            to.write_all(&write).await?;
+            return to.shutdown().await;
+        }
+        // Neither reading nor writing waits for the other; each of these can be dropped at its await.
+        tokio::select! {
+            count = read_part(&mut from, &mut reader.read) => {
+                if count? == 0 {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+                silence.until = None;
+                reader.hand_out(&shared, &mut ended)?;
+                reader.make_room();
+            }
+            () = silence.lasts(), if silence.until.is_some() => return Err(silence.error()),
+            written = push_out(&mut to, &mut write, &mut unflushed), if unflushed || !write.is_empty() => written?,
+            () = shared.wake.notified(), if write.is_empty() => {}
+        }
+    }
+}
+
+/// Reads as much as the server sends at a time. A read that fills its room is tried again at once; with more room than there are bytes, the
+/// runtime would wait to be told of every 8 KiB.
+async fn read_part(from: &mut (impl AsyncRead + Unpin), read: &mut BytesMut) -> io::Result<usize> {
+    from.read_buf(&mut read.limit(SENT)).await
+}
+
+/// Writes a part; or flushes what was written, because TLS keeps a record back.
+async fn push_out(to: &mut (impl AsyncWrite + Unpin), write: &mut BytesMut, unflushed: &mut bool) -> io::Result<()> {
+    if write.has_remaining() {
+        *unflushed = true;
+        to.write_buf(write).await?;
+    } else {
+        to.flush().await?;
+        *unflushed = false;
+    }
+    Ok(())
+}
+
+/// How long the server may say nothing while an answer is due.
+struct Silence {
+    limit: Option<Duration>,
+    until: Option<Instant>,
+}
+
+impl Silence {
+    fn expect(&mut self, shared: &Shared) {
+        let Some(limit) = self.limit else { return };
+        match shared.lock().groups.is_empty() {
+            true => self.until = None,
+            false => drop(self.until.get_or_insert_with(|| Instant::now() + limit)),
+        }
+    }
+
+    async fn lasts(&self) {
+        if let Some(until) = self.until {
+            tokio::time::sleep_until(until.into()).await;
+        }
+    }
+
+    fn error(&self) -> io::Error {
+        let text = format!("no answer in {} s (answer_timeout)", self.limit.unwrap_or_default().as_secs_f64());
+        io::Error::new(io::ErrorKind::TimedOut, text)
+    }
+}
+
+/// What was read and not handed out yet.
+struct Reader {
+    read: BytesMut,
+    /// So many bytes of it are whole messages of the group at the front.
+    whole: usize,
+}
+
+impl Reader {
+    fn make_room(&mut self) {
+        if self.read.capacity() - self.read.len() < READ / 16 {
+            self.read.reserve(READ);
+        }
+    }
+
+    /// Hands every whole message to the group that it answers.
+    fn hand_out(&mut self, shared: &Shared, ended: &mut Ended) -> io::Result<()> {
+        while let Some(length) = length(&self.read[self.whole..]) {
+            if !(SHORTEST..=LONGEST).contains(&length) {
+                return Err(unexpected("a message of an impossible length"));
+            }
+            if self.read.len() < self.whole + length {
+                self.read.reserve(self.whole + length - self.read.len());
+                break;
+            }
+            match self.read[self.whole] {
+                b'Z' => {
+                    let idle = self.read.get(self.whole + SHORTEST) == Some(&b'I');
+                    self.whole += length;
+                    self.keep(shared, ended)?;
+                    let waiting = shared.lock().groups.pop_front();
+                    let waiting = waiting.ok_or_else(|| unexpected("an answer that nobody waits for"))?;
+                    if !idle && shared.usage == Use::Common {
+                        // Whatever comes next would be part of it, and lost with it.
+                        ended.left_open = Some(waiting);
+                        return Err(unexpected("a transaction was left open"));
+                    }
+                    answer(waiting, shared)?;
+                }
+                b'A' | b'N' | b'S' => {
+                    // Between an answer's messages, and nobody's answer.
+                    self.keep(shared, ended)?;
+                    let aside = self.read.split_to(length);
+                    if aside[0] == b'N' {
+                        debug!(notice = %ServerError::parse(&aside[5..]), "the server's notice");
+                    }
+                }
+                b'G' if !shared.lock().groups.front().is_some_and(|waiting| waiting.copies) => {
+                    // A plain statement was a COPY FROM STDIN: the server would wait for ever.
+                    return Err(unexpected("a copy that nobody sends"));
+                }
+                _ => self.whole += length,
+            }
+        }
+        self.keep(shared, ended)
+    }
+
+    /// Moves the whole messages so far to the group at the front, without copying.
+    fn keep(&mut self, shared: &Shared, ended: &mut Ended) -> io::Result<()> {
+        if self.whole == 0 {
+            return Ok(());
+        }
+        let chunk = self.read.split_to(std::mem::take(&mut self.whole)).freeze();
+        let mut queued = shared.lock();
+        // A server that shuts down says so, to whoever waits, and goes.
+        if let Some((_, body)) = frames(&chunk).find(|(kind, _)| *kind == b'E') {
+            let error = ServerError::parse(body);
+            if error.is_fatal() {
+                ended.why = Some(Arc::new(error));
+            }
+        }
+        match queued.groups.front_mut() {
+            Some(waiting) => waiting.keep(chunk, shared.limits.answer_bytes)?,
+            None if ended.why.is_some() => {}
+            None => return Err(unexpected("a message that answers nothing")),
+        }
+        Ok(())
+    }
+}
+
+fn unexpected(what: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
+fn answer(waiting: Waiting, shared: &Shared) -> io::Result<()> {
+    let (came, to) = waiting.answered();
+    match to {
+        To::Caller(to) => drop(to.send(Ok(came))), // nobody may be left to take it
+        To::Nobody if came.chunks.iter().flat_map(|chunk| frames(chunk)).any(|(kind, _)| kind == b'E') => {
+            return Err(unexpected("a session that cannot be cleaned up"));
+        }
+        To::Nobody => {}
+        To::Named(named) => {
+            let outcome = Described::read(&came.chunks);
+            if outcome.is_err() {
+                shared.lock().named.remove(&named.text);
+            }
+            named.answered(outcome.map(Arc::new));
+        }
+    }
+    Ok(())
+}
+
+/// Whatever ends the driver, nobody waits for ever.
+struct Ended {
+    shared: Arc<Shared>,
+    why: Option<Arc<ServerError>>,
+    /// The group that is the reason, answered once nobody can send any more.
+    left_open: Option<Waiting>,
+}
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let groups = {
+            let mut queued = self.shared.lock();
+            queued.ended = Some(Why(self.why.clone()));
+            queued.bytes = BytesMut::new();
+            queued.named.clear();
+            std::mem::take(&mut queued.groups)
+        };
+        let left_open = self.left_open.take().map(|waiting| (waiting, Failure::LeftOpen));
+        let lost = groups.into_iter().map(|waiting| (waiting, Failure::Lost(self.why.clone())));
+        for (waiting, failure) in left_open.into_iter().chain(lost) {
+            match waiting.answered().1 {
+                To::Caller(to) => drop(to.send(Err(failure))), // nobody may be left to take it
+                To::Named(named) => named.answered(Err(failure)),
+                To::Nobody => {}
+            }
+        }
+        self.shared.room.notify_waiters();
+    }
+}

@@ -1,0 +1,61 @@
+//! What a server may say, without a server.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::{Bytes, BytesMut};
+use postgres_types::Type;
+use tokio::io::AsyncWriteExt;
+
+use super::{Answer, Columns, Connection, Failure, Group, Use, drive::drive, named::Described, queued::Shared};
+use crate::{error::server::ServerError, postgres::target::Limits};
+
+/// What a caller of so many statements gets if the server says these pieces, one after another, and then goes.
+pub(super) fn told(pieces: &[&[u8]], statements: usize) -> Result<Answer, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    runtime.block_on(async {
+        let (ours, mut theirs) = tokio::io::duplex(1 << 20);
+        let limits = Limits { answer_bytes: 1 << 10, ..Limits::default() };
+        let shared = Arc::new(Shared::new(limits, Use::Common));
+        let connection = Connection::over(shared.clone());
+        let driver = tokio::spawn(drive(ours, BytesMut::new(), shared));
+        let mut group = Group::new();
+        for _ in 0..statements {
+            group.push_unnamed(&"select 'x'".into(), &[], &[]).expect("encoded");
+        }
+        let answer = connection.send(group);
+        for piece in pieces {
+            if theirs.write_all(piece).await.is_err() {
+                break; // it has heard enough
+            }
+            tokio::task::yield_now().await;
+        }
+        drop(theirs);
+        let answer = tokio::time::timeout(Duration::from_secs(10), answer).await.expect("nobody waits for ever");
+        let _ = driver.await.expect("the driver does not panic");
+        answer
+    })
+}
+
+/// Whatever a server says: an answer or an error, and rows that can be asked for anything.
+pub(crate) fn server_says(bytes: &[u8]) {
+    let (&[statements, cut], said) = bytes.split_first_chunk().unwrap_or((&[1, 0], bytes));
+    let (statements, cut) = (usize::from(statements % 4), usize::from(cut).min(said.len()));
+    let (one, two) = said.split_at(cut);
+    let types = [Type::INT8, Type::TEXT, Type::TIMESTAMPTZ, Type::JSONB, Type::INT8_ARRAY];
+    let columns = types.map(|ty| (ty.name().to_owned(), ty)).to_vec();
+    let columns = Arc::new(Columns { parameters: Vec::new(), columns });
+    if let Ok(answer) = told(&[one, two], statements) {
+        for place in 0..=statements {
+            let _ = (answer.affected(place), answer.tag(place), answer.has_more(place));
+            for row in answer.rows(place, &columns) {
+                let _ = (row.read::<i64>(0), row.read::<Option<&str>>(1), row.read::<std::time::SystemTime>(2));
+                let _ = (row.read::<serde_json::Value>(3), row.read::<Vec<Option<i64>>>(4), row.read::<i64>(5));
+            }
+            for mut values in answer.each(place, &columns) {
+                while values.read::<Option<Vec<u8>>>().is_ok() || values.read::<Option<i64>>().is_ok() {}
+            }
+        }
+    }
+    let _ = Described::read(&[Bytes::copy_from_slice(said)]);
+    let _ = ServerError::parse(said).told();
+}

@@ -1,0 +1,91 @@
+use std::{io, sync::Arc};
+
+use bytes::{Bytes, BytesMut};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tracing::debug;
+
+use crate::{error::{Error, Kind, Result, server::ServerError}, postgres::wire::stream::Stream};
+
+/// Before the login nobody has a reason to say more at once.
+const LONGEST: usize = 64 << 10;
+
+/// One message at a time, until the connection is ready for more.
+pub(super) struct Exchange {
+    pub stream: Stream,
+    /// Behind the last message.
+    pub read: BytesMut,
+    /// What the next [`Exchange::send`] sends.
+    pub write: BytesMut,
+}
+
+impl Exchange {
+    pub fn new(stream: Stream) -> Self {
+        Self { stream, read: BytesMut::with_capacity(8 << 10), write: BytesMut::new() }
+    }
+
+    pub async fn send(&mut self) -> Result<()> {
+        self.stream.write_all_buf(&mut self.write).await.map_err(|error| broken(&error))?;
+        self.stream.flush().await.map_err(|error| broken(&error))
+    }
+
+    /// The kind and the body of the next message. What the server refuses is an error; what it only remarks is passed over.
+    pub async fn next(&mut self) -> Result<(u8, Bytes)> {
+        loop {
+            match self.message().await? {
+                (b'E', body) => return Err(Error::new(Kind::Refused(Arc::new(ServerError::parse(&body))))),
+                (b'N', body) => debug!(notice = %ServerError::parse(&body), "the server's notice"),
+                // A server negotiates what it does not know of the protocol; of 3.0 without options there is nothing.
+                (b'v', _) => {}
+                message => return Ok(message),
+            }
+        }
+    }
+
+    /// The next message, which asks for a proof or is content: its code and the rest.
+    pub async fn authentication(&mut self) -> Result<(u32, Bytes)> {
+        let (kind, mut body) = self.next().await?;
+        match body.first_chunk() {
+            Some(code) if kind == b'R' => Ok((u32::from_be_bytes(*code), body.split_off(4))),
+            _ => Err(unexpected(kind)),
+        }
+    }
+
+    async fn message(&mut self) -> Result<(u8, Bytes)> {
+        loop {
+            if let Some([kind, length @ ..]) = self.read.first_chunk::<5>() {
+                let (kind, length) = (*kind, u32::from_be_bytes(*length) as usize);
+                if !(4..=LONGEST).contains(&length) {
+                    return Err(self.garbage());
+                }
+                if self.read.len() > length {
+                    return Ok((kind, self.read.split_to(length + 1).freeze().split_off(5)));
+                }
+            }
+            if self.stream.read_buf(&mut self.read).await.map_err(|error| broken(&error))? == 0 {
+                return Err(failed(io::ErrorKind::UnexpectedEof, "the server closed the connection during the login"));
+            }
+        }
+    }
+
+    /// A server that cannot even start a process for us says so in plain text, behind an `E`.
+    fn garbage(&self) -> Error {
+        let text = match self.read.split_first() {
+            Some((b'E', text)) => text.split(|byte| matches!(byte, 0 | b'\n')).next().unwrap_or_default(),
+            _ => b"what answers does not speak Postgres' protocol",
+        };
+        failed(io::ErrorKind::InvalidData, String::from_utf8_lossy(text))
+    }
+}
+
+fn broken(error: &io::Error) -> Error {
+    failed(error.kind(), format!("the connection broke during the login: {error}"))
+}
+
+pub(super) fn unexpected(kind: u8) -> Error {
+    let text = format!("the server sent a message of kind {:?}, which has no place in a login", char::from(kind));
+    failed(io::ErrorKind::InvalidData, text)
+}
+
+pub(super) fn failed(kind: io::ErrorKind, text: impl Into<String>) -> Error {
+    Error::new(Kind::Unreachable(io::Error::new(kind, text.into())))
+}

@@ -1,0 +1,117 @@
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+};
+
+use postgres_types::Oid;
+use tokio::sync::watch;
+
+use super::{Failure, row::Columns, soil::soils};
+
+/// A statement that the connection has prepared, or is about to.
+#[derive(Debug)]
+pub(crate) struct Named {
+    /// Its name on this connection, of a counter: a name is never used again, so that none can mean two things.
+    pub name: String,
+    pub text: Arc<str>,
+    /// It may change the session beyond its transaction.
+    pub soils: bool,
+    /// The server's answer to its preparation.
+    answer: watch::Sender<Option<Result<Arc<Described>, Failure>>>,
+    /// Its description in types, once those that the catalog had to be asked for are known.
+    pub typed: OnceLock<Arc<Columns>>,
+}
+
+/// What the server said of it.
+#[derive(Debug, Default)]
+pub(crate) struct Described {
+    pub parameters: Vec<Oid>,
+    pub columns: Vec<(String, Oid)>,
+}
+
+/// What statements are about, by their texts, for a connection that does not keep them.
+#[derive(Debug, Default)]
+pub(super) struct Descriptions(Mutex<HashMap<Arc<str>, Arc<Columns>>>);
+
+impl Descriptions {
+    /// As many as a connection keeps statements.
+    const KEPT: usize = 1000;
+
+    pub fn get(&self, text: &str) -> Option<(Arc<str>, Arc<Columns>)> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get_key_value(text).map(|(text, columns)| (text.clone(), columns.clone()))
+    }
+
+    pub fn insert(&self, text: Arc<str>, columns: Arc<Columns>) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= Self::KEPT {
+            known.clear();
+        }
+        known.insert(text, columns);
+    }
+
+    pub fn forget(&self, text: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(text);
+    }
+}
+
+impl Named {
+    pub fn new(name: String, text: Arc<str>) -> Self {
+        Self { name, soils: soils(&text), text, answer: watch::Sender::new(None), typed: OnceLock::new() }
+    }
+
+    pub fn answered(&self, answer: Result<Arc<Described>, Failure>) {
+        self.answer.send_replace(Some(answer));
+    }
+
+    /// Why it could not be prepared, if that is known.
+    pub fn failure(&self) -> Option<Failure> {
+        self.answer.borrow().as_ref().and_then(|answer| answer.as_ref().err().cloned())
+    }
+
+    /// Waits for the server's answer.
+    pub async fn described(&self) -> Result<Arc<Described>, Failure> {
+        let mut answer = self.answer.subscribe();
+        let answer = answer.wait_for(Option::is_some).await.map_err(|_| Failure::Lost(None))?;
+        answer.clone().unwrap_or(Err(Failure::Lost(None)))
+    }
+}
+
+impl Described {
+    /// From the answer to Parse and Describe.
+    pub fn read(chunks: &[bytes::Bytes]) -> Result<Self, Failure> {
+        let mut described = Self::default();
+        for (kind, body) in chunks.iter().flat_map(|chunk| super::frame::frames(chunk)) {
+            match kind {
+                b'E' => {
+                    let error = Arc::new(crate::error::server::ServerError::parse(body));
+                    return Err(Failure::Server { statement: 0, text: None, error });
+                }
+                b't' => described.parameters = parameters(body).ok_or(Failure::Protocol("a description ends early"))?,
+                b'T' => described.columns = columns(body).ok_or(Failure::Protocol("a description ends early"))?,
+                _ => {}
+            }
+        }
+        Ok(described)
+    }
+}
+
+fn parameters(body: &[u8]) -> Option<Vec<Oid>> {
+    let (count, rest) = body.split_first_chunk::<2>()?;
+    let oids: Vec<Oid> = rest.chunks_exact(4).map(|oid| u32::from_be_bytes([oid[0], oid[1], oid[2], oid[3]])).collect();
+    (oids.len() == usize::from(u16::from_be_bytes(*count))).then_some(oids)
+}
+
+/// A name, and 18 bytes: the table's oid, the column's number, the type's oid, its length and modifier, the format.
+fn columns(body: &[u8]) -> Option<Vec<(String, Oid)>> {
+    let (count, mut rest) = body.split_first_chunk::<2>()?;
+    (0..u16::from_be_bytes(*count))
+        .map(|_| {
+            let end = rest.iter().position(|byte| *byte == 0)?;
+            let name = String::from_utf8_lossy(&rest[..end]).into_owned();
+            let (facts, after) = rest[end + 1..].split_first_chunk::<18>()?;
+            rest = after;
+            Some((name, u32::from_be_bytes([facts[6], facts[7], facts[8], facts[9]])))
+        })
+        .collect()
+}

@@ -1,0 +1,176 @@
+//! Servers that mean harm, or have lost their mind: a bounded time, a bounded memory, and an error.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::BytesMut;
+use postgres_types::Type;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt, DuplexStream},
+    time::timeout,
+};
+
+use super::group;
+use crate::{error::Error, postgres::{target::Limits, wire::{Columns, Connection, Failure, Use, connection::Connection as Ours, drive::drive, queued::Shared, row::{Row, only}}}};
+
+const SOON: Duration = Duration::from_secs(10);
+
+fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+    [&[kind][..], &(body.len() as u32 + 4).to_be_bytes(), body].concat()
+}
+
+/// A row of these values.
+fn row(values: &[&[u8]]) -> Vec<u8> {
+    let mut body = (values.len() as u16).to_be_bytes().to_vec();
+    for value in values {
+        body.extend((value.len() as u32).to_be_bytes());
+        body.extend_from_slice(value);
+    }
+    message(b'D', &body)
+}
+
+fn ready(status: u8) -> Vec<u8> {
+    message(b'Z', &[status])
+}
+
+/// A connection, and the server's end of it.
+fn between(limits: Limits, usage: Use) -> (Ours, DuplexStream, tokio::task::JoinHandle<std::io::Result<()>>) {
+    let (ours, theirs) = tokio::io::duplex(64 << 10);
+    let shared = Arc::new(Shared::new(limits, usage));
+    let connection = Connection::over(shared.clone());
+    (connection, theirs, tokio::spawn(drive(ours, BytesMut::new(), shared)))
+}
+
+/// Answers every Sync with the same words.
+async fn answers(mut server: DuplexStream, answer: Vec<u8>) {
+    let mut asked = vec![0; 64 << 10];
+    while let Ok(count @ 1..) = server.read(&mut asked).await {
+        let syncs = asked[..count].windows(5).filter(|bytes| *bytes == b"S\0\0\0\x04").count();
+        for _ in 0..syncs {
+            if server.write_all(&answer).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_message_of_an_impossible_length_ends_the_connection() {
+    for length in [0_u32, 3, (1 << 30) + 1, u32::MAX] {
+        let (connection, mut server, driver) = between(Limits::default(), Use::Common);
+        let answer = connection.send(group(&["select 1"]));
+        server.write_all(&[&b"C"[..], &length.to_be_bytes(), b"SELECT 1\0"].concat()).await.expect("sent");
+        let answer = timeout(SOON, answer).await.expect("nobody waits for ever");
+        assert!(matches!(answer, Err(Failure::Lost(None))), "{length}: {answer:?}");
+        assert!(driver.await.expect("no panic").is_err() && connection.is_closed());
+    }
+}
+
+#[tokio::test]
+async fn an_answer_without_end_is_not_kept() {
+    let limits = Limits { answer_bytes: 1 << 20, ..Limits::default() };
+    let (connection, mut server, _driver) = between(limits, Use::Common);
+    let answer = connection.send(group(&["select 1", "select 2"]));
+    let next = connection.send(group(&["select 3"]));
+    let (row, end) = (row(&[&[b'x'; 8000]]), message(b'C', b"SELECT 1\0"));
+    for _ in 0..4000 {
+        server.write_all(&row).await.expect("read"); // 32 MB, and more than the socket holds
+    }
+    server.write_all(&[&end[..], &row, &end, &ready(b'I')].concat()).await.expect("read");
+    let outcome = timeout(SOON, answer).await.expect("answered");
+    assert!(matches!(outcome, Err(Failure::TooLarge(limit)) if limit == 1 << 20), "{outcome:?}");
+    // Nobody else pays for it.
+    server.write_all(&[&end[..], &ready(b'I')].concat()).await.expect("read");
+    assert_eq!(timeout(SOON, next).await.expect("answered").expect("its own").tag(0), "SELECT 1");
+    // Its error is still told.
+    let answer = connection.send(group(&["select 1"]));
+    for _ in 0..400 {
+        server.write_all(&row).await.expect("read");
+    }
+    let error = message(b'E', b"VERROR\0C22012\0Mdivision\0\0");
+    server.write_all(&[&error[..], &ready(b'I')].concat()).await.expect("read");
+    let outcome = timeout(SOON, answer).await.expect("answered").expect_err("an error");
+    assert_eq!(outcome.server().map(|error| &*error.message), Some("division"));
+}
+
+#[tokio::test]
+async fn ends_without_end_end_the_connection() {
+    let limits = Limits { answer_bytes: 1 << 20, ..Limits::default() };
+    let (connection, mut server, driver) = between(limits, Use::Common);
+    let answer = connection.send(group(&["select 1"]));
+    let end = message(b'C', &[b'x'; 8000]);
+    while server.write_all(&end).await.is_ok() {}
+    assert!(matches!(timeout(SOON, answer).await.expect("answered"), Err(Failure::Lost(None))));
+    assert!(driver.await.expect("no panic").is_err());
+}
+
+#[tokio::test]
+async fn a_transaction_that_stays_open_ends_a_connection_that_others_share() {
+    for (usage, status) in [(Use::Common, b'T'), (Use::Common, b'E'), (Use::Common, b'?'), (Use::Alone, b'T')] {
+        let (connection, mut server, _driver) = between(Limits::default(), usage);
+        let (begins, next) = (connection.send(group(&["begin"])), connection.send(group(&["insert"])));
+        let end = message(b'C', b"BEGIN\0");
+        server.write_all(&[&end[..], &ready(status), &end, &ready(status)].concat()).await.expect("sent");
+        let outcomes = (timeout(SOON, begins).await.expect("answered"), timeout(SOON, next).await.expect("answered"));
+        match usage {
+            Use::Common => {
+                assert!(matches!(outcomes, (Err(Failure::LeftOpen), Err(Failure::Lost(None)))), "{outcomes:?}");
+                assert!(connection.is_closed(), "before its caller knew");
+            }
+            Use::Alone => assert!(outcomes.0.is_ok() && outcomes.1.is_ok()),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_silent_server_is_given_up_if_that_is_asked_for_however_much_is_said_to_it() {
+    let limits = Limits { answer: Some(Duration::from_millis(50)), ..Limits::default() };
+    let (connection, mut server, driver) = between(limits, Use::Common);
+    // While it answers in time, nothing ends.
+    for _ in 0..5 {
+        let answer = connection.send(group(&["select 1"]));
+        server.write_all(&[&message(b'C', b"SELECT 1\0")[..], &ready(b'I')].concat()).await.expect("sent");
+        assert!(answer.await.is_ok());
+    }
+    let answer = connection.send(group(&["select 2"]));
+    let talks = async {
+        while !connection.is_closed() {
+            drop(connection.send(group(&["select 3"])));
+            tokio::task::yield_now().await;
+            let _ = timeout(Duration::from_millis(1), server.read(&mut [0; 4096])).await; // it reads, and says nothing
+        }
+    };
+    timeout(SOON, talks).await.expect("it ends");
+    assert!(matches!(answer.await, Err(Failure::Lost(None))));
+    let why = driver.await.expect("no panic").expect_err("a reason").to_string();
+    assert_eq!(why, "no answer in 0.05 s (answer_timeout)");
+}
+
+#[tokio::test]
+async fn a_type_that_is_made_of_itself_is_refused() {
+    for kind in *b"drb" {
+        let itself = 99_999_u32.to_be_bytes();
+        let (connection, server, _driver) = between(Limits::default(), Use::Common);
+        // The statement has a parameter of that type, and whatever is asked for then is made of it again.
+        let described = message(b't', &[&[0, 1][..], &itself].concat());
+        let found = row(&[b"loop", b"public", &[kind], &itself, &itself, &itself]);
+        let answer = [described, found, message(b'C', b"SELECT 1\0"), ready(b'I')].concat();
+        let server = tokio::spawn(answers(server, answer));
+        let refused = timeout(SOON, connection.prepare("select $1")).await.expect("in time").map(drop);
+        assert!(matches!(refused, Err(Failure::Protocol(_))), "{}: {refused:?}", char::from(kind));
+        server.abort();
+    }
+}
+
+#[test]
+fn a_row_of_another_shape_is_an_error() {
+    let columns = Arc::new(Columns { parameters: Vec::new(), columns: vec![("n".to_owned(), Type::INT8)] });
+    let of = |bytes: &'static [u8]| Row { columns: columns.clone(), values: bytes.into() };
+    let shape = |outcome: Result<i64, Error>| outcome.expect_err("another shape").to_string();
+    for bytes in [&b""[..], b"\0\0", b"\0\0\0\x08", b"\0\0\0\x03abc", b"\xff\xff\xff\xff", b"\x7f\xff\xff\xffab"] {
+        let text = shape(of(bytes).read(0));
+        assert!(text.contains("not one to the statement"), "{bytes:?}: {text}");
+    }
+    assert!(shape(of(b"\0\0\0\x08abcdefgh").read(1)).contains("fewer than are read"));
+    assert!(of(b"\0\0\0\x08abcdefgh").read::<&str>(0).is_err());
+    assert!(only(&[]).is_err());
+}

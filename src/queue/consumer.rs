@@ -1,0 +1,306 @@
+//! A consumer: the three guarantees behind the three ways to wait.
+
+mod work;
+
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout_at};
+use tracing::warn;
+
+pub use self::work::Work;
+
+use crate::{error::Result, postgres::{db::Subscription, in_transaction::InTransaction}, queue::{failure::Failure, hand_over::Place, handle::Queue, hooks::Hooks, message::{Lease, Message}, payload::Payload, wait::{Pace, SAFETY_POLL, Step, Wait}}};
+
+/// Waits for messages of one queue. Make one for each task that consumes.
+///
+/// Every method waits until at least one message is due. All of them may be dropped while they wait, at no cost.
+/// While the database is away they wait for it, up to half a minute.
+#[derive(Debug)]
+pub struct Consumer<T> {
+    queue: Queue<T>,
+    pace: Pace,
+    ear: Option<Subscription>,
+    safety: Instant,
+    retry_after: Duration,
+    /// After work on several messages failed: how many to try one at a time.
+    alone: usize,
+    /// Where messages are handed over, once [`Consumer::handed_over`] was called.
+    place: Option<Place>,
+    hooks: Hooks,
+}
+
+impl<T> Drop for Consumer<T> {
+    fn drop(&mut self) {
+        if let Some(place) = self.place.take() {
+            place.abandon();
+        }
+    }
+}
+
+impl<T: Payload> Queue<T> {
+    /// A consumer that waits in the given way; `Wait::default()` is adaptive.
+    #[must_use]
+    pub fn consumer(&self, wait: Wait) -> Consumer<T> {
+        Consumer {
+            queue: self.clone(),
+            pace: Pace::new(wait),
+            ear: None,
+            safety: Instant::now() + SAFETY_POLL,
+            retry_after: Duration::from_secs(1),
+            alone: 0,
+            place: None,
+            hooks: Hooks::default(),
+        }
+    }
+}
+
+impl<T: Payload> Consumer<T> {
+    /// The queue that it consumes.
+    #[must_use]
+    pub fn queue(&self) -> &Queue<T> {
+        &self.queue
+    }
+
+    /// How long a message whose work failed in [`Consumer::exactly_once`] waits for its next attempt, at most 365 days; 1 s if
+    /// not set.
+    #[must_use]
+    pub fn retry_after(mut self, delay: Duration) -> Self {
+        self.retry_after = delay.min(Duration::from_secs(365 * 86_400));
+        self
+    }
+
+    /// Calls the function whenever nothing is due and the consumer is about to wait for a notification: what is enqueued from
+    /// then on wakes it. Each further function is called too. A consumer that polls never calls it.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use tokio::sync::Notify;
+    /// # use trunkline::{Queue, Wait};
+    /// # async fn example(mails: Queue<String>) -> trunkline::Result<()> {
+    /// let asleep = Arc::new(Notify::new());
+    /// let sleeps = asleep.clone();
+    /// let mut consumer = mails.consumer(Wait::Notify).before_wait(move || sleeps.notify_one());
+    /// let waiter = tokio::spawn(async move { consumer.at_most_once(1).await });
+    /// asleep.notified().await; // instead of sleeping for as long as it may take
+    /// mails.enqueue("hello".to_owned()).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn before_wait(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
+        self.hooks.add_before_wait(hook);
+        self
+    }
+
+    /// Calls the function after each attempt of [`Consumer::exactly_once`], for each message: when the work was committed, or
+    /// rolled back and charged. Each further function is called too.
+    #[must_use]
+    pub fn after_attempt(mut self, hook: impl Fn(Lease, Result<(), &Failure>) + Send + Sync + 'static) -> Self {
+        self.hooks.add_after_attempt(hook);
+        self
+    }
+
+    /// Tells these.
+    pub(crate) fn watched(mut self, hooks: Hooks) -> Self {
+        self.hooks = hooks;
+        self
+    }
+
+    /// Waits, then takes up to `n` messages: [`Queue::at_most_once`]. With `n` = 0 returns at once.
+    ///
+    /// Where messages are few and each should be fast, see [`Consumer::handed_over`].
+    pub async fn at_most_once(&mut self, n: usize) -> Result<Vec<Message<T>>> {
+        let queue = self.queue.clone();
+        self.until_some(n, None, || queue.at_most_once(n)).await
+    }
+
+    /// As [`Consumer::at_most_once`], but waits at most so long; none if nothing was due by then.
+    ///
+    /// Unlike a timeout around the call it takes nothing for nobody: when the time is up only the waiting ends, and a statement
+    /// that is under way then is waited for.
+    pub async fn at_most_once_within(&mut self, n: usize, longest: Duration) -> Result<Vec<Message<T>>> {
+        let queue = self.queue.clone();
+        self.until_some(n, Instant::now().checked_add(longest), || queue.at_most_once(n)).await
+    }
+
+    /// Waits for one message, at most once, and while it waits takes what [`Queue::hand_over`] hands it inside a
+    /// notification. Use this where messages are few and should be fast: before and after each wait this consumer
+    /// enters and leaves a list of those that wait.
+    pub async fn handed_over(&mut self) -> Result<Message<T>> {
+        let Self { queue, pace, ear, place, hooks, .. } = self;
+        let place = place.get_or_insert_with(|| Place::new(&queue.shared));
+        loop {
+            let rings = heard(ear);
+            // Also what an earlier call, dropped while it waited, left behind.
+            if let Some(message) = place.leave().await? {
+                return Ok(message);
+            }
+            if let Some(message) = queue.at_most_once(1).await?.pop() {
+                return Ok(message);
+            }
+            if ear.is_none() {
+                *ear = Some(queue.shared.db.subscribe(&queue.shared.channel));
+                continue;
+            }
+            place.enter().await?;
+            let due_in = queue.shared.look().await?;
+            let longest = pace.looked(due_in, hears(ear.as_ref()));
+            hooks.before_wait();
+            tokio::select! {
+                message = place.letter() => if let Some(message) = message? { return Ok(message) },
+                () = sleep(ear, longest, rings) => {}
+            }
+        }
+    }
+
+    /// Waits, then leases up to `n` messages: [`Queue::at_least_once`]. With `n` = 0 returns at once.
+    pub async fn at_least_once(&mut self, n: usize) -> Result<Vec<Message<T>>> {
+        let queue = self.queue.clone();
+        self.until_some(n, None, || queue.at_least_once(n)).await
+    }
+
+    /// As [`Consumer::at_least_once`], but waits at most so long; none if nothing was due by then.
+    ///
+    /// Unlike a timeout around the call it leases nothing for nobody: when the time is up only the waiting ends, and a statement
+    /// that is under way then is waited for.
+    pub async fn at_least_once_within(&mut self, n: usize, longest: Duration) -> Result<Vec<Message<T>>> {
+        let queue = self.queue.clone();
+        self.until_some(n, Instant::now().checked_add(longest), || queue.at_least_once(n)).await
+    }
+
+    /// Acknowledges what is done, waits, and leases up to `n` messages: [`Queue::ack_and_lease`]. Where messages are due, all of it
+    /// is one round trip and one commit. Returns the messages, and the ids of those whose lease was lost before they were
+    /// acknowledged. With `n` = 0 returns once they are acknowledged.
+    ///
+    /// # Errors
+    /// [`Error::is_outcome_unknown`](crate::Error::is_outcome_unknown): the messages may or may not be acknowledged.
+    pub async fn ack_and_lease<L: Into<Lease>>(
+        &mut self,
+        done: impl IntoIterator<Item = L>,
+        n: usize,
+    ) -> Result<(Vec<Message<T>>, Vec<i64>)> {
+        let (messages, lost) = self.queue.ack_and_lease(done, n, None).await?;
+        if n > 0 && messages.is_empty() {
+            return Ok((self.at_least_once(n).await?, lost));
+        }
+        if n > 0 {
+            self.found();
+        }
+        Ok((messages, lost))
+    }
+
+    /// Waits, then takes up to `n` messages inside the caller's transaction: [`Queue::exactly_once`].
+    ///
+    /// The transaction is not touched before a message is due. It is open meanwhile, so give it nothing to hold:
+    /// neither locks nor, above `read committed`, a snapshot. With `n` = 0 returns at once.
+    pub async fn exactly_once_in(&mut self, transaction: &impl InTransaction, n: usize) -> Result<Vec<Message<T>>> {
+        if n == 0 {
+            return Ok(Vec::new());
+        }
+        let mut held = 0;
+        loop {
+            self.ready().await?;
+            let rings = heard(&mut self.ear);
+            let messages = self.queue.exactly_once(transaction, n).await?;
+            if !messages.is_empty() {
+                return Ok(messages);
+            }
+            held += 1;
+            sleep(&mut self.ear, Pace::held(held), rings).await; // it is in someone else's hands
+        }
+    }
+
+    /// Waits until a message is due, and leaves it where it is. It may be in another consumer's hands, or taken by one
+    /// that is faster.
+    pub async fn ready(&mut self) -> Result<()> {
+        let queue = self.queue.clone();
+        self.until_some(1, None, || async {
+            let due_in = queue.shared.look().await?;
+            Ok(due_in.filter(|due_in| *due_in <= 0.0).into_iter().collect::<Vec<_>>())
+        })
+        .await
+        .map(drop)
+    }
+
+    async fn until_some<R, F: Future<Output = Result<Vec<R>>>>(
+        &mut self,
+        n: usize,
+        until: Option<Instant>,
+        mut dequeue: impl FnMut() -> F,
+    ) -> Result<Vec<R>> {
+        loop {
+            let rings = self.heard();
+            match dequeue().await {
+                Ok(found) if !found.is_empty() || n == 0 => {
+                    self.found();
+                    return Ok(found);
+                }
+                Ok(_) => match until {
+                    None => self.idle(rings).await?,
+                    Some(until) if Instant::now() >= until => return Ok(Vec::new()),
+                    Some(until) => timeout_at(until, self.idle(rings)).await.unwrap_or(Ok(()))?,
+                },
+                // Leasing or taking again is within the contract; the door waits for the database.
+                Err(error) if error.is_outcome_unknown() && error.is_closed() => {
+                    warn!(queue = self.queue.shared.name(), %error, "the connection broke; dequeueing again");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// What was heard until now. Ask before a dequeue, for [`Consumer::idle`] after it.
+    pub(crate) fn heard(&mut self) -> Option<u64> {
+        heard(&mut self.ear)
+    }
+
+    /// A dequeue found something.
+    pub(crate) fn found(&mut self) {
+        if self.pace.found(Instant::now().into_std()) {
+            self.ear = None;
+        }
+    }
+
+    /// One step of waiting after an empty dequeue that began when `rings` had been heard. Takes nothing, so it may be
+    /// dropped at any time.
+    pub(crate) async fn idle(&mut self, rings: Option<u64>) -> Result<()> {
+        match self.pace.nothing(self.ear.is_some()) {
+            // Whoever listens is woken from the pause, too.
+            Step::Pause(pause) => sleep(&mut self.ear, pause, rings).await,
+            Step::Listen => self.ear = Some(self.queue.shared.db.subscribe(&self.queue.shared.channel)),
+            Step::Look => {
+                let now = Instant::now();
+                if now >= self.safety {
+                    self.safety = now + SAFETY_POLL;
+                    self.queue.shared.sweep().await?;
+                }
+                let due_in = self.queue.shared.look().await?;
+                let longest = self.pace.looked(due_in, hears(self.ear.as_ref()));
+                self.hooks.before_wait();
+                sleep(&mut self.ear, longest, rings).await;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What was heard until now.
+fn heard(ear: &mut Option<Subscription>) -> Option<u64> {
+    ear.as_mut().map(|ear| ear.heard.borrow_and_update().rings)
+}
+
+/// Whether notifications arrive at present.
+fn hears(ear: Option<&Subscription>) -> bool {
+    ear.is_some_and(|ear| ear.heard.borrow().hearing)
+}
+
+/// Until the time is up, or something is heard that was not among `rings`.
+async fn sleep(ear: &mut Option<Subscription>, longest: Duration, rings: Option<u64>) {
+    match ear {
+        Some(ear) if Some(ear.heard.borrow().rings) == rings => {
+            let _ = tokio::time::timeout(longest, ear.heard.changed()).await; // either will do
+        }
+        Some(_) => {}
+        None => tokio::time::sleep(longest).await,
+    }
+}

@@ -1,0 +1,117 @@
+//! A consumer's work in a transaction: what fails is rolled back and charged, and the next messages are waited for.
+
+use std::fmt::Display;
+
+use futures_util::future::BoxFuture;
+use tracing::{debug, warn};
+
+use super::{Consumer, heard, sleep};
+use crate::{error::Result, postgres::transaction::Transaction, queue::{failure::Failure, message::{Lease, Message}, payload::Payload, settle::{Ending, as_text}, wait::Pace}};
+
+/// What [`Consumer::exactly_once`] runs: the work, in a transaction in which the messages are already taken.
+pub type Work<'a, R, E> = BoxFuture<'a, Result<R, E>>;
+
+enum Attempt<R> {
+    Done(R, Vec<Lease>),
+    Nothing,
+    /// Nothing that could be read, which was charged.
+    Unreadable,
+    Failed(Vec<Lease>, String),
+}
+
+impl<T: Payload> Consumer<T> {
+    /// Waits, takes up to `n` messages in a new transaction, runs `work` in it, and commits both together.
+    ///
+    /// If the work fails, the transaction is rolled back. A failure of several messages is tried again one message at a
+    /// time, so that only those that fail are charged an attempt: they are due again after
+    /// [`Consumer::retry_after`], or dead letters after their last attempt. Then the next messages are waited for; the
+    /// method returns with the first work that succeeded and committed. The transaction runs at `read committed`.
+    ///
+    /// A message that cannot be read as `T` fails its attempt without being worked on.
+    ///
+    /// # Errors
+    /// The database's, not the work's. [`is_outcome_unknown`](crate::Error::is_outcome_unknown): the connection broke during the commit.
+    pub async fn exactly_once<R, E: Display>(
+        &mut self,
+        n: usize,
+        mut work: impl for<'a> FnMut(&'a Transaction, Vec<Message<T>>) -> Work<'a, R, E>,
+    ) -> Result<R> {
+        let mut held = 0;
+        loop {
+            self.ready().await?;
+            let rings = heard(&mut self.ear);
+            let n_now = if self.alone > 0 { 1 } else { n.max(1) };
+            let outcome = self.attempt(n_now, &mut work).await?;
+            match outcome {
+                Attempt::Nothing => {
+                    held += 1;
+                    sleep(&mut self.ear, Pace::held(held), rings).await; // it is in someone else's hands
+                    continue;
+                }
+                Attempt::Unreadable => {}
+                Attempt::Failed(leases, reason) if leases.len() > 1 => {
+                    debug!(queue = self.queue.shared.name(), %reason, "work failed; one message at a time now");
+                    self.alone = leases.len();
+                }
+                Attempt::Failed(leases, reason) => {
+                    warn!(queue = self.queue.shared.name(), id = leases[0].id, %reason, "work failed");
+                    self.alone = self.alone.saturating_sub(1);
+                    self.charge(&leases, &reason).await?;
+                    let failure = Failure::retry(reason);
+                    self.hooks.after_attempt(leases.into_iter().map(|lease| (lease, Err(&failure))));
+                }
+                Attempt::Done(result, leases) => {
+                    self.alone = self.alone.saturating_sub(1);
+                    self.hooks.after_attempt(leases.into_iter().map(|lease| (lease, Ok(()))));
+                    return Ok(result);
+                }
+            }
+            held = 0;
+        }
+    }
+
+    async fn attempt<R, E: Display>(
+        &self,
+        n: usize,
+        work: &mut impl for<'a> FnMut(&'a Transaction, Vec<Message<T>>) -> Work<'a, R, E>,
+    ) -> Result<Attempt<R>> {
+        let transaction = self.queue.shared.db.begin().await?;
+        let taken = self.queue.take_within(&transaction, n).await?;
+        let (messages, unreadable) = (taken.messages, taken.unreadable);
+        if messages.is_empty() && unreadable.is_empty() {
+            transaction.rollback().await?;
+            return Ok(Attempt::Nothing);
+        }
+        if messages.is_empty() {
+            transaction.commit().await?; // and with it the charge
+            return Ok(Attempt::Unreadable);
+        }
+        let leases: Vec<Lease> = messages.iter().map(Message::lease).collect();
+        let reason = match work(&transaction, messages).await {
+            Ok(result) => match transaction.commit().await {
+                Ok(()) => return Ok(Attempt::Done(result, leases)),
+                Err(error) if error.is_outcome_unknown() => return Err(error),
+                // A statement whose error was passed over, a deferred constraint, a conflict.
+                Err(error) => error.to_string(),
+            },
+            Err(reason) => {
+                let reason = reason.to_string();
+                transaction.rollback().await?;
+                reason
+            }
+        };
+        // What was charged in the transaction is so no longer.
+        for unreadable in unreadable {
+            self.charge(&unreadable.leases().collect::<Vec<_>>(), &unreadable.reason).await?;
+        }
+        Ok(Attempt::Failed(leases, reason))
+    }
+
+    async fn charge(&self, leases: &[Lease], reason: &str) -> Result<()> {
+        let ending = Ending::Charge(self.retry_after.as_secs_f64(), as_text(reason));
+        match self.queue.settle(ending, leases).await {
+            Err(error) if error.is_lease_lost() => Ok(()), // someone else has it already, and settles it
+            outcome => outcome,
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Between the statement and the caller: a dequeue runs in a task of its own, and what it brought is given back if the
+//! caller went away meanwhile. So a dropped future neither loses messages nor holds them until their lease ends.
+
+mod back;
+
+use std::{
+    sync::Arc,
+    time::{Instant, SystemTime},
+};
+
+use tokio::sync::oneshot;
+use tokio_postgres::types::ToSql;
+use tracing::{Instrument, Span, warn};
+
+use self::back::{Batches, unanswered};
+use crate::{error::Result, postgres::{array::Received, db::Lane, in_transaction::Fetched, sql::Sql, time::Time}, queue::{handle::Shared, message::{Message, Ranges, Settled}, metadata::Carried, metric::End, ownerless::{Ownerless, Unreadable}, payload::Payload, span}};
+
+/// How messages leave the queue.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Dequeue {
+    Take,
+    /// For that many seconds, or the queue's lease time.
+    Lease(Option<f64>),
+    /// As `Lease`, but what ran out comes alone.
+    LeaseApart(Option<f64>),
+}
+
+impl Dequeue {
+    fn span(self, queue: &str, n: i32) -> Span {
+        match self {
+            Self::Take => span::take(queue, n as usize),
+            Self::Lease(_) | Self::LeaseApart(_) => span::lease(queue, n as usize),
+        }
+    }
+}
+
+/// Messages that one statement takes or leases at most; larger wishes take several.
+pub(crate) const PAGE: usize = 1 << 15;
+
+impl Shared {
+    /// Dequeues up to `n` messages, each statement in a transaction of its own.
+    pub async fn dequeue<T: Payload>(self: &Arc<Self>, n: usize, how: Dequeue) -> Result<Dequeued<T>> {
+        self.send_back_kept();
+        let mut pages = Vec::new();
+        let mut got = 0;
+        while got < n {
+            let wanted = (n - got).min(PAGE);
+            let page = match self.dequeue_page(wanted as i32, how).await {
+                Err(_) if got > 0 => break, // what was dequeued before is the caller's
+                outcome => outcome?,
+            };
+            let size = page.size;
+            pages.push(page);
+            got += size;
+            if size < wanted {
+                break;
+            }
+        }
+        self.open(pages, got)
+    }
+
+    /// Ends leases and begins others, both in one transaction.
+    pub async fn dequeue_and_ack<T: Payload>(
+        self: &Arc<Self>,
+        n: usize,
+        time: Option<f64>,
+        done: Ranges,
+    ) -> Result<(Dequeued<T>, Vec<Settled>)> {
+        self.send_back_kept();
+        let (shared, n, (answer, answered)) = (self.clone(), n.min(PAGE) as i32, oneshot::channel());
+        let asked = done.messages();
+        let settle = span::settle(self.name(), End::Done.name(), asked);
+        let span = settle.in_scope(|| span::lease(self.name(), n as usize));
+        let noted = span.clone();
+        let work = async move {
+            let began = Instant::now();
+            let (floor, rows) = (shared.floor(), shared.rows_for(n as usize));
+            let ack: [&(dyn ToSql + Sync); 3] = [&done.ids, &done.sizes, &done.attempts];
+            let lease: [&(dyn ToSql + Sync); 4] = [&n, &time, &floor, &rows];
+            let both: [(&Sql, &[&(dyn ToSql + Sync)]); 2] =
+                [(&shared.sql.ack, &ack), (&shared.sql.lease_apart, &lease)];
+            let session = shared.db.session(Lane::Dequeue).await;
+            let outcome = match session {
+                Ok(session) => session.query_together(&both).await,
+                Err(error) => Err(error),
+            };
+            let outcome = outcome.map_err(|error| error.or_no_queue(shared.name())).and_then(|mut answers| {
+                let (leased, ended) = (answers.pop().unwrap_or_default(), answers.pop().unwrap_or_default());
+                // First what was leased: if the rest of the answer cannot be read, it is given back.
+                let leased = Batches::of(leased, Dequeue::LeaseApart(time), shared.clone(), began, &noted);
+                let ended = ended.iter().map(Settled::of).collect::<Result<Vec<_>>>()?;
+                let lost = asked.saturating_sub(Settled::messages(ended.iter().copied()));
+                shared.metrics.settled(End::Done, asked, lost, began);
+                Ok((leased, ended))
+            });
+            let _ = answer.send(outcome); // dropped there, given back
+        };
+        tokio::spawn(work.instrument(span).instrument(settle));
+        let (page, ended) = answered.await.unwrap_or_else(|_| Err(unanswered()))?;
+        let size = page.size;
+        Ok((self.open(vec![page], size)?, ended))
+    }
+
+    async fn dequeue_page(self: &Arc<Self>, n: i32, how: Dequeue) -> Result<Batches> {
+        let (shared, (answer, answered)) = (self.clone(), oneshot::channel());
+        let span = how.span(self.name(), n);
+        let noted = span.clone();
+        let work = async move {
+            let began = Instant::now();
+            let (floor, rows) = (shared.floor(), shared.rows_for(n as usize));
+            let outcome = match how {
+                Dequeue::Take => shared.query(&shared.sql.take, &[&n, &floor, &rows, &true]).await,
+                Dequeue::Lease(time) => shared.query(&shared.sql.lease, &[&n, &time, &floor, &rows]).await,
+                Dequeue::LeaseApart(time) => shared.query(&shared.sql.lease_apart, &[&n, &time, &floor, &rows]).await,
+            };
+            let outcome = outcome.map(|rows| Batches::of(rows, how, shared, began, &noted));
+            let _ = answer.send(outcome); // dropped there, given back
+        };
+        tokio::spawn(work.instrument(span));
+        answered.await.unwrap_or_else(|_| Err(unanswered()))
+    }
+
+    /// Decodes. From here to the caller nothing waits, so nothing can be dropped in between.
+    ///
+    /// What was taken and cannot be read is on its way back when this returns, and charged.
+    fn open<T: Payload>(self: &Arc<Self>, pages: Vec<Batches>, count: usize) -> Result<Dequeued<T>> {
+        let mut dequeued =
+            Dequeued { messages: Vec::with_capacity(count.min(PAGE)), unreadable: Vec::new(), met_unreadable: false };
+        for page in &pages {
+            let apart = matches!(page.how, Dequeue::LeaseApart(_));
+            for row in &page.rows {
+                let ran_out = apart && row.read(6)?;
+                let released = row.read(7)?;
+                let row = Opened {
+                    id: row.read(0)?,
+                    attempt: row.read(1)?,
+                    size: row.read(2)?,
+                    enqueued_at: (row.read(3)?, row.read(3)?),
+                    batch: row.read(4)?,
+                    metadata: row.read(5)?,
+                    released,
+                };
+                let message = |message| Message { ran_out, ..message };
+                self.open_row(&row, message, &mut dequeued)?;
+            }
+        }
+        dequeued.met_unreadable = !dequeued.unreadable.is_empty();
+        for mut page in pages {
+            page.rows.clear(); // it is the caller's now
+            if page.how == Dequeue::Take {
+                self.send_back(dequeued.unreadable.drain(..).map(Ownerless::Unreadable).collect());
+            }
+        }
+        Ok(dequeued)
+    }
+
+    /// Decodes what a statement in the caller's transaction brought.
+    pub fn read_fetched<T: Payload>(&self, rows: &[Fetched]) -> Result<Dequeued<T>> {
+        let mut dequeued = Dequeued { messages: Vec::new(), unreadable: Vec::new(), met_unreadable: false };
+        for row in rows {
+            let row = Opened {
+                id: row.read(0)?,
+                attempt: row.read(1)?,
+                size: row.read(2)?,
+                enqueued_at: (row.read(3)?, row.read(3)?),
+                batch: row.read(4)?,
+                metadata: row.read(5)?,
+                released: row.read(7)?,
+            };
+            self.open_row(&row, |message| message, &mut dequeued)?;
+        }
+        dequeued.met_unreadable = !dequeued.unreadable.is_empty();
+        Ok(dequeued)
+    }
+
+    fn open_row<T: Payload>(
+        &self,
+        row: &Opened<'_>,
+        complete: impl Fn(Message<T>) -> Message<T>,
+        dequeued: &mut Dequeued<T>,
+    ) -> Result<()> {
+        let Opened { id: first, attempt, released, size, enqueued_at: (enqueued_at, time), batch, metadata } = row;
+        let mut carried = Carried::of(metadata.as_ref().map(|metadata| Received::of(metadata.bytes())));
+        let Dequeued { messages, unreadable, .. } = dequeued;
+        let before = unreadable.len();
+        let whole =
+            self.column.decode(self.name(), (*first, size.unsigned_abs() as usize), batch, |id, raw, payload| {
+                let metadata = carried.next();
+                match payload {
+                    Ok(payload) => {
+                        let (attempt, enqueued_at, ran_out, released) = (*attempt, *enqueued_at, false, *released);
+                        messages.push(complete(Message {
+                            id,
+                            attempt,
+                            enqueued_at,
+                            payload,
+                            metadata,
+                            ran_out,
+                            released,
+                        }));
+                    }
+                    Err(error) => {
+                        let (message, element) = ((id, (*attempt, *released), *time), (self.column.element(), raw));
+                        unreadable.push(Unreadable::of_message(message, element, &metadata, error.to_string()));
+                    }
+                }
+            })?;
+        if let Some(error) = whole {
+            let row = (*first, *size, (*attempt, *released), *time);
+            unreadable.push(Unreadable::of_row(row, batch, metadata.as_ref(), error.to_string()));
+        }
+        for Unreadable { id, reason, .. } in &unreadable[before..] {
+            warn!(queue = self.name(), id, reason, "a message cannot be read");
+        }
+        Ok(())
+    }
+}
+
+/// A row, whoever got it.
+struct Opened<'a> {
+    id: i64,
+    attempt: i32,
+    size: i32,
+    /// For the caller, and as it was.
+    enqueued_at: (SystemTime, Time),
+    batch: Received<'a>,
+    metadata: Option<Received<'a>>,
+    released: i32,
+}
+
+/// What a dequeue brought.
+pub(crate) struct Dequeued<T> {
+    pub messages: Vec<Message<T>>,
+    /// What is no `T`. Of a take by a statement of its own they are on their way back already.
+    pub unreadable: Vec<Unreadable>,
+    /// Whether there was any; where there was nothing else, something else may be due.
+    pub met_unreadable: bool,
+}

@@ -1,0 +1,197 @@
+//! The way back to the queue, for what a dequeue brought and nobody has.
+
+use std::{collections::VecDeque, sync::Arc, time::Instant};
+
+use tokio::runtime::Handle;
+use tokio_postgres::{
+    error::SqlState,
+    types::{ToSql, Type},
+};
+use tracing::{Span, warn};
+
+use super::Dequeue;
+use crate::{error::{Error, Result}, postgres::{array::Received, db::Lane, in_transaction::InTransaction, time::Time, wire::Row}, queue::{handle::Shared, message::{Ranges, Settled}, metric::End, ownerless::{Ownerless, Unreadable}}};
+
+/// Seconds that a message which could not be read waits for a consumer that can.
+const PAUSE: f64 = 1.0;
+
+/// Rows that were dequeued and belong to nobody yet.
+pub(super) struct Batches {
+    pub rows: Vec<Row>,
+    /// Messages in them.
+    pub size: usize,
+    pub how: Dequeue,
+    shared: Arc<Shared>,
+}
+
+impl Batches {
+    /// What a statement brought that was sent when it was `began`.
+    pub fn of(rows: Vec<Row>, how: Dequeue, shared: Arc<Shared>, began: Instant, span: &Span) -> Self {
+        let size = rows.iter().map(|row| row.read::<i32>(2).unwrap_or_default().unsigned_abs() as usize).sum();
+        span.record("got", size);
+        match how {
+            Dequeue::Take => shared.metrics.taken(size, began),
+            Dequeue::Lease(_) | Dequeue::LeaseApart(_) => shared.metrics.leased(size, began),
+        }
+        shared.saw_batches(size, rows.len());
+        Self { rows, size, how, shared }
+    }
+}
+
+impl Drop for Batches {
+    fn drop(&mut self) {
+        let rows = std::mem::take(&mut self.rows);
+        if !rows.is_empty() {
+            self.shared.send_back(match self.how {
+                Dequeue::Take => rows.into_iter().map(Ownerless::Taken).collect(),
+                Dequeue::Lease(_) | Dequeue::LeaseApart(_) => [Ownerless::Leased(rows)].into(),
+            });
+        }
+    }
+}
+
+/// Messages on their way back. Those whose statement was not sent when the runtime ended are kept for the next dequeue.
+struct Returning {
+    shared: Arc<Shared>,
+    left: VecDeque<Ownerless>,
+}
+
+impl Drop for Returning {
+    fn drop(&mut self) {
+        self.shared.ownerless.keep(self.left.drain(..));
+    }
+}
+
+impl Returning {
+    async fn run(mut self) {
+        let shared = self.shared.clone();
+        while let Some(next) = self.left.pop_front() {
+            if let Err(error) = shared.give_back(&next).await {
+                warn!(queue = shared.name(), %error, what = %Named(&next), "dequeued messages could not be given back");
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// Sends messages back in a task.
+    pub(crate) fn send_back(self: &Arc<Self>, left: VecDeque<Ownerless>) {
+        let returning = Returning { shared: self.clone(), left };
+        if !returning.left.is_empty()
+            && let Ok(runtime) = Handle::try_current()
+        {
+            runtime.spawn(returning.run());
+        }
+    }
+
+    /// Sends back what an earlier runtime left.
+    pub(crate) fn send_back_kept(self: &Arc<Self>) {
+        self.send_back(self.ownerless.take());
+    }
+
+    async fn give_back(&self, what: &Ownerless) -> Result<()> {
+        match what {
+            Ownerless::Taken(row) => {
+                let (id, attempt, size): (i64, i32, i32) = (row.read(0)?, row.read(1)?, row.read(2)?);
+                let (enqueued_at, payload): (Time, Received<'_>) = (row.read(3)?, row.read(4)?);
+                let metadata: Option<Received<'_>> = row.read(5)?;
+                let (error, released): (Option<&str>, i32) = (row.read(6)?, row.read(7)?);
+                let row: [&(dyn ToSql + Sync); 8] =
+                    [&id, &enqueued_at, &attempt, &released, &error, &size, &payload, &metadata];
+                self.query(&self.sql.put_back, &row).await?;
+            }
+            Ownerless::Leased(rows) => {
+                let mut ranges = Ranges::default();
+                for row in rows {
+                    ranges.ids.push(row.read(0)?);
+                    ranges.attempts.push(row.read(1)?);
+                    ranges.sizes.push(row.read(2)?);
+                }
+                let (began, asked) = (Instant::now(), ranges.messages());
+                let released = self.query(&self.sql.release, &[&ranges.ids, &ranges.sizes, &ranges.attempts]).await?;
+                let released = released.iter().map(Settled::of).collect::<Result<Vec<_>>>()?;
+                let lost = asked.saturating_sub(Settled::messages(released));
+                self.metrics.settled(End::Released, asked, lost, began);
+            }
+            Ownerless::Unreadable(unreadable) => self.put_back_charged(unreadable).await?,
+        }
+        self.db.wake(&self.channel);
+        Ok(())
+    }
+
+    /// Puts a message back that was taken and cannot be read, and charges it: another consumer may be able to read it, and it
+    /// dies after its last attempt. One transaction, so it is never there uncharged.
+    async fn put_back_charged(&self, unreadable: &Unreadable) -> Result<()> {
+        let (payload, metadata) = (unreadable.payload(), unreadable.metadata());
+        let Unreadable { id, size, attempt, released, enqueued_at, reason, .. } = unreadable;
+        let row: [&(dyn ToSql + Sync); 8] = [id, enqueued_at, attempt, released, reason, size, &payload, &metadata];
+        let one = (vec![*id], vec![*size], vec![*attempt], vec![PAUSE], vec![reason]);
+        let charge: [&(dyn ToSql + Sync); 5] = [&one.0, &one.1, &one.2, &one.3, &one.4];
+        let both: [(_, &[&(dyn ToSql + Sync)]); 2] = [(&self.sql.put_back, &row), (&self.sql.charge, &charge)];
+        let together = async || self.db.session(Lane::Dequeue).await?.query_together(&both).await;
+        let outcome = match together().await {
+            Err(error) if error.is_outcome_unknown() => match together().await {
+                // It was put back before the connection broke.
+                Err(error) if error.sqlstate() == Some(&SqlState::UNIQUE_VIOLATION) => return Ok(()),
+                outcome => outcome,
+            },
+            outcome => outcome,
+        };
+        outcome.map(drop).map_err(|error| error.or_no_queue(self.name()))
+    }
+
+    /// The same in the transaction that took it: it is charged if and when that commits.
+    pub(crate) async fn put_back_charged_in(
+        &self,
+        transaction: &impl InTransaction,
+        unreadable: &Unreadable,
+    ) -> Result<()> {
+        let (payload, metadata) = (unreadable.payload(), unreadable.metadata());
+        let Unreadable { id, size, attempt, released, enqueued_at, reason, .. } = unreadable;
+        let row: [(&(dyn ToSql + Sync), Type); 8] = [
+            (id, Type::INT8),
+            (enqueued_at, Type::TIMESTAMPTZ),
+            (attempt, Type::INT4),
+            (released, Type::INT4),
+            (reason, Type::TEXT),
+            (size, Type::INT4),
+            (&payload, self.column.array.clone()),
+            (&metadata, Type::JSONB_ARRAY),
+        ];
+        let one = (vec![*id], vec![*size], vec![*attempt], vec![PAUSE], vec![reason]);
+        let charge: [(&(dyn ToSql + Sync), Type); 5] = [
+            (&one.0, Type::INT8_ARRAY),
+            (&one.1, Type::INT4_ARRAY),
+            (&one.2, Type::INT4_ARRAY),
+            (&one.3, Type::FLOAT8_ARRAY),
+            (&one.4, Type::TEXT_ARRAY),
+        ];
+        transaction.fetch(&self.sql.put_back.text, &row).await.map_err(|error| error.or_no_queue(self.name()))?;
+        transaction
+            .fetch(&self.sql.charge.text, &charge)
+            .await
+            .map(drop)
+            .map_err(|error| error.or_no_queue(self.name()))
+    }
+}
+
+/// Which messages, for the log.
+struct Named<'a>(&'a Ownerless);
+
+impl std::fmt::Display for Named<'_> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            Ownerless::Taken(row) => match (row.read::<i32>(2), row.read::<i64>(0)) {
+                (Ok(size), Ok(id)) => write!(out, "{size} taken from {id} on"),
+                _ => out.write_str("a taken row that cannot be read"),
+            },
+            Ownerless::Leased(rows) => write!(out, "{} leased rows", rows.len()),
+            Ownerless::Unreadable(one) => write!(out, "{}, which cannot be read: {}", one.id, one.reason),
+        }
+    }
+}
+
+/// An answer that never came.
+pub(super) fn unanswered() -> Error {
+    Error::ended("a dequeue", true)
+}

@@ -1,0 +1,230 @@
+//! The floor under every scan: a time before which nothing is left to dequeue.
+//!
+//! Deleted rows stay in the index until no old snapshot can see them; a scan that starts at the floor does not meet
+//! them. The floor follows commits: a candidate becomes the floor only when every transaction that could still commit
+//! an older row has ended, and then only as far as what those transactions left behind.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError, Weak},
+    time::{Duration, Instant},
+};
+
+use crate::postgres::{db::Db, time::Time};
+
+/// What one look at the queue saw, all of it in one snapshot.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Look {
+    /// The oldest due time at or above the floor, of any row, locked ones included.
+    pub oldest: Option<Time>,
+    /// `oldest`, or the clock before the snapshot where that is earlier.
+    pub candidate: Time,
+    /// The oldest transaction that is still running: every one below has ended.
+    pub running: i64,
+    /// The next transaction id to be given out, or an earlier one, but later than the clock of the candidate.
+    pub next: i64,
+}
+
+/// While messages flow, a look is made this often …
+const EVERY: Duration = Duration::from_millis(100);
+/// … and a sweep for what lies below the floor this often. Both take the server at most 1 % of the time.
+const SWEEP_EVERY: Duration = Duration::from_secs(5);
+const SHARE: u32 = 100;
+/// A floor is kept for processes that begin later, this often.
+const KEEP_EVERY: Duration = Duration::from_secs(10);
+/// After a clock stepped back, the floor lies this far below what it may have shown since the last look.
+const MARGIN: Duration = Duration::from_secs(1);
+/// Both are made at least this often: a clock that steps during a look makes its cost anything.
+const SELDOM: Duration = Duration::from_secs(3600);
+
+/// The floor of one queue in one process.
+#[derive(Debug)]
+pub(crate) struct Floor {
+    reached: Time,
+    /// A candidate, and the transaction before which all have to end first.
+    pending: Option<(Time, i64)>,
+    looked: Instant,
+    next: Instant,
+    next_sweep: Instant,
+    next_keep: Instant,
+}
+
+impl Floor {
+    /// Begins where another process left it, at `reached`.
+    pub fn new(now: Instant, reached: Time) -> Self {
+        Self { reached, pending: None, looked: now, next: now, next_sweep: now + SWEEP_EVERY, next_keep: now }
+    }
+
+    pub fn floor(&self) -> Time {
+        self.reached
+    }
+
+    /// Whether a look is due; if so, the caller makes it and nobody else does meanwhile.
+    pub fn claim_look(&mut self, now: Instant) -> bool {
+        let due = now >= self.next;
+        if due {
+            self.next = now + EVERY;
+        }
+        due
+    }
+
+    /// Whether a sweep is due; if so, the caller makes it. One that died is followed by another, because the claim runs out.
+    pub fn claim_sweep(&mut self, now: Instant) -> bool {
+        let due = now >= self.next_sweep;
+        if due {
+            self.next_sweep = now + SWEEP_EVERY;
+        }
+        due
+    }
+
+    /// Whether the floor should be kept for others now; if so, the caller keeps it.
+    pub fn claim_keep(&mut self, now: Instant) -> bool {
+        let due = now >= self.next_keep && self.reached > Time::EARLIEST;
+        if due {
+            self.next_keep = now + KEEP_EVERY;
+        }
+        due
+    }
+
+    /// Learns from a look that took the server `cost`.
+    pub fn saw(&mut self, look: Look, now: Instant, cost: Duration) {
+        self.next = now + EVERY.max(rest(cost));
+        let since = now.saturating_duration_since(std::mem::replace(&mut self.looked, now));
+        if look.oldest.is_some_and(|oldest| oldest < self.reached) {
+            // Another consumer's look overtook this one.
+            self.lower(look.oldest.unwrap_or(self.reached));
+        } else if look.candidate < self.reached {
+            // The server's clock stepped back: what it showed since the last look may lie below the floor.
+            self.lower(look.candidate.before(since + MARGIN));
+        }
+        match self.pending {
+            Some((candidate, next)) if look.running >= next => {
+                // All writers of that time have ended, and this snapshot shows what they left.
+                let reached = look.oldest.map_or(candidate, |oldest| candidate.min(oldest));
+                self.reached = self.reached.max(reached);
+                self.pending = Some((look.candidate, look.next));
+            }
+            Some(_) => {}
+            None => self.pending = Some((look.candidate, look.next)),
+        }
+    }
+
+    /// Learns from a part of a sweep that took the server `cost`: the oldest row below the floor, if there is any.
+    /// Returns how long the next part has to wait.
+    pub fn swept(&mut self, stray: Option<Time>, now: Instant, cost: Duration) -> Duration {
+        let pause = rest(cost);
+        self.next_sweep = now + pause + SWEEP_EVERY;
+        if let Some(stray) = stray.filter(|stray| *stray < self.reached) {
+            self.lower(stray);
+        }
+        pause
+    }
+
+    fn lower(&mut self, to: Time) {
+        self.reached = self.reached.min(to);
+        self.pending = None;
+    }
+}
+
+/// The floor of every queue that has a handle, shared by its handles.
+#[derive(Default)]
+struct Floors(Mutex<HashMap<String, Weak<Mutex<Floor>>>>);
+
+impl Db {
+    /// The floor of a queue in this process, begun where another process left it.
+    pub(crate) fn floor_of(&self, queue: &str, reached: Time) -> Arc<Mutex<Floor>> {
+        let floors = self.attached::<Floors>();
+        let mut floors = floors.0.lock().unwrap_or_else(PoisonError::into_inner);
+        floors.retain(|_, floor| floor.strong_count() > 0);
+        if let Some(floor) = floors.get(queue).and_then(Weak::upgrade) {
+            return floor;
+        }
+        let floor = Arc::new(Mutex::new(Floor::new(Instant::now(), reached)));
+        floors.insert(queue.to_owned(), Arc::downgrade(&floor));
+        floor
+    }
+}
+
+/// The rest after what took the server that long.
+fn rest(cost: Duration) -> Duration {
+    cost.saturating_mul(SHARE).min(SELDOM)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn new() -> Floor {
+        Floor::new(Instant::now(), Time::EARLIEST)
+    }
+
+    fn saw(floor: &mut Floor, oldest: Option<i64>, clock: i64, running: i64, next: i64) -> i64 {
+        let candidate = Time(oldest.map_or(clock, |oldest| oldest.min(clock)));
+        floor.saw(Look { oldest: oldest.map(Time), candidate, running, next }, floor.looked, Duration::ZERO);
+        floor.floor().0
+    }
+
+    #[test]
+    fn it_moves_once_every_writer_of_the_time_has_ended() {
+        let mut floor = new();
+        assert_eq!(saw(&mut floor, None, 100, 5, 9), i64::MIN, "5 to 8 may still commit a row due before 100");
+        assert_eq!(saw(&mut floor, None, 200, 8, 12), i64::MIN, "8 is still there");
+        assert_eq!(saw(&mut floor, None, 300, 9, 12), 100);
+        assert_eq!(saw(&mut floor, None, 400, 12, 12), 300);
+    }
+
+    #[test]
+    fn what_a_late_writer_left_keeps_it_down() {
+        let mut floor = new();
+        saw(&mut floor, Some(150), 200, 5, 9);
+        assert_eq!(saw(&mut floor, Some(120), 300, 9, 9), 120, "the row of the late writer, not the candidate");
+    }
+
+    #[test]
+    fn a_future_row_does_not_lift_it_over_the_clock() {
+        let mut floor = new();
+        saw(&mut floor, Some(900), 100, 9, 9);
+        assert_eq!(saw(&mut floor, Some(900), 200, 9, 9), 100);
+    }
+
+    #[test]
+    fn a_row_below_brings_it_back() {
+        let mut floor = new();
+        saw(&mut floor, None, 100, 9, 9);
+        saw(&mut floor, None, 200, 9, 9);
+        assert_eq!(floor.floor(), Time(100));
+        floor.swept(Some(Time(40)), Instant::now(), Duration::ZERO);
+        assert_eq!(floor.floor(), Time(40));
+    }
+
+    #[test]
+    fn a_clock_that_stepped_back_takes_it_along() {
+        let mut floor = new();
+        saw(&mut floor, None, 10_000_000, 9, 9);
+        saw(&mut floor, None, 20_000_000, 9, 9);
+        assert_eq!(floor.floor(), Time(10_000_000));
+        assert_eq!(saw(&mut floor, None, 5_000_000, 9, 9), 4_000_000, "a second below what the clock showed");
+    }
+
+    #[test]
+    fn looks_and_sweeps_take_one_percent_of_the_time_at_most() {
+        let mut floor = new();
+        let now = Instant::now();
+        assert!(floor.claim_look(now) && !floor.claim_look(now));
+        let look = Look { oldest: None, candidate: Time(1), running: 1, next: 1 };
+        floor.saw(look, now, Duration::from_millis(30));
+        assert!(!floor.claim_look(now + Duration::from_millis(2_999)));
+        assert!(floor.claim_look(now + Duration::from_secs(3)));
+        assert_eq!(floor.swept(None, now, Duration::from_millis(30)), Duration::from_secs(3));
+        floor.saw(look, now, Duration::MAX);
+        assert!(!floor.claim_look(now + SELDOM / 2) && floor.claim_look(now + SELDOM));
+    }
+
+    #[test]
+    fn a_sweep_that_died_is_followed_by_another() {
+        let mut floor = new();
+        let now = Instant::now();
+        assert!(floor.claim_sweep(now + SWEEP_EVERY) && !floor.claim_sweep(now + SWEEP_EVERY));
+        assert!(floor.claim_sweep(now + 2 * SWEEP_EVERY));
+    }
+}

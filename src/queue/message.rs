@@ -1,0 +1,132 @@
+//! What a consumer gets.
+
+use std::time::SystemTime;
+
+use crate::{error::{Error, Kind, Result}, queue::{metadata::Metadata, trace::TraceContext}};
+
+/// A message as a consumer gets it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Message<T> {
+    /// Unique in its queue and never changed, whatever happens to the batch around it.
+    pub id: i64,
+    /// Deliveries so far, this one included: 1 for the first lease. 0 if it was taken and never leased before. A lease
+    /// that was released counts here, but not towards the queue's maximum.
+    pub attempt: i32,
+    /// When it was enqueued, by the server's clock.
+    pub enqueued_at: SystemTime,
+    /// What was enqueued.
+    pub payload: T,
+    /// What was enqueued beside it; mostly empty.
+    pub metadata: Metadata,
+    /// Its last lease ran out, so it may have killed whoever held it; known to [`Queue::ack_and_lease`](crate::Queue) only.
+    pub(crate) ran_out: bool,
+    /// Deliveries that were given back without a charge.
+    pub(crate) released: i32,
+}
+
+impl<T> Message<T> {
+    /// What names this delivery to `ack`, `retry` and `extend`; small, and free of the payload.
+    #[must_use]
+    pub fn lease(&self) -> Lease {
+        Lease { id: self.id, attempt: self.attempt }
+    }
+
+    /// Attempts that were charged, this one included: what the queue's maximum and a retry policy count.
+    pub(crate) fn charged(&self) -> u32 {
+        self.attempt.saturating_sub(self.released).unsigned_abs()
+    }
+}
+
+/// The right to one message under one attempt. Whatever ends a lease names both, so a late worker changes nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Lease {
+    /// The message.
+    pub id: i64,
+    /// The attempt that the lease was given for.
+    pub attempt: i32,
+}
+
+impl TraceContext {
+    /// The one that all of these messages come from, if it is one.
+    pub(crate) fn of_all<T>(messages: &[Message<T>]) -> Option<Self> {
+        let (first, rest) = messages.split_first()?;
+        let traceparent = first.metadata.traceparent()?;
+        let same = rest.iter().all(|message| message.metadata.traceparent() == Some(traceparent));
+        if same { Self::of(&first.metadata) } else { None }
+    }
+}
+
+impl<T> From<&Message<T>> for Lease {
+    fn from(message: &Message<T>) -> Self {
+        message.lease()
+    }
+}
+
+impl From<&Lease> for Lease {
+    fn from(lease: &Lease) -> Self {
+        *lease
+    }
+}
+
+/// Leases as ranges of neighbouring messages, which is how the statements take them.
+#[derive(Debug, Default)]
+pub(crate) struct Ranges {
+    pub ids: Vec<i64>,
+    pub sizes: Vec<i32>,
+    pub attempts: Vec<i32>,
+}
+
+impl Ranges {
+    /// How many in all.
+    pub fn messages(&self) -> usize {
+        self.sizes.iter().map(|size| *size as usize).sum()
+    }
+
+    /// Joins neighbours under the same attempt that `also_alike` finds alike. The leases are sorted and distinct.
+    pub fn of(leases: &[Lease], also_alike: impl Fn(usize, usize) -> bool) -> Self {
+        let mut ranges = Self::default();
+        for (at, lease) in leases.iter().enumerate() {
+            let next_to_last = at > 0
+                && leases[at - 1].id + 1 == lease.id
+                && leases[at - 1].attempt == lease.attempt
+                && also_alike(at - 1, at);
+            match ranges.sizes.last_mut() {
+                Some(size) if next_to_last => *size += 1,
+                _ => {
+                    ranges.ids.push(lease.id);
+                    ranges.sizes.push(1);
+                    ranges.attempts.push(lease.attempt);
+                }
+            }
+        }
+        ranges
+    }
+}
+
+/// Messages that a statement settled: so many from an id on, under an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Settled {
+    pub id: i64,
+    pub size: i32,
+    pub attempt: i32,
+}
+
+impl Settled {
+    /// Some messages, from one that can be.
+    pub fn checked(id: i64, size: i32, attempt: i32) -> Result<Self> {
+        if size < 1 || id.checked_add(i64::from(size)).is_none() {
+            return Err(Error::new(Kind::Answer(format!("{size} messages from {id} on were settled").into())));
+        }
+        Ok(Self { id, size, attempt })
+    }
+
+    /// How many in all.
+    pub fn messages(all: impl IntoIterator<Item = Self>) -> usize {
+        all.into_iter().map(|settled| settled.size as usize).sum()
+    }
+
+    pub fn leases(self) -> impl Iterator<Item = Lease> {
+        (self.id..self.id + i64::from(self.size)).map(move |id| Lease { id, attempt: self.attempt })
+    }
+}

@@ -1,0 +1,166 @@
+//! Metadata to and from the wire: elements of a `jsonb[]` beside the array of payloads.
+
+use bytes::{BufMut, BytesMut};
+use postgres_types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
+
+use super::{MAX_METADATA, Metadata};
+use crate::{error::{Error, Kind, Result}, postgres::array::{Each, Elements, Received, after}};
+
+type Failure = Box<dyn std::error::Error + Sync + Send>;
+
+/// The first byte of a `jsonb` on the wire.
+const VERSION: u8 = 1;
+
+impl Metadata {
+    /// Appends one element: its length and its value.
+    pub(crate) fn encode(&self, out: &mut BytesMut) -> Result<()> {
+        let start = out.len();
+        out.put_i32(0);
+        let failed =
+            |cause| Error::new(Kind::Encode { rust: std::any::type_name::<Self>(), column: "jsonb".to_owned(), cause });
+        self.write(out).map_err(failed)?;
+        let length = (out.len() - start - 4) as i32; // bounded by `write`
+        out[start..start + 4].copy_from_slice(&length.to_be_bytes());
+        Ok(())
+    }
+
+    /// Appends one element that came from the database and goes back: whatever it is, there it was.
+    pub(crate) fn encode_back(&self, out: &mut BytesMut) {
+        let json = serde_json::to_vec(self).unwrap_or_default(); // names and texts are always JSON
+        out.put_i32(json.len() as i32 + 1);
+        out.put_u8(VERSION);
+        out.extend_from_slice(&json);
+    }
+
+    fn write(&self, out: &mut BytesMut) -> Result<(), Failure> {
+        if let Some((name, _)) = self.iter().find(|(name, text)| name.contains('\0') || text.contains('\0')) {
+            return Err(format!("{name:?} has a NUL character, which Postgres cannot store").into());
+        }
+        let start = out.len();
+        out.put_u8(VERSION);
+        serde_json::to_writer(out.writer(), self)?;
+        match out.len() - start - 1 {
+            bytes if bytes > MAX_METADATA => {
+                Err(format!("{bytes} bytes are too many: at most {MAX_METADATA}; put it into the payload").into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// From a `jsonb`. Whatever somebody's SQL put there instead of an object must not keep the message from its reader.
+    fn read(raw: &[u8]) -> Self {
+        serde_json::from_slice(raw.get(1..).unwrap_or_default()).unwrap_or_default()
+    }
+}
+
+impl ToSql for Metadata {
+    fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Failure> {
+        self.write(out).map(|()| IsNull::No)
+    }
+
+    fn accepts(ty: &Type) -> bool {
+        *ty == Type::JSONB
+    }
+
+    to_sql_checked!();
+}
+
+impl FromSql<'_> for Metadata {
+    fn from_sql(_: &Type, raw: &[u8]) -> Result<Self, Failure> {
+        Ok(Self::read(raw))
+    }
+
+    fn accepts(ty: &Type) -> bool {
+        *ty == Type::JSONB
+    }
+}
+
+/// The metadata of a batch on its way out. It ends with the last message that has any; those without are null.
+#[derive(Debug, Default)]
+pub(crate) struct Stamped {
+    count: usize,
+    elements: BytesMut,
+}
+
+impl Stamped {
+    /// Adds the element of the message at that place; places only go up.
+    pub fn push(&mut self, place: usize, element: &[u8]) {
+        for _ in self.count..place {
+            self.elements.put_i32(-1);
+        }
+        self.elements.extend_from_slice(element);
+        self.count = place + 1;
+    }
+
+    pub fn len(&self) -> usize {
+        self.elements.len()
+    }
+
+    /// For a statement that wants one for each of so many messages, if for any.
+    pub fn whole(&mut self, messages: usize) -> Beside<'_> {
+        if self.count > 0 && self.count < messages {
+            let last = messages - 1;
+            self.push(last, &(-1_i32).to_be_bytes());
+        }
+        self.all()
+    }
+
+    pub fn all(&self) -> Beside<'_> {
+        Beside { count: self.count, elements: &self.elements }
+    }
+}
+
+/// The same, or a part of it, as a parameter. Nothing is null.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Beside<'a> {
+    count: usize,
+    elements: &'a [u8],
+}
+
+impl Beside<'_> {
+    pub fn is_empty(self) -> bool {
+        self.count == 0
+    }
+
+    /// Before and after the place of a message.
+    pub fn halves(self, place: usize) -> (Self, Self) {
+        let left = place.min(self.count);
+        let (one, two) = self.elements.split_at(after(left, self.elements));
+        (Self { count: left, elements: one }, Self { count: self.count - left, elements: two })
+    }
+}
+
+impl ToSql for Beside<'_> {
+    fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, Failure> {
+        if self.is_empty() {
+            return Ok(IsNull::Yes);
+        }
+        let (element, count) = (Type::JSONB.oid(), self.count as i32);
+        Elements { element, count, nulls: true, values: self.elements }.to_sql(ty, out)
+    }
+
+    fn accepts(ty: &Type) -> bool {
+        *ty == Type::JSONB_ARRAY
+    }
+
+    to_sql_checked!();
+}
+
+/// The metadata of a batch that came in, message by message, without end: what is not there is empty.
+pub(crate) struct Carried<'a>(Option<Each<'a>>);
+
+impl<'a> Carried<'a> {
+    pub fn of(column: Option<Received<'a>>) -> Self {
+        Self(column.and_then(|array| array.elements().ok()))
+    }
+
+    pub fn next(&mut self) -> Metadata {
+        match &mut self.0 {
+            None => Metadata::new(), // nearly always
+            Some(each) => match each.next() {
+                Some(Ok(Some(raw))) => Metadata::read(raw),
+                _ => Metadata::new(),
+            },
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! Every metric of the library: its name, and the only calls that move it. Handles are made once a queue, so moving one costs an
+//! atomic, and nothing where no recorder is installed. The table for users is `OBSERVABILITY.md`; a test compares.
+
+use std::time::{Instant, SystemTime};
+
+use metrics::{
+    Counter, Gauge, Histogram, IntoF64, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge,
+    histogram,
+};
+
+use crate::queue::message::Message;
+
+/// How messages' leases ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    Done,
+    Archived,
+    Retried,
+    Dead,
+    Released,
+    Lost,
+}
+
+impl End {
+    const ALL: [Self; 6] = [Self::Done, Self::Archived, Self::Retried, Self::Dead, Self::Released, Self::Lost];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Archived => "archived",
+            Self::Retried => "retried",
+            Self::Dead => "dead",
+            Self::Released => "released",
+            Self::Lost => "lost",
+        }
+    }
+}
+
+/// The metrics of one queue.
+pub(crate) struct Metrics {
+    enqueued_messages: Counter,
+    enqueued_rows: Counter,
+    handed_over: Counter,
+    leased: Counter,
+    taken: Counter,
+    settled: [Counter; End::ALL.len()],
+    enqueue_seconds: Histogram,
+    lease_seconds: Histogram,
+    take_seconds: Histogram,
+    settle_seconds: Histogram,
+    /// By the first three ends.
+    handle_seconds: [Histogram; End::ALL.len()],
+    delivery_lag: Histogram,
+    running: Gauge,
+    prefetched: Gauge,
+    connected: Gauge,
+}
+
+impl Metrics {
+    pub fn of(queue: &str) -> Self {
+        let count = |name: &'static str, help: &'static str| {
+            describe_counter!(name, Unit::Count, help);
+            counter!(name, "queue" => queue.to_owned())
+        };
+        let time = |name: &'static str, help: &'static str| {
+            describe_histogram!(name, Unit::Seconds, help);
+            histogram!(name, "queue" => queue.to_owned())
+        };
+        let level = |name: &'static str, help: &'static str| {
+            describe_gauge!(name, Unit::Count, help);
+            gauge!(name, "queue" => queue.to_owned())
+        };
+        describe_counter!("trunkline_settled_messages_total", Unit::Count, "Messages whose lease ended");
+        describe_histogram!("trunkline_handle_seconds", Unit::Seconds, "Time that a call of a handler took");
+        Self {
+            enqueued_messages: count("trunkline_enqueued_messages_total", "Messages enqueued"),
+            enqueued_rows: count("trunkline_enqueued_rows_total", "Rows that enqueued messages made"),
+            handed_over: count("trunkline_handed_over_messages_total", "Messages handed over inside a notification"),
+            leased: count("trunkline_leased_messages_total", "Messages leased"),
+            taken: count("trunkline_taken_messages_total", "Messages taken"),
+            settled: End::ALL.map(|end| {
+                counter!("trunkline_settled_messages_total", "queue" => queue.to_owned(), "outcome" => end.name())
+            }),
+            enqueue_seconds: time("trunkline_enqueue_seconds", "Time that an insert took, its commit included"),
+            lease_seconds: time("trunkline_lease_seconds", "Time that a lease's statement took"),
+            take_seconds: time("trunkline_take_seconds", "Time that a take's statement took"),
+            settle_seconds: time("trunkline_settle_seconds", "Time that a statement took that ends leases"),
+            handle_seconds: End::ALL.map(|end| match end {
+                End::Done | End::Retried | End::Dead => {
+                    histogram!("trunkline_handle_seconds", "queue" => queue.to_owned(), "outcome" => end.name())
+                }
+                End::Archived | End::Released | End::Lost => Histogram::noop(),
+            }),
+            delivery_lag: time("trunkline_delivery_lag_seconds", "Time from enqueue to the start of the handler"),
+            running: level("trunkline_running_handlers", "Handlers that run"),
+            prefetched: level("trunkline_prefetched_messages", "Messages leased that wait for a handler"),
+            connected: level("trunkline_connected", "1 while a worker reaches the database"),
+        }
+    }
+
+    /// An insert was answered.
+    pub fn enqueued(&self, messages: usize, rows: usize, began: Instant) {
+        self.enqueued_messages.increment(messages as u64);
+        self.enqueued_rows.increment(rows as u64);
+        self.enqueue_seconds.record(began.elapsed());
+    }
+
+    /// An insert was sent whose answer is the caller's.
+    pub fn sent(&self, messages: usize) {
+        self.enqueued_messages.increment(messages as u64);
+    }
+
+    pub fn handed_over(&self) {
+        self.handed_over.increment(1);
+    }
+
+    /// A statement that leases was answered.
+    pub fn leased(&self, messages: usize, began: Instant) {
+        self.leased.increment(messages as u64);
+        self.lease_seconds.record(began.elapsed());
+    }
+
+    /// A statement that takes was answered.
+    pub fn taken(&self, messages: usize, began: Instant) {
+        self.taken.increment(messages as u64);
+        self.take_seconds.record(began.elapsed());
+    }
+
+    /// A statement that ends leases was answered: of so many messages, and so many it found lost.
+    pub fn settled(&self, end: End, messages: usize, lost: usize, began: Instant) {
+        self.settled[end as usize].increment((messages - lost) as u64);
+        self.lost(lost);
+        self.settle_seconds.record(began.elapsed());
+    }
+
+    /// Results that cannot be settled any more.
+    pub fn lost(&self, messages: usize) {
+        self.settled[End::Lost as usize].increment(messages as u64);
+    }
+
+    /// A call of a handler has ended.
+    pub fn handled(&self, end: End, took: Lap) {
+        self.handle_seconds[end as usize].record(took);
+    }
+
+    /// Messages come to their handler. Of a further attempt nobody knows since when it was due.
+    pub fn delivered<T>(&self, messages: &[Message<T>], watch: &Watch) {
+        for message in messages.iter().filter(|message| message.attempt == 1) {
+            self.delivery_lag.record(Lag { since: message.enqueued_at, watch });
+        }
+    }
+
+    /// A handler runs, until what is returned is dropped.
+    pub fn running(&self) -> Running<'_> {
+        self.running.increment(1);
+        Running(&self.running)
+    }
+
+    pub fn prefetched(&self, messages: usize) {
+        self.prefetched.set(messages as f64);
+    }
+
+    /// A worker lives, until what is returned is dropped.
+    pub fn worker(&self) -> Worker<'_> {
+        Worker(self)
+    }
+
+    pub fn connected(&self, is_so: bool) {
+        self.connected.set(if is_so { 1.0 } else { 0.0 });
+    }
+}
+
+pub(crate) struct Running<'a>(&'a Gauge);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.decrement(1);
+    }
+}
+
+pub(crate) struct Worker<'a>(&'a Metrics);
+
+impl Drop for Worker<'_> {
+    fn drop(&mut self) {
+        self.0.prefetched(0);
+        self.0.connected(false);
+    }
+}
+
+/// The clock of a hand: one reading for the end of a call and the beginning of the next.
+pub(crate) struct Watch {
+    pub now: Instant,
+    began: Instant,
+    /// What the clock on the wall showed then.
+    wall: SystemTime,
+}
+
+impl Watch {
+    pub fn start() -> Self {
+        let now = Instant::now();
+        Self { now, began: now, wall: SystemTime::now() }
+    }
+
+    /// The time since the last reading.
+    pub fn lap(&mut self) -> Lap {
+        let now = Instant::now();
+        Lap(std::mem::replace(&mut self.now, now), now)
+    }
+}
+
+/// From a time to another. A recorder asks for the seconds; without one nobody reckons.
+pub(crate) struct Lap(Instant, Instant);
+
+impl IntoF64 for Lap {
+    fn into_f64(self) -> f64 {
+        self.1.duration_since(self.0).as_secs_f64()
+    }
+}
+
+/// From a time to the last reading of a watch, also only if it is asked for.
+struct Lag<'a> {
+    since: SystemTime,
+    watch: &'a Watch,
+}
+
+impl IntoF64 for Lag<'_> {
+    fn into_f64(self) -> f64 {
+        let now = self.watch.wall + self.watch.now.duration_since(self.watch.began);
+        // Clocks of two machines: what seems to come from the future is from now.
+        now.duration_since(self.since).unwrap_or_default().as_secs_f64()
+    }
+}

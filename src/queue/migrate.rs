@@ -1,0 +1,171 @@
+//! The schema and its versions: steps change tables, forward only; functions and templates are as this library has them.
+
+use std::fmt::Write;
+
+use sha2::{Digest, Sha256};
+use tracing::info;
+
+use crate::{error::{Error, Kind, Result}, postgres::{db::{Db, Lane, Session}, wire::only}};
+
+// STEPS, FUNCTIONS and TEMPLATES: the name and the text of every file in `schema/`.
+include!(concat!(env!("OUT_DIR"), "/schema.rs"));
+
+/// The version that this library works with: the number of its last step.
+pub const SCHEMA_VERSION: i32 = STEPS.len() as i32;
+
+impl Db {
+    /// Brings the schema to this library's version, in one transaction: the steps that are missing, then all functions
+    /// as they are now, then those of every queue. Safe to run again and from many processes at once: they queue up
+    /// behind an advisory lock. Returns how many steps were applied.
+    ///
+    /// # Errors
+    /// The schema is newer than this library, it or something in it belongs to another role, or the role may not create
+    /// it.
+    pub async fn migrate(&self) -> Result<usize> {
+        let session = self.own_session().await?;
+        if self.is_current(&session).await? {
+            self.give_back(session); // nothing that a role without rights would stumble over
+            return Ok(0);
+        }
+        self.check_name(&session).await?;
+        let begin = self.statement("migrate", concat!("begin; ", include_str!("../../sql/migrate_begin.sql")));
+        session.batch(begin.name, &begin.text).await?;
+        let found = self.found_version(&session).await?;
+        if found > SCHEMA_VERSION {
+            return Err(mismatch(found)); // dropping the session rolls back
+        }
+        let pending = &STEPS[found.unsigned_abs() as usize..];
+        for (name, text) in pending {
+            session.batch("migrate", &self.statement("migrate", text).text).await?;
+            info!(name, "migrated");
+        }
+        let functions =
+            FUNCTIONS.iter().fold("delete from trunkline.template;\n".to_owned(), |all, (_, text)| all + text);
+        session.batch("migrate", &self.statement("migrate", &functions).text).await?;
+        let names: Vec<&str> = TEMPLATES.iter().map(|(name, _)| *name).collect();
+        let kinds: Vec<&str> = TEMPLATES.iter().map(|(_, text)| kind(text)).collect();
+        let texts: Vec<_> = TEMPLATES.iter().map(|(name, text)| self.statement(name, text).text).collect();
+        let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
+        let templates = self.statement("template", include_str!("../../sql/template.sql"));
+        session.query(&templates, &[&names, &kinds, &texts]).await?;
+        session.query(&self.statement("install_queues", include_str!("../../sql/install_queues.sql")), &[]).await?;
+        let record = self.statement("migrate_record", include_str!("../../sql/migrate_record.sql"));
+        for (version, (name, _)) in (1..).zip(STEPS).skip(STEPS.len() - pending.len().max(1)) {
+            session.query(&record, &[&version, name, &fingerprint()]).await?;
+        }
+        session.batch("migrate", "commit").await?;
+        self.give_back(session);
+        Ok(pending.len())
+    }
+
+    /// Removes the schema with all queues and everything in them, and whatever of others' depends on it. Where there is none,
+    /// it does nothing.
+    ///
+    /// # Errors
+    /// The role does not own the schema.
+    pub async fn teardown(&self) -> Result<()> {
+        let session = self.own_session().await?;
+        let sql = self.statement("teardown", include_str!("../../sql/teardown.sql"));
+        session.batch(sql.name, &sql.text).await?;
+        self.give_back(session);
+        Ok(())
+    }
+
+    /// The schema's name stands in every statement without quotes.
+    async fn check_name(&self, session: &Session) -> Result<()> {
+        let fits = self.statement("fits_unquoted", include_str!("../../sql/fits_unquoted.sql"));
+        let name = self.schema().name();
+        match only(&session.query(&fits, &[&name]).await?)?.read(0)? {
+            true => Ok(()),
+            false => {
+                Err(Error::invalid(format!("a schema cannot be named {name:?}: that is a word of SQL; take another")))
+            }
+        }
+    }
+
+    /// The version of the schema in the database; 0 where there is none.
+    pub async fn schema_version(&self) -> Result<i32> {
+        self.found_version(&*self.session(Lane::Dequeue).await?).await
+    }
+
+    /// Errs, and says what to do, unless the schema is exactly this library's.
+    pub(crate) async fn check_schema(&self) -> Result<()> {
+        match self.schema_version().await? {
+            SCHEMA_VERSION => Ok(()),
+            found => Err(mismatch(found)),
+        }
+    }
+
+    async fn found_version(&self, session: &Session) -> Result<i32> {
+        let exists = self.statement("schema_exists", include_str!("../../sql/schema_exists.sql"));
+        if !only(&session.query(&exists, &[]).await?)?.read::<bool>(0)? {
+            return Ok(0);
+        }
+        let version = self.statement("schema_version", include_str!("../../sql/schema_version.sql"));
+        only(&session.query(&version, &[]).await?)?.read(0)
+    }
+
+    /// Whether steps and functions are this library's.
+    async fn is_current(&self, session: &Session) -> Result<bool> {
+        if self.found_version(session).await? != SCHEMA_VERSION {
+            return Ok(false);
+        }
+        let functions = self.statement("functions_of", include_str!("../../sql/functions_of.sql"));
+        let installed = session.query(&functions, &[]).await?;
+        let installed = installed.first().map(|row| row.read::<String>(0)).transpose()?;
+        Ok(installed == Some(fingerprint()))
+    }
+}
+
+/// What tells these functions and templates from any others.
+fn fingerprint() -> String {
+    let mut hash = Sha256::new();
+    for (name, text) in FUNCTIONS.iter().chain(TEMPLATES) {
+        hash.update(name);
+        hash.update(text);
+    }
+    hash.finalize().iter().take(8).fold(String::with_capacity(16), |mut all, byte| {
+        let _ = write!(all, "{byte:02x}"); // a string takes everything
+        all
+    })
+}
+
+/// What a template makes: tables are made once, the rest is renewed.
+fn kind(text: &str) -> &'static str {
+    if text.contains("create or replace function") {
+        "function"
+    } else if text.contains("create or replace view") {
+        "view"
+    } else {
+        "tables"
+    }
+}
+
+fn mismatch(found: i32) -> Error {
+    let todo =
+        if found > SCHEMA_VERSION { "use a newer trunkline" } else { "run `trunkline migrate` or Db::migrate first" };
+    Error::new(Kind::Schema { found, wanted: SCHEMA_VERSION, todo })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FUNCTIONS, STEPS, TEMPLATES, kind};
+
+    #[test]
+    fn steps_are_numbered_from_one_on() {
+        for (nr, (name, _)) in (1..).zip(STEPS) {
+            assert!(name.starts_with(&format!("{nr:04}_")), "{name} is not step {nr}");
+        }
+    }
+
+    #[test]
+    fn a_file_holds_one_definition_of_its_name() {
+        for (name, text) in FUNCTIONS {
+            assert_eq!(text.matches("create or replace function").count(), 1, "{name}");
+        }
+        for (name, text) in TEMPLATES.iter().filter(|(_, text)| kind(text) == "function") {
+            assert!(text.contains(&format!("create or replace function trunkline.{{do_{name}_}}(")), "{name}");
+            assert!(!name.contains('_'), "{name}: do_a_b_q would be the function of two queues");
+        }
+    }
+}

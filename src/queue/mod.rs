@@ -1,0 +1,32 @@
+//! The queue: its verbs, a file each, and what they rest on.
+
+pub(crate) mod statements;
+pub(crate) mod payload;
+pub(crate) mod readable;
+pub(crate) mod metadata;
+pub(crate) mod trace;
+pub(crate) mod message;
+pub(crate) mod span;
+pub(crate) mod metric;
+pub mod observability;
+pub(crate) mod floor;
+pub(crate) mod notify;
+pub(crate) mod migrate;
+pub(crate) mod coalesce;
+pub(crate) mod settle;
+pub(crate) mod ownerless;
+pub(crate) mod handle;
+pub(crate) mod rights;
+pub(crate) mod dequeue;
+pub(crate) mod enqueue;
+pub(crate) mod exactly_once;
+pub(crate) mod at_most_once;
+pub(crate) mod at_least_once;
+pub(crate) mod dead;
+pub(crate) mod archive;
+pub(crate) mod stats;
+pub(crate) mod wait;
+pub(crate) mod failure;
+pub(crate) mod hooks;
+pub(crate) mod hand_over;
+pub(crate) mod consumer;

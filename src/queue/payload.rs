@@ -1,0 +1,202 @@
+//! What a message carries, and its way to and from the wire: elements of a Postgres array, written once and read once.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use postgres_types::{FromSql, FromSqlOwned, IsNull, Kind as TypeKind, ToSql, Type, to_sql_checked};
+use tracing::warn;
+
+use crate::{error::{Error, Kind, Result}, postgres::array::{Each, Elements, Received, Unreadable}};
+
+/// Messages that a row has at most.
+pub(crate) const MAX_BATCH: usize = 1024;
+/// The largest payload, in bytes as Postgres stores it.
+pub const MAX_PAYLOAD: usize = 64 << 20;
+
+/// What a message can carry: any type that can be written to and read from a Postgres value.
+///
+/// Implemented for everything that implements [`ToSql`] and [`FromSql`]: `Vec<u8>`, `String`, integers, `Uuid`,
+/// [`Json`](crate::Json), composite types with derived implementations, `Vec`s of them for queues of arrays.
+pub trait Payload: ToSql + FromSqlOwned + Send + Sync + 'static {}
+
+impl<T: ToSql + FromSqlOwned + Send + Sync + 'static> Payload for T {}
+
+/// Bytes that can be shared without copying, for queues of `bytea`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Binary(pub Bytes);
+
+impl ToSql for Binary {
+    fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+        out.put_slice(&self.0);
+        Ok(IsNull::No)
+    }
+
+    fn accepts(ty: &Type) -> bool {
+        *ty == Type::BYTEA
+    }
+
+    to_sql_checked!();
+}
+
+impl FromSql<'_> for Binary {
+    fn from_sql(_: &Type, raw: &[u8]) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
+        Ok(Self(Bytes::copy_from_slice(raw)))
+    }
+
+    fn accepts(ty: &Type) -> bool {
+        *ty == Type::BYTEA
+    }
+}
+
+/// The type of a queue's payload column, as the codec needs it.
+#[derive(Debug, Clone)]
+pub(crate) struct Column {
+    /// The array type of the column.
+    pub array: Type,
+    /// Its element: what a message is.
+    element: Type,
+    /// The element with its domains stripped: what Rust types know.
+    base: Type,
+}
+
+impl Column {
+    /// `array` is the type of the column `payload` of a queue's table.
+    pub fn new(array: Type) -> Option<Self> {
+        let TypeKind::Array(element) = array.kind() else { return None };
+        let element = element.clone();
+        let mut base = element.clone();
+        while let TypeKind::Domain(under) = base.kind() {
+            base = under.clone();
+        }
+        Some(Self { array, element, base })
+    }
+
+    /// The payload's type as the user named it.
+    pub fn name(&self) -> String {
+        match self.base.kind() {
+            TypeKind::Array(member) => format!("{}[]", member.name()),
+            _ => self.element.name().to_owned(),
+        }
+    }
+
+    pub fn check<T: Payload>(&self, queue: &str) -> Result<()> {
+        if <T as ToSql>::accepts(&self.base) && <T as FromSql>::accepts(&self.base) {
+            return Ok(());
+        }
+        Err(Error::new(Kind::WrongType {
+            queue: queue.to_owned(),
+            column: self.name(),
+            rust: std::any::type_name::<T>(),
+        }))
+    }
+
+    /// Appends one element: its length and its value. On an error `out` may hold a part of it.
+    pub fn encode<T: Payload>(&self, payload: &T, out: &mut BytesMut) -> Result<()> {
+        let failed = |cause| Error::new(Kind::Encode { rust: std::any::type_name::<T>(), column: self.name(), cause });
+        let start = out.len();
+        out.put_i32(0);
+        if let IsNull::Yes = payload.to_sql(&self.base, out).map_err(failed)? {
+            return Err(failed("a message's payload cannot be null".into()));
+        }
+        let bytes = out.len() - start - 4;
+        if bytes > MAX_PAYLOAD {
+            return Err(Error::new(Kind::TooLarge { bytes, limit: MAX_PAYLOAD }));
+        }
+        let text = self.base == Type::TEXT || self.base == Type::VARCHAR;
+        if text && let Some(at) = out[start + 4..].iter().position(|byte| *byte == 0) {
+            return Err(failed(
+                format!("the text has a NUL character at byte {at}, which Postgres cannot store").into(),
+            ));
+        }
+        out[start..start + 4].copy_from_slice(&(bytes as i32).to_be_bytes());
+        Ok(())
+    }
+
+    /// The parameter for a batch of elements that [`Column::encode`] wrote one after another.
+    pub fn array<'a>(&self, count: usize, elements: &'a [u8]) -> Elements<'a> {
+        Elements { element: self.element.oid(), count: count as i32, nulls: false, values: elements }
+    }
+
+    /// The element's type, as arrays name it.
+    pub fn element(&self) -> u32 {
+        self.element.oid()
+    }
+
+    /// Hands each message of a received batch of so many to `each`: its id, its element, and what it decodes to straight from the
+    /// wire buffer, or why it is no `T`. Returns why the batch is none as a whole, if it is not.
+    ///
+    /// # Errors
+    /// The elements are of another type than the column was.
+    pub fn decode<T: Payload>(
+        &self,
+        queue: &str,
+        (first_id, size): (i64, usize),
+        batch: &Received<'_>,
+        mut each: impl FnMut(i64, Option<&[u8]>, Result<T>),
+    ) -> Result<Option<Error>> {
+        let mut elements = match self.elements::<T>(queue, batch)? {
+            Ok(elements) => elements,
+            Err(cause) => return Ok(Some(unreadable::<T>(queue, first_id, cause))),
+        };
+        if !(1..=MAX_BATCH).contains(&size) {
+            return Ok(Some(unreadable::<T>(queue, first_id, format!("its row says it has {size} messages").into())));
+        }
+        // A range would overflow behind the last id of all.
+        for id in (0_i64..).map(|nr| first_id.wrapping_add(nr)).take(size) {
+            let raw = elements.next().unwrap_or_else(|| Err("its row has fewer payloads than messages".into()));
+            match raw {
+                Ok(Some(raw)) => each(id, Some(raw), self.decode_one(queue, id, raw)),
+                Ok(None) => each(id, None, Err(unreadable::<T>(queue, id, "it is null".into()))),
+                Err(cause) => each(id, None, Err(unreadable::<T>(queue, id, cause))),
+            }
+        }
+        if elements.left > 0 {
+            warn!(
+                queue,
+                id = first_id,
+                more = elements.left,
+                "a row has more payloads than messages; they are passed over"
+            );
+        }
+        Ok(None)
+    }
+
+    /// All elements of a received batch with their ids, or the first error. Where none can be told from another, it is one null.
+    pub fn decode_all<T: Payload>(&self, queue: &str, first_id: i64, batch: &Received<'_>) -> Result<Vec<(i64, T)>> {
+        let page = |id, cause| Error::new(Kind::Page { queue: queue.to_owned(), id, cause });
+        let without = |id, cause| T::from_sql_null(&self.base).map_err(|_| page(id, unreadable::<T>(queue, id, cause)));
+        let elements = match self.elements::<T>(queue, batch)? {
+            Ok(elements) => elements,
+            Err(cause) => return Ok(vec![(first_id, without(first_id, cause)?)]),
+        };
+        let decode = |(id, raw): (i64, Result<Option<&[u8]>, Unreadable>)| match raw {
+            Ok(Some(raw)) => Ok((id, self.decode_one(queue, id, raw).map_err(|cause| page(id, cause))?)),
+            Ok(None) => Ok((id, without(id, "it is null".into())?)),
+            Err(cause) => Ok((id, without(id, cause)?)),
+        };
+        (0_i64..).map(|nr| first_id.wrapping_add(nr)).zip(elements).map(decode).collect()
+    }
+
+    /// The elements, if it is one array of them. Of another type than the column was when the queue was opened, they would be read
+    /// as what they are not.
+    fn elements<'a, T>(&self, queue: &str, batch: &Received<'a>) -> Result<Result<Each<'a>, Unreadable>> {
+        match batch.element() {
+            Some(found) if found != self.element.oid() => {
+                let found = Type::from_oid(found).map_or_else(|| format!("type {found}"), |ty| ty.name().to_owned());
+                Err(Error::new(Kind::WrongType {
+                    queue: queue.to_owned(),
+                    column: format!("{found} by now (it was {} when it was opened)", self.name()),
+                    rust: std::any::type_name::<T>(),
+                }))
+            }
+            _ => Ok(batch.elements()),
+        }
+    }
+
+    /// An element without its length.
+    pub fn decode_one<T: Payload>(&self, queue: &str, id: i64, raw: &[u8]) -> Result<T> {
+        T::from_sql(&self.base, raw).map_err(|cause| unreadable::<T>(queue, id, cause))
+    }
+}
+
+fn unreadable<T>(queue: &str, id: i64, cause: Unreadable) -> Error {
+    Error::new(Kind::Decode { queue: queue.to_owned(), id, rust: std::any::type_name::<T>(), cause })
+}

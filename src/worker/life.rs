@@ -1,0 +1,158 @@
+//! The life of a job as one sentence: lease, start, handle, settle.
+
+use std::{
+    pin::pin,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use tokio::{task::JoinSet, time::timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    error::Result,
+    queue::{consumer::Consumer, payload::Payload},
+    worker::{hand::Hand, hands::Reserved, line::Line, outage::Outage},
+};
+
+/// A database that has not answered for so long is told to be away, although its answer is waited for.
+const SILENCE: Duration = Duration::from_secs(2);
+
+impl<T: Payload> Line<T> {
+    /// Works until it is told to stop, which all lines are together, or until an error that does not pass; then ends in order.
+    pub async fn live(self: Arc<Self>, stop: CancellationToken) -> Result<()> {
+        let _gauges = self.queue.shared.metrics.worker();
+        let (mut running, mut beside) = (JoinSet::new(), JoinSet::new());
+        beside.spawn(self.clone().keep());
+        let limit = CancellationToken::new();
+        let (stopped, longest, over) = (stop.clone(), self.options.shutdown_after, limit.clone());
+        beside.spawn(async move {
+            stopped.cancelled().await;
+            tokio::time::sleep(longest).await;
+            over.cancel();
+        });
+        let outcome = self.work(&mut running, &stop, &limit).await;
+        stop.cancel();
+        self.close(running, &limit).await;
+        outcome
+    }
+
+    /// Step after step, with a pause while the database is away.
+    async fn work(
+        self: &Arc<Self>,
+        running: &mut JoinSet<()>,
+        stop: &CancellationToken,
+        limit: &CancellationToken,
+    ) -> Result<()> {
+        let mut consumer = self.queue.consumer(self.options.wait).watched(self.options.hooks.clone());
+        let mut outage = Outage::default();
+        while !stop.is_cancelled() {
+            let outcome = tokio::select! {
+                outcome = self.step(&mut consumer, running, stop) => outcome,
+                () = limit.cancelled() => return Ok(()),
+            };
+            match outcome {
+                Ok(Asked::Nothing) => {}
+                Ok(Asked::Something) => {
+                    outage.over(self.name());
+                    self.queue.shared.metrics.connected(true);
+                }
+                Err(error) if error.is_final() => return Err(error),
+                Err(error) => {
+                    self.queue.shared.metrics.connected(false);
+                    let pause = tokio::time::sleep(outage.pause(self.name(), &error));
+                    let _ = stop.run_until_cancelled(pause).await; // either will do
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Settles what is finished, leases what can start soon, starts it; waits where there is nothing to do.
+    async fn step(
+        self: &Arc<Self>,
+        consumer: &mut Consumer<T>,
+        running: &mut JoinSet<()>,
+        stop: &CancellationToken,
+    ) -> Result<Asked> {
+        tokio::task::yield_now().await; // hands that are about to finish share the statement
+        let rings = consumer.heard();
+        let mut free = self.hands.reserve(self.nr);
+        self.start(&mut free, running);
+        let (settling, n) = {
+            let mut held = self.held();
+            (held.settle(), held.room(free.count(), self.handler.each))
+        };
+        if settling.is_empty() && n == 0 {
+            drop(free);
+            let _ = stop.run_until_cancelled(self.changed.notified()).await; // either will do
+            return Ok(Asked::Nothing);
+        }
+        let began = Instant::now();
+        let mut exchange = pin!(self.settle_and_lease(settling, n));
+        let (messages, outcome) = if let Ok(exchanged) = timeout(SILENCE, &mut exchange).await {
+            exchanged
+        } else {
+            self.queue.shared.metrics.connected(false);
+            exchange.await
+        };
+        let found = messages.len();
+        {
+            let mut held = self.held();
+            held.leased(messages, Instant::now());
+            held.ahead.leased(n, found, began.elapsed());
+        }
+        self.start(&mut free, running);
+        drop(free);
+        outcome?;
+        if found > 0 {
+            consumer.found();
+        }
+        if n > 0 {
+            self.hands.found(self.nr, found > 0);
+        }
+        if found < n {
+            // Nothing more is due: that is asked again with the next acknowledgement, or after a while.
+            tokio::select! {
+                outcome = consumer.idle(rings) => outcome?,
+                () = self.until_news() => {}
+                () = stop.cancelled() => {}
+            }
+        }
+        Ok(Asked::Something)
+    }
+
+    /// Starts hands for what waits, as many as are free.
+    fn start(self: &Arc<Self>, free: &mut Reserved<'_>, running: &mut JoinSet<()>) {
+        while running.try_join_next().is_some() {}
+        let (waiting, numbers) = {
+            let mut held = self.held();
+            let waiting = held.waiting();
+            let starting = waiting.div_ceil(self.handler.each).min(free.count());
+            (waiting, (0..starting).map(|_| held.hand()).collect::<Vec<_>>())
+        };
+        let begun = numbers.len().saturating_mul(self.handler.each);
+        for nr in numbers {
+            let hand = Hand::new(self.clone(), nr);
+            free.start(1);
+            running.spawn(hand.run());
+        }
+        self.queue.shared.metrics.prefetched(waiting.saturating_sub(begun));
+    }
+
+    /// Until there is something to settle, or something waits for which there may be a hand now.
+    async fn until_news(&self) {
+        while !self.held().is_settling() {
+            self.changed.notified().await;
+            if self.held().waiting() > 0 {
+                return;
+            }
+        }
+    }
+}
+
+/// Whether a step asked the database for anything, and so knows that it is there.
+enum Asked {
+    Nothing,
+    Something,
+}

@@ -1,0 +1,181 @@
+//! When a failed message is tried again. Pure: the delay follows from the attempt and a random number.
+
+use std::{
+    fmt,
+    hash::{BuildHasher, Hasher, RandomState},
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::Duration,
+};
+
+use tracing::warn;
+
+use crate::queue::failure::{Failure, Verdict};
+
+/// What a queue takes as a delay at most.
+const LONGEST: Duration = Duration::from_secs(365 * 86_400);
+
+/// When a message whose handler failed is tried again, if ever.
+///
+/// The default is [`RetryPolicy::exponential`] from 1 second to 1 hour. The queue's own maximum of attempts holds beside
+/// it: whatever comes first makes the message a dead letter.
+#[derive(Clone)]
+pub struct RetryPolicy {
+    delay: Delay,
+    attempts: u32,
+}
+
+/// Of an attempt and its failure.
+type Custom = dyn Fn(u32, &Failure) -> Option<Duration> + Send + Sync;
+
+#[derive(Clone)]
+enum Delay {
+    Exponential { first: Duration, most: Duration },
+    Fixed(Duration),
+    Custom(Arc<Custom>),
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self::exponential(Duration::from_secs(1), Duration::from_secs(3600))
+    }
+}
+
+impl RetryPolicy {
+    /// `first` after the first attempt, then twice as long each time, `most` at most; of each, a random part between
+    /// half and all, so that what failed together does not come back together.
+    #[must_use]
+    pub fn exponential(first: Duration, most: Duration) -> Self {
+        Self { delay: Delay::Exponential { first, most }, attempts: u32::MAX }
+    }
+
+    /// Always that long.
+    #[must_use]
+    pub fn fixed(delay: Duration) -> Self {
+        Self { delay: Delay::Fixed(delay), attempts: u32::MAX }
+    }
+
+    /// Whatever the function says, given the attempt that failed (1 for the first) and its failure, which knows the handler's
+    /// error ([`Failure::downcast_ref`]); `None`: dead at once. If the function panics, the default policy decides.
+    ///
+    /// Attempts that were given back without a charge, as by a shutdown, do not count.
+    #[must_use]
+    pub fn custom(delay: impl Fn(u32, &Failure) -> Option<Duration> + Send + Sync + 'static) -> Self {
+        Self { delay: Delay::Custom(Arc::new(delay)), attempts: u32::MAX }
+    }
+
+    /// At most so many attempts, the first included. As with the queue's own maximum, those that were given back without a charge,
+    /// as by a shutdown, do not count.
+    #[must_use]
+    pub fn attempts(self, attempts: u32) -> Self {
+        Self { attempts, ..self }
+    }
+
+    /// How long the message of a failed attempt waits; `None`: it is dead. `random` is at least 0 and less than 1.
+    pub(crate) fn decide(&self, attempt: u32, failure: &Failure, random: f64) -> Option<Duration> {
+        let delay = match failure.verdict {
+            Verdict::Dead => None,
+            _ if attempt >= self.attempts => None,
+            Verdict::After(delay) => Some(delay),
+            Verdict::ByPolicy => match &self.delay {
+                Delay::Exponential { first, most } => Some(exponential(*first, *most, attempt, random)),
+                Delay::Fixed(delay) => Some(*delay),
+                Delay::Custom(delay) => {
+                    let decided = catch_unwind(AssertUnwindSafe(|| delay(attempt, failure)));
+                    decided.unwrap_or_else(|_| {
+                        warn!(attempt, reason = failure.reason(), "the retry policy panicked; the default decides");
+                        Self::default().decide(attempt, failure, random)
+                    })
+                }
+            },
+        };
+        delay.map(|delay| delay.min(LONGEST))
+    }
+}
+
+/// `first` doubled with each attempt, at most `most`; between half of it and all of it.
+pub(crate) fn exponential(first: Duration, most: Duration, attempt: u32, random: f64) -> Duration {
+    let doubled = first.saturating_mul(1_u32.checked_shl(attempt.saturating_sub(1)).unwrap_or(u32::MAX));
+    doubled.min(most).min(LONGEST).mul_f64(0.5 + random / 2.0)
+}
+
+/// At least 0 and less than 1. For spreading in time; nobody's secret hangs on it.
+pub(crate) fn random() -> f64 {
+    (RandomState::new().build_hasher().finish() >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+impl fmt::Debug for RetryPolicy {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = out.debug_struct("RetryPolicy");
+        match &self.delay {
+            Delay::Exponential { first, most } => out.field("first", first).field("most", most),
+            Delay::Fixed(delay) => out.field("fixed", delay),
+            Delay::Custom(_) => out.field("custom", &()),
+        };
+        out.field("attempts", &self.attempts).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn delays_double_up_to_the_longest_and_are_spread_over_half_of_it() {
+        let policy = RetryPolicy::default();
+        let delays =
+            |random| [1, 2, 3, 12, 13, 40, 4000].map(|attempt| policy.decide(attempt, &Failure::retry("x"), random));
+        assert_eq!(
+            delays(0.0),
+            [500, 1000, 2000, 1_024_000, 1_800_000, 1_800_000, 1_800_000]
+                .map(|delay| Some(Duration::from_millis(delay)))
+        );
+        let almost_all = delays(1.0 - f64::EPSILON);
+        for (delay, most) in almost_all.iter().zip([1, 2, 4, 2048, 3600, 3600, 3600]) {
+            let (delay, most) = (delay.expect("tried again"), Duration::from_secs(most));
+            assert!(delay <= most && delay > most.mul_f64(0.999), "{delay:?} of {most:?}");
+        }
+    }
+
+    #[test]
+    fn the_failure_goes_before_the_policy_and_the_bound_before_the_failure() {
+        let policy = RetryPolicy::fixed(SECOND).attempts(3);
+        let decide = |attempt, failure: Failure| policy.decide(attempt, &failure, 0.5);
+        assert_eq!(decide(2, Failure::retry("x")), Some(SECOND));
+        assert_eq!(decide(2, Failure::retry_after(SECOND * 9, "x")), Some(SECOND * 9));
+        assert_eq!(decide(2, Failure::dead("x")), None);
+        assert_eq!(decide(3, Failure::retry_after(SECOND, "x")), None);
+        assert_eq!(decide(1, Failure::retry_after(Duration::MAX, "x")), Some(LONGEST));
+    }
+
+    #[test]
+    fn a_custom_policy_sees_attempt_and_reason_and_may_give_up() {
+        let policy = RetryPolicy::custom(|attempt, failure| (failure.reason() != "hopeless").then(|| SECOND * attempt));
+        assert_eq!(policy.decide(3, &Failure::retry("x"), 0.0), Some(SECOND * 3));
+        assert_eq!(policy.decide(3, &Failure::retry("hopeless"), 0.0), None);
+    }
+
+    #[test]
+    fn delays_without_bounds_are_bounded() {
+        let policy = RetryPolicy::exponential(Duration::MAX, Duration::MAX);
+        let delay = policy.decide(4000, &Failure::retry("x"), 1.0 - f64::EPSILON);
+        assert!(delay.is_some_and(|delay| delay <= LONGEST), "{delay:?}");
+        assert_eq!(RetryPolicy::fixed(Duration::MAX).decide(1, &Failure::retry("x"), 0.0), Some(LONGEST));
+    }
+
+    #[test]
+    fn where_a_custom_policy_panics_the_default_decides() {
+        let policy = RetryPolicy::custom(|_, _| panic!("the policy's")).attempts(4);
+        assert_eq!(policy.decide(2, &Failure::retry("x"), 0.0), Some(SECOND));
+        assert_eq!(policy.decide(4, &Failure::retry("x"), 0.0), None);
+    }
+
+    #[test]
+    fn random_numbers_differ_and_stay_in_bounds() {
+        let numbers = [(); 100].map(|()| random());
+        assert!(numbers.iter().all(|number| (0.0..1.0).contains(number)));
+        assert!(numbers.windows(2).all(|two| two[0].to_bits() != two[1].to_bits()));
+    }
+}
