@@ -3,10 +3,10 @@ create sequence trunkline.{id_} as bigint increment 1024 minvalue 1024;
 create table trunkline.{queue_} (
     id          bigint constraint {key_} primary key default nextval('trunkline.{id_}'),
     enqueued_at timestamptz not null default clock_timestamp(),
-    due_at      timestamptz not null default trunkline.clock() constraint finite check (isfinite(due_at)),
+    due_at      timestamptz not null default trunkline.clock(),
     attempt     int not null default 0,
     released    int not null default 0,
-    size        int not null constraint bounded check (size between 1 and 1024),
+    size        int not null,
     error       text,
     payload     {element}[] not null,
     metadata    jsonb[]
@@ -15,14 +15,10 @@ create table trunkline.{queue_} (
 -- The sum hides the id from conditions on it: planned while the table was empty, they would cling to this index.
 create index {due_} on trunkline.{queue_} (due_at, (id + 0));
 alter sequence trunkline.{id_} owned by trunkline.{queue_}.id;
--- Whoever may insert could otherwise stop the queue for everybody. A check constraint would read the payloads again with
--- every lease; the condition of a trigger costs next to nothing, and its function runs for bad rows only.
-create trigger refuse_row before insert on trunkline.{queue_} for each row
-    when (new.error is null and (array_ndims(new.payload) = 1 and array_lower(new.payload, 1) = 1 and cardinality(new.payload) = new.size
-           and num_nulls(variadic new.payload) = 0
-           and (new.metadata is null or array_ndims(new.metadata) = 1 and array_lower(new.metadata, 1) = 1
-                and cardinality(new.metadata) <= new.size)) is not true)
-    execute function trunkline.refuse_row();
+-- Whoever may insert could otherwise stop the queue for everybody. Check constraints would read the payloads again with
+-- every lease. These, and the condition of a trigger, are compiled anew with every statement, at 17 us an insert; the
+-- function of a trigger is compiled once a session, and costs 2.
+create trigger refuse_row before insert on trunkline.{queue_} for each row execute function trunkline.refuse_row();
 -- attempt counts what was charged; with released it is the number of the last delivery, from which a replay goes on.
 create table trunkline.{dead_} (
     id bigint constraint {deadkey_} primary key, enqueued_at timestamptz not null, dead_at timestamptz not null default clock_timestamp(),

@@ -8,7 +8,7 @@ static LEDGER: Statement<(), ()> = Statement::new("create table ledger (id bigin
 
 /// Rows like the one that is there, and none of them: what a snapshot that was held all the while leaves behind.
 static FILL: Statement<(i64,), ()> = Statement::new(
-    "insert into trunkline.queue_bench (size, payload) select q.size, q.payload from trunkline.queue_bench q, generate_series(1, $1)",
+    "insert into trunkline.queue_bench (size, payload) select q.size, q.payload from trunkline.queue_bench q, generate_series(1, $1::bigint)",
 );
 static EMPTY: Statement<(), ()> = Statement::new("delete from trunkline.queue_bench");
 
