@@ -6,7 +6,10 @@ use std::sync::{
 };
 
 use tokio::sync::Notify;
-use trunkline::{Db, Message, Result, Settings, Worker, postgres::{Insert, Statement}};
+use trunkline::{
+    Db, Message, Result, Settings, Worker,
+    postgres::{Insert, Statement},
+};
 
 static TABLE: Statement<(), ()> =
     Statement::new("create table measurement (id bigint primary key, celsius double precision)");

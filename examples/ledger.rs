@@ -1,6 +1,9 @@
 //! Exactly once into a final table, in batches: the messages are taken and their entries written in one transaction.
 
-use trunkline::{Db, Json, Message, Result, Settings, Wait, postgres::{Insert, Statement, Transaction}};
+use trunkline::{
+    Db, Json, Message, Result, Settings, Wait,
+    postgres::{Insert, Statement, Transaction},
+};
 
 static TABLE: Statement<(), ()> =
     Statement::new("create table entry (id bigint primary key, cents bigint not null, book text not null)");

@@ -4,7 +4,10 @@
 use std::time::Duration;
 
 use tokio::sync::mpsc;
-use trunkline::{Db, Message, Queue, Result, Settings, Worker, postgres::{Statement, Transaction}};
+use trunkline::{
+    Db, Message, Queue, Result, Settings, Worker,
+    postgres::{Statement, Transaction},
+};
 
 static TABLE: Statement<(), ()> = Statement::new("create table orders (id int primary key)");
 static PLACE: Statement<(i32,), u64> = Statement::new("insert into orders values ($1)");

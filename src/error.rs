@@ -10,11 +10,11 @@ use std::{fmt, io, sync::Arc};
 use tokio_postgres::error::{Severity, SqlState};
 
 pub(crate) use self::described::Described;
+use self::server::ServerError;
 use self::{
     advice::{advice, is_collision},
     words::{listed, placed, reasons, shortened},
 };
-use self::server::ServerError;
 
 /// The result of everything in this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

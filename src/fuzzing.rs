@@ -3,7 +3,13 @@
 use bytes::BytesMut;
 use postgres_types::{FromSql, ToSql, Type};
 
-use crate::{postgres::{array::Received, target::Target}, queue::{metadata::{Carried, Metadata, Stamped}, payload::Column}};
+use crate::{
+    postgres::{array::Received, target::Target},
+    queue::{
+        metadata::{Carried, Metadata, Stamped},
+        payload::Column,
+    },
+};
 
 /// A server's bytes: the number of statements, where to cut, and the words.
 pub fn server_says(bytes: &[u8]) {

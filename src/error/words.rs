@@ -1,9 +1,7 @@
 //! Parts of an error's text.
 
-use super::Error;
-
 /// Each host with its reason, which may begin with the host itself.
-pub(super) fn reasons(refusals: &[(String, Error)]) -> String {
+pub(super) fn reasons<E: std::fmt::Display>(refusals: &[(String, E)]) -> String {
     let mut reasons: Vec<String> = Vec::new();
     for (host, error) in refusals {
         let text = error.to_string();

@@ -2,7 +2,16 @@
 
 use postgres_types::{FromSql, ToSql, Type};
 
-use crate::{error::Result, postgres::{db::Db, rows::{FromRow, Rows}, statement::Statement, transaction::Transaction, wire::{Row, Values, Wrong}}};
+use crate::{
+    error::Result,
+    postgres::{
+        db::Db,
+        rows::{FromRow, Rows},
+        statement::Statement,
+        transaction::Transaction,
+        wire::{Row, Values, Wrong},
+    },
+};
 
 /// What programs written for `tokio_postgres` call, with the same names and arguments, on a [`Db`] and on a [`Transaction`].
 ///

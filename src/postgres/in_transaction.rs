@@ -4,7 +4,14 @@ use std::sync::Arc;
 
 use tokio_postgres::types::{FromSql, ToSql, Type};
 
-use crate::{error::{Error, Kind, Result}, postgres::{rows::{Answered, Rows}, transaction::{Pending, Transaction}, wire::{Row, Wrong}}};
+use crate::{
+    error::{Error, Kind, Result},
+    postgres::{
+        rows::{Answered, Rows},
+        transaction::{Pending, Transaction},
+        wire::{Row, Wrong},
+    },
+};
 
 /// A transaction of the caller's: [`Transaction`], or [`tokio_postgres::Transaction`] on a connection of the program's own.
 pub trait InTransaction: sealed::Fetch {}

@@ -5,7 +5,20 @@ use std::{fmt::Write, marker::PhantomData};
 use bytes::{BufMut, BytesMut};
 use postgres_types::{IsNull, Kind as TypeKind, ToSql, Type};
 
-use crate::{error::Result, postgres::{array::Elements, db::{Db, Lane, told_to_user}, params::Params, rows::Rows, run::read, sql::quote, statement::Statement, transaction::{Pending, Transaction}, wire::{Columns, Failure, Group, Prepared}}};
+use crate::{
+    error::Result,
+    postgres::{
+        array::Elements,
+        db::{Db, Lane, told_to_user},
+        params::Params,
+        rows::Rows,
+        run::read,
+        sql::quote,
+        statement::Statement,
+        transaction::{Pending, Transaction},
+        wire::{Columns, Failure, Group, Prepared},
+    },
+};
 
 /// An `insert` of any number of rows, each a `P`, with an answer `R`: the number of rows (`u64`), unless its ending returns some.
 ///

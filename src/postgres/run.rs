@@ -2,7 +2,16 @@
 
 use std::sync::Arc;
 
-use crate::{error::{Error, Kind, Result}, postgres::{db::{Db, Lane, told_to_user}, params::Params, rows::{Answered, Rows}, statement::Statement, wire::{Answer, Columns, Failure, Group, Prepared}}};
+use crate::{
+    error::{Error, Kind, Result},
+    postgres::{
+        db::{Db, Lane, told_to_user},
+        params::Params,
+        rows::{Answered, Rows},
+        statement::Statement,
+        wire::{Answer, Columns, Failure, Group, Prepared},
+    },
+};
 
 impl Db {
     /// Runs a statement, committed when this returns `Ok`. Concurrent calls share connections, and what is sent at the same time

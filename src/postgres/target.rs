@@ -13,7 +13,10 @@ use tokio_postgres::{
 
 pub(crate) use self::tls::MakeTls;
 use self::{options::Options, tls::client_config};
-use crate::{error::{Error, Kind, Result}, postgres::sql::Schema};
+use crate::{
+    error::{Error, Kind, Result},
+    postgres::sql::Schema,
+};
 
 /// How to connect: the parsed connection string and its TLS.
 #[derive(Clone)]

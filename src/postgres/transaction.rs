@@ -11,7 +11,16 @@ use tokio_postgres::types::ToSql;
 
 use self::line::Line;
 pub use self::{pending::Pending, stream::RowStream};
-use crate::{error::{Error, Kind, Result}, postgres::{db::Db, params::Params, rows::Rows, statement::Statement, wire::{Failure, Prepared}}};
+use crate::{
+    error::{Error, Kind, Result},
+    postgres::{
+        db::Db,
+        params::Params,
+        rows::Rows,
+        statement::Statement,
+        wire::{Failure, Prepared},
+    },
+};
 
 /// A transaction on a connection of its own.
 ///

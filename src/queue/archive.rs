@@ -2,7 +2,11 @@
 
 use std::time::{Duration, SystemTime};
 
-use crate::{error::Result, postgres::{array::Received, wire::only}, queue::{handle::Queue, metadata::Metadata, payload::Payload}};
+use crate::{
+    error::Result,
+    postgres::{array::Received, wire::only},
+    queue::{handle::Queue, metadata::Metadata, payload::Payload},
+};
 
 /// A message that was acknowledged by [`Queue::archive`].
 #[derive(Debug, Clone, PartialEq, Eq)]

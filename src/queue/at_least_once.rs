@@ -10,7 +10,22 @@ use tracing::Instrument;
 
 use self::end::{checked, lost, seconds};
 
-use crate::{error::Result, postgres::{in_transaction::{Fetched, InTransaction}, transaction::Transaction}, queue::{dequeue::{Dequeue, Dequeued, PAGE}, handle::Queue, message::{Lease, Message, Ranges, Settled}, metric::End, payload::Payload, settle::{Ending, as_text, lost_or_ok}, span}};
+use crate::{
+    error::Result,
+    postgres::{
+        in_transaction::{Fetched, InTransaction},
+        transaction::Transaction,
+    },
+    queue::{
+        dequeue::{Dequeue, Dequeued, PAGE},
+        handle::Queue,
+        message::{Lease, Message, Ranges, Settled},
+        metric::End,
+        payload::Payload,
+        settle::{Ending, as_text, lost_or_ok},
+        span,
+    },
+};
 
 impl<T: Payload> Queue<T> {
     /// Leases up to `n` messages, oldest first, for the queue's lease time; none where none is due.

@@ -1,6 +1,9 @@
 //! At most once: the same take, in a transaction of its own.
 
-use crate::{error::Result, queue::{dequeue::Dequeue, handle::Queue, message::Message, payload::Payload}};
+use crate::{
+    error::Result,
+    queue::{dequeue::Dequeue, handle::Queue, message::Message, payload::Payload},
+};
 
 impl<T: Payload> Queue<T> {
     /// Takes up to `n` messages, oldest first; none where none is due. They are gone when this returns: if the

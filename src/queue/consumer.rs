@@ -9,7 +9,19 @@ use tracing::warn;
 
 pub use self::work::Work;
 
-use crate::{error::Result, postgres::{db::Subscription, in_transaction::InTransaction}, queue::{failure::Failure, hand_over::Place, handle::Queue, hooks::Hooks, message::{Lease, Message}, payload::Payload, wait::{Pace, SAFETY_POLL, Step, Wait}}};
+use crate::{
+    error::Result,
+    postgres::{db::Subscription, in_transaction::InTransaction},
+    queue::{
+        failure::Failure,
+        hand_over::Place,
+        handle::Queue,
+        hooks::Hooks,
+        message::{Lease, Message},
+        payload::Payload,
+        wait::{Pace, SAFETY_POLL, Step, Wait},
+    },
+};
 
 /// Waits for messages of one queue. Make one for each task that consumes.
 ///

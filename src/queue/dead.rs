@@ -2,7 +2,11 @@
 
 use std::time::SystemTime;
 
-use crate::{error::Result, postgres::array::Received, queue::{handle::Queue, metadata::Metadata, payload::Payload}};
+use crate::{
+    error::Result,
+    postgres::array::Received,
+    queue::{handle::Queue, metadata::Metadata, payload::Payload},
+};
 
 /// A message whose attempts are used up.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -12,18 +12,21 @@ use tokio::sync::oneshot;
 use tokio_postgres::types::ToSql;
 use tracing::{Instrument, Span, warn};
 
+pub(crate) use self::back::Dequeue;
 use self::back::{Batches, unanswered};
-use crate::{error::Result, postgres::{array::Received, db::Lane, in_transaction::Fetched, sql::Sql, time::Time}, queue::{handle::Shared, message::{Message, Ranges, Settled}, metadata::Carried, metric::End, ownerless::{Ownerless, Unreadable}, payload::Payload, span}};
-
-/// How messages leave the queue.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Dequeue {
-    Take,
-    /// For that many seconds, or the queue's lease time.
-    Lease(Option<f64>),
-    /// As `Lease`, but what ran out comes alone.
-    LeaseApart(Option<f64>),
-}
+use crate::{
+    error::Result,
+    postgres::{array::Received, db::Lane, in_transaction::Fetched, sql::Sql, time::Time},
+    queue::{
+        handle::Shared,
+        message::{Message, Ranges, Settled},
+        metadata::Carried,
+        metric::End,
+        ownerless::{Ownerless, Unreadable},
+        payload::Payload,
+        span,
+    },
+};
 
 impl Dequeue {
     fn span(self, queue: &str, n: i32) -> Span {

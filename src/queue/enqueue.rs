@@ -18,7 +18,17 @@ use self::{
     cut::Cut,
     write::{Woken, write},
 };
-use crate::{error::{Error, Result}, postgres::{db::Lane, in_transaction::InTransaction, transaction::Transaction}, queue::{handle::Queue, metadata::{Metadata, Stamped}, payload::Payload, span, trace::{TraceContext, self}}};
+use crate::{
+    error::{Error, Result},
+    postgres::{db::Lane, in_transaction::InTransaction, transaction::Transaction},
+    queue::{
+        handle::Queue,
+        metadata::{Metadata, Stamped},
+        payload::Payload,
+        span,
+        trace::{self, TraceContext},
+    },
+};
 
 /// What most messages have.
 static NONE: Metadata = Metadata::new();

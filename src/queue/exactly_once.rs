@@ -5,7 +5,17 @@ use std::time::Instant;
 use tokio_postgres::types::{ToSql, Type};
 use tracing::Instrument;
 
-use crate::{error::Result, postgres::in_transaction::InTransaction, queue::{dequeue::Dequeued, handle::{Queue, Shared}, message::Message, payload::Payload, span}};
+use crate::{
+    error::Result,
+    postgres::in_transaction::InTransaction,
+    queue::{
+        dequeue::Dequeued,
+        handle::{Queue, Shared},
+        message::Message,
+        payload::Payload,
+        span,
+    },
+};
 
 /// Rounds of cutting before a take is content with less: others keep changing what stands first.
 const CUTS: usize = 16;

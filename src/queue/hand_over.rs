@@ -11,7 +11,22 @@ use bytes::BytesMut;
 use tokio::{runtime::Handle, sync::mpsc, time::timeout};
 use tracing::{debug, warn};
 
-use crate::{error::{Error, Result}, postgres::{db::{Lane, Subscription}, time::Time, wire::only}, queue::{handle::{Queue, Shared}, message::Message, metadata::Metadata, ownerless::{Ownerless, Unreadable}, payload::Payload, trace}};
+use crate::{
+    error::{Error, Result},
+    postgres::{
+        db::{Lane, Subscription},
+        time::Time,
+        wire::only,
+    },
+    queue::{
+        handle::{Queue, Shared},
+        message::Message,
+        metadata::Metadata,
+        ownerless::{Ownerless, Unreadable},
+        payload::Payload,
+        trace,
+    },
+};
 
 /// How long a notification may be on its way after the transaction that sent it has ended.
 const ON_ITS_WAY: Duration = Duration::from_secs(5);

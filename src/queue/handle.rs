@@ -1,4 +1,4 @@
-//! A queue: its name, its settings, and the handle that all verbs hang on.
+//! The handle that all verbs hang on.
 
 use std::{
     fmt,
@@ -7,131 +7,33 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicUsize, Ordering},
     },
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, Instant},
 };
 
 use tokio_postgres::types::ToSql;
 use tracing::debug;
 
-use crate::{error::{Error, Kind, Result}, postgres::{db::{Db, Lane}, sql::Sql, time::Time, wire::{Row, only}}, queue::{coalesce::Coalescer, floor::{Floor, Look}, metric::Metrics, ownerless::Kept, payload::{Column, Payload}, settle::Settler, statements::Statements}};
-
-/// What a queue is created with.
-///
-/// ```
-/// # use std::time::Duration;
-/// // Slow jobs: one a row, so that they spread over all workers; three attempts of at most ten minutes.
-/// let settings = trunkline::Settings::new("jsonb").max_batch(1).max_attempts(3).lease(Duration::from_secs(600));
-/// ```
-#[derive(Debug, Clone)]
-pub struct Settings {
-    payload: String,
-    max_attempts: u32,
-    lease: Duration,
-    max_batch: u32,
-}
-
-impl Settings {
-    /// `payload` is any type that Postgres knows: `bytea`, `text`, `jsonb`, `int8`, `uuid`, a composite type, an array.
-    /// The rest: 10 attempts, leases of 30 seconds, up to 1,024 messages a batch.
-    #[must_use]
-    pub fn new(payload: impl Into<String>) -> Self {
-        Self { payload: payload.into(), max_attempts: 10, lease: Duration::from_secs(30), max_batch: 1024 }
-    }
-
-    /// Deliveries before a message is a dead letter; 1 to 2,147,483,647.
-    #[must_use]
-    pub fn max_attempts(self, max_attempts: u32) -> Self {
-        Self { max_attempts, ..self }
-    }
-
-    /// How long a lease lasts unless a consumer asks for another; more than zero, at most 365 days.
-    #[must_use]
-    pub fn lease(self, lease: Duration) -> Self {
-        Self { lease, ..self }
-    }
-
-    /// Messages in one row at most, 1 to 1,024. With 1, messages that are slow jobs spread over all workers.
-    #[must_use]
-    pub fn max_batch(self, max_batch: u32) -> Self {
-        Self { max_batch, ..self }
-    }
-}
-
-/// A queue as the database describes it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Description {
-    /// Its name.
-    pub name: String,
-    /// The payload's type, as Postgres names it.
-    pub payload: String,
-    /// Deliveries before a message is a dead letter.
-    pub max_attempts: u32,
-    /// How long a lease lasts unless a consumer asks for another.
-    pub lease: Duration,
-    /// Messages in one row at most.
-    pub max_batch: u32,
-    /// When the queue was created, by the server's clock.
-    pub created_at: SystemTime,
-}
-
-impl Description {
-    fn of(row: &Row) -> Result<Self> {
-        Ok(Self {
-            name: row.read(0)?,
-            payload: row.read(1)?,
-            max_attempts: row.read::<i32>(2)?.unsigned_abs(),
-            lease: Duration::try_from_secs_f64(row.read(3)?).unwrap_or_default(),
-            max_batch: row.read::<i32>(4)?.unsigned_abs(),
-            created_at: row.read(5)?,
-        })
-    }
-}
+use crate::{
+    error::{Error, Kind, Result},
+    postgres::{
+        db::{Db, Lane},
+        sql::Sql,
+        time::Time,
+        wire::{Row, only},
+    },
+    queue::{
+        coalesce::Coalescer,
+        floor::{Floor, Look},
+        metric::Metrics,
+        ownerless::Kept,
+        payload::{Column, Payload},
+        settings::Description,
+        settle::Settler,
+        statements::Statements,
+    },
+};
 
 impl Db {
-    /// Creates a queue; does nothing if it exists with the same settings.
-    ///
-    /// # Errors
-    /// The name or a setting is out of bounds, the type is unknown, or the queue exists with other settings.
-    pub async fn create_queue(&self, name: &str, settings: &Settings) -> Result<()> {
-        self.check_schema().await?;
-        let sql = self.statement("create_queue", include_str!("../../sql/create_queue.sql"));
-        let attempts = bounded("max_attempts", settings.max_attempts)?;
-        let batch = bounded("max_batch", settings.max_batch)?;
-        let lease = settings.lease.as_secs_f64().min(1e9); // more is out of bounds, which the server says
-        self.query(Lane::Dequeue, &sql, &[&name, &settings.payload, &attempts, &lease, &batch]).await?;
-        Ok(())
-    }
-
-    /// Drops a queue with all that is in it, dead letters and archive included. Its consumers get
-    /// [`Error::is_no_queue`].
-    pub async fn drop_queue(&self, name: &str) -> Result<()> {
-        let sql = self.statement("drop_queue", include_str!("../../sql/drop_queue.sql"));
-        self.query(Lane::Dequeue, &sql, &[&name]).await.map_err(|error| error.or_no_queue(name))?;
-        Ok(())
-    }
-
-    /// All queues, by name.
-    pub async fn list_queues(&self) -> Result<Vec<Description>> {
-        self.check_schema().await?;
-        self.describe(None).await?.iter().map(Description::of).collect()
-    }
-
-    /// One queue.
-    ///
-    /// # Errors
-    /// [`Error::is_no_queue`] where there is none.
-    pub async fn describe_queue(&self, name: &str) -> Result<Description> {
-        self.check_schema().await?;
-        let rows = self.describe(Some(name)).await?;
-        rows.first().map_or_else(|| Err(Error::new(Kind::NoQueue(name.to_owned()))), Description::of)
-    }
-
-    async fn describe(&self, name: Option<&str>) -> Result<Vec<Row>> {
-        let sql = self.statement("describe", include_str!("../../sql/describe.sql"));
-        self.query_again(Lane::Dequeue, &sql, &[&name]).await
-    }
-
     /// Opens a queue whose payloads are `T`s.
     ///
     /// # Errors
@@ -172,11 +74,6 @@ impl Db {
             db: self.clone(),
         })
     }
-}
-
-/// A number as Postgres takes it; the server knows the other bounds.
-fn bounded(name: &str, number: u32) -> Result<i32> {
-    i32::try_from(number).map_err(|_| Error::invalid(format!("{name} is {number}, and can be at most {}", i32::MAX)))
 }
 
 /// A queue of `T`s: the handle for everything. Cheap to clone; clones share batches, floor and connections.

@@ -2,7 +2,10 @@
 
 use std::time::SystemTime;
 
-use crate::{error::{Error, Kind, Result}, queue::{metadata::Metadata, trace::TraceContext}};
+use crate::{
+    error::{Error, Kind, Result},
+    queue::{metadata::Metadata, trace::TraceContext},
+};
 
 /// A message as a consumer gets it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,7 +5,13 @@ use std::fmt::Write;
 use sha2::{Digest, Sha256};
 use tracing::info;
 
-use crate::{error::{Error, Kind, Result}, postgres::{db::{Db, Lane, Session}, wire::only}};
+use crate::{
+    error::{Error, Kind, Result},
+    postgres::{
+        db::{Db, Lane, Session},
+        wire::only,
+    },
+};
 
 // STEPS, FUNCTIONS and TEMPLATES: the name and the text of every file in `schema/`.
 include!(concat!(env!("OUT_DIR"), "/schema.rs"));

@@ -15,6 +15,7 @@ pub(crate) mod migrate;
 pub(crate) mod coalesce;
 pub(crate) mod settle;
 pub(crate) mod ownerless;
+pub(crate) mod settings;
 pub(crate) mod handle;
 pub(crate) mod rights;
 pub(crate) mod dequeue;

@@ -10,7 +10,14 @@ use std::{
 use bytes::{BufMut, Bytes, BytesMut};
 use postgres_types::Type;
 
-use crate::{postgres::{array::{Elements, Received}, time::Time, wire::Row}, queue::{message::Lease, metadata::Metadata, payload::MAX_BATCH, settle::as_text}};
+use crate::{
+    postgres::{
+        array::{Elements, Received},
+        time::Time,
+        wire::Row,
+    },
+    queue::{message::Lease, metadata::Metadata, payload::MAX_BATCH, settle::as_text},
+};
 
 /// Messages without an owner.
 #[derive(Debug)]

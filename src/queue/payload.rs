@@ -4,7 +4,10 @@ use bytes::{BufMut, Bytes, BytesMut};
 use postgres_types::{FromSql, FromSqlOwned, IsNull, Kind as TypeKind, ToSql, Type, to_sql_checked};
 use tracing::warn;
 
-use crate::{error::{Error, Kind, Result}, postgres::array::{Each, Elements, Received, Unreadable}};
+use crate::{
+    error::{Error, Kind, Result},
+    postgres::array::{Each, Elements, Received, Unreadable},
+};
 
 /// Messages that a row has at most.
 pub(crate) const MAX_BATCH: usize = 1024;

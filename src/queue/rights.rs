@@ -1,6 +1,9 @@
 //! What a role may do with queues.
 
-use crate::{error::{Error, Kind, Result}, postgres::db::{Db, Lane}};
+use crate::{
+    error::{Error, Kind, Result},
+    postgres::db::{Db, Lane},
+};
 
 /// What a role does, which needs the least rights for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -7,7 +7,14 @@ use std::{
 
 use tokio::sync::oneshot;
 
-use crate::{error::{Error, Kind, Result}, postgres::wire::Row, queue::{message::{Lease, Ranges, Settled}, metric::End}};
+use crate::{
+    error::{Error, Kind, Result},
+    postgres::wire::Row,
+    queue::{
+        message::{Lease, Ranges, Settled},
+        metric::End,
+    },
+};
 
 /// How a lease ends.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,7 +2,15 @@
 
 use std::time::{Duration, SystemTime};
 
-use crate::{error::Result, postgres::{array::Received, time::Time, wire::only}, queue::{handle::Queue, metadata::{Carried, Metadata}, payload::Payload}};
+use crate::{
+    error::Result,
+    postgres::{array::Received, time::Time, wire::only},
+    queue::{
+        handle::Queue,
+        metadata::{Carried, Metadata},
+        payload::Payload,
+    },
+};
 
 /// What a queue holds. Counted when asked for: one pass over the queue's rows, which do not hold the payloads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

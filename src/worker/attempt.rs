@@ -8,7 +8,11 @@ use std::{
 
 use tokio_util::sync::CancellationToken;
 
-use crate::{error::Result, postgres::{in_transaction::InTransaction, transaction::Transaction}, queue::{handle::Queue, message::Lease, payload::Payload}};
+use crate::{
+    error::Result,
+    postgres::{in_transaction::InTransaction, transaction::Transaction},
+    queue::{handle::Queue, message::Lease, payload::Payload},
+};
 
 /// One delivery of one message: what a handler of [`Worker::with_attempt`](crate::Worker::with_attempt) gets beside the
 /// message itself. Cheap to clone.

@@ -118,7 +118,7 @@ impl<T: Payload> Worker<T> {
         Self { queue, handler, concurrency: 64, options }
     }
 
-    /// How many handlers run at the same time; 64 if not set, at least 1. In [`Workers`] their number counts instead.
+    /// How many handlers run at the same time; 64 if not set, at least 1. In [`Workers`](crate::Workers) their number counts instead.
     #[must_use]
     pub fn concurrency(self, concurrency: usize) -> Self {
         Self { concurrency, ..self }

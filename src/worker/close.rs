@@ -5,8 +5,8 @@ use std::{pin::pin, time::Duration};
 use tokio::{task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::worker::{line::Line, outage::Outage};
 use crate::queue::payload::Payload;
+use crate::worker::{line::Line, outage::Outage};
 
 /// After the limit, handlers that can be told have this long to end by themselves.
 const GRACE: Duration = Duration::from_secs(1);

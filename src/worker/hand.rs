@@ -11,7 +11,19 @@ use tokio::task::coop::consume_budget;
 use tracing::{Instrument, info, warn};
 
 use crate::worker::{groups::Answer, handler::text_of, held::Start, line::Line, tally::Outcome};
-use crate::{queue::{failure::Failure, message::Lease, metric::{End, Watch}, payload::Payload, span}, worker::{attempt::{Attempt, OwnEnd}, retry_policy::random}};
+use crate::{
+    queue::{
+        failure::Failure,
+        message::Lease,
+        metric::{End, Watch},
+        payload::Payload,
+        span,
+    },
+    worker::{
+        attempt::{Attempt, OwnEnd},
+        retry_policy::random,
+    },
+};
 
 /// A hand that counts, until it is dropped: at its end, or with its task.
 pub(super) struct Hand<T: Payload> {

@@ -4,7 +4,14 @@ use std::{any::Any, panic::AssertUnwindSafe, time::Duration};
 
 use futures_util::{FutureExt, future::BoxFuture};
 
-use crate::{queue::{failure::Failure, message::Message, trace::{TraceContext, self}}, worker::attempt::Attempt};
+use crate::{
+    queue::{
+        failure::Failure,
+        message::Message,
+        trace::{self, TraceContext},
+    },
+    worker::attempt::Attempt,
+};
 
 /// What a handler says, a line a message.
 type Answers = Vec<Result<(), Failure>>;

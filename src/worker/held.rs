@@ -11,7 +11,10 @@ use crate::worker::{
     ahead::Ahead,
     groups::{Answer, Failed, Finished, Groups, Settling},
 };
-use crate::{queue::message::{Lease, Message}, worker::attempt::Told};
+use crate::{
+    queue::message::{Lease, Message},
+    worker::attempt::Told,
+};
 
 /// A message that may have killed its worker runs without others of its kind for so long; after that they are company.
 const ALONE: Duration = Duration::from_secs(1);

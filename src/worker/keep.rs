@@ -7,8 +7,8 @@ use std::{
 
 use tokio::{task::JoinSet, time::MissedTickBehavior};
 
-use crate::worker::line::Line;
 use crate::queue::payload::Payload;
+use crate::worker::line::Line;
 
 /// A beat is a third of the lease, within these bounds.
 const BEAT: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(250));

@@ -10,7 +10,13 @@ use crate::worker::{
     line::Line,
     tally::Outcome,
 };
-use crate::{error::{Error, Result}, queue::{message::{Lease, Message}, payload::Payload}};
+use crate::{
+    error::{Error, Result},
+    queue::{
+        message::{Lease, Message},
+        payload::Payload,
+    },
+};
 
 impl<T: Payload> Line<T> {
     /// Settles, and leases up to `n` messages: the acknowledgements and the lease in one round trip, the failures beside

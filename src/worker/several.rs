@@ -93,7 +93,7 @@ impl<T: Payload> Worker<T> {
     /// If the call is dropped, handlers are dropped where they wait, and their messages come back when the leases end.
     ///
     /// # Errors
-    /// What does not pass: the queue was dropped ([`Error::is_no_queue`]), the database refuses the login, the lease
+    /// What does not pass: the queue was dropped ([`Error::is_no_queue`](crate::Error::is_no_queue)), the database refuses the login, the lease
     /// time is out of bounds. The running handlers were awaited then, as at a shutdown. A database that is away is waited
     /// for.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<Summary> {

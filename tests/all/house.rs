@@ -1,7 +1,8 @@
 //! Rules of the house that a reader relies on.
 
+mod imports;
+
 use std::{
-    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
 };
@@ -31,63 +32,6 @@ fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
 
 fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
-
-/// The modules of `lib.rs`, in the order of its list.
-fn modules() -> Vec<String> {
-    let lib = read(&root().join("src/lib.rs"));
-    let named = lib.lines().filter_map(|line| line.trim_start_matches("pub ").strip_prefix("mod ")?.strip_suffix(';'));
-    let modules: Vec<String> = named.map(str::to_owned).collect();
-    assert!(modules.len() > 10, "{modules:?}");
-    modules
-}
-
-/// What code names as `crate::name` and `crate::{name::…, name}`.
-fn imports(code: &str) -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
-    for after in code.split("crate::").skip(1) {
-        let (mut depth, mut level) = (0, String::new());
-        for c in after.chars() {
-            depth += i32::from(c == '{') - i32::from(c == '}');
-            if depth <= i32::from(after.starts_with('{')) {
-                level.push(c);
-            }
-            if depth == 0 && !(c.is_alphanumeric() || c == '_') {
-                break;
-            }
-        }
-        let first = |path: &str| path.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
-        names.extend(level.trim_start_matches('{').split(',').map(|path| first(path.trim())));
-    }
-    names
-}
-
-#[test]
-fn a_module_imports_only_modules_above_it() {
-    let modules = modules();
-    for path in files("src", "rs") {
-        let inside = path.strip_prefix(root().join("src")).expect("in src");
-        let first = inside.iter().next().and_then(|name| name.to_str()).expect("a name");
-        let module = first.trim_end_matches(".rs");
-        let Some(at) = modules.iter().position(|name| name == module) else {
-            assert_eq!(module, "lib", "{} is in no list", path.display());
-            continue;
-        };
-        let code: Vec<_> =
-            read(&path).lines().filter(|line| !line.trim_start().starts_with("//")).map(str::to_owned).collect();
-        for name in imports(&code.join("\n")) {
-            if let Some(imported) = modules.iter().position(|module| *module == name) {
-                assert!(imported <= at, "{module} imports {name}, which is below it");
-            }
-        }
-    }
-}
-
-#[test]
-fn imports_are_found_however_they_are_written() {
-    let code = "use crate::{\n    db::{Db, Lane as stats},\n    error::Result,\n    sql,\n};\nuse crate::wait::Pace; fn f() { crate::floor::Time }";
-    let found = imports(code);
-    assert_eq!(found, ["db", "error", "floor", "sql", "", "wait"].map(str::to_owned).into());
 }
 
 #[test]

@@ -9,7 +9,10 @@ use futures_util::future::join_all;
 use postgres_types::{FromSql, ToSql};
 use tokio::{sync::mpsc, task::JoinSet, time::timeout};
 use tokio_postgres::error::SqlState;
-use trunkline::{Db, Settings, Wait, postgres::{Insert, Statement}};
+use trunkline::{
+    Db, Settings, Wait,
+    postgres::{Insert, Statement},
+};
 
 use self::{
     pgbouncer::{Pgbouncer, SERVERS},

@@ -5,7 +5,10 @@ mod distance;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use trunkline::{Db, Lease, Message, Queue, Settings, postgres::{Insert, Statement}};
+use trunkline::{
+    Db, Lease, Message, Queue, Settings,
+    postgres::{Insert, Statement},
+};
 
 use self::distance::Distance;
 use crate::fixture::{database, through};

@@ -5,7 +5,10 @@ use std::{collections::HashMap, time::SystemTime};
 use futures_util::future::join_all;
 use postgres_types::{FromSql, ToSql};
 use tokio_postgres::error::SqlState;
-use trunkline::{Bytes, Db, Error, Json, postgres::{FromRow, Insert, Statement, Values}};
+use trunkline::{
+    Bytes, Db, Error, Json,
+    postgres::{FromRow, Insert, Statement, Values},
+};
 
 use crate::fixture::database;
 

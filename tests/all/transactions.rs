@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio_postgres::error::SqlState;
-use trunkline::{Db, Settings, Wait, postgres::{Insert, Pending, Statement}};
+use trunkline::{
+    Db, Settings, Wait,
+    postgres::{Insert, Pending, Statement},
+};
 
 use crate::{
     fixture::{connect, database, eventually},

@@ -5,7 +5,10 @@ use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 use postgres_types::{FromSql, ToSql};
 use tokio::{task::JoinSet, time::timeout};
 use tokio_postgres::error::SqlState;
-use trunkline::{Db, Json, Settings, Wait, postgres::{Insert, Statement}};
+use trunkline::{
+    Db, Json, Settings, Wait,
+    postgres::{Insert, Statement},
+};
 use trunkline_embedded::{Binaries, Cluster};
 
 use crate::{

@@ -1,7 +1,10 @@
 use std::sync::Arc;
 
 use tokio::task::JoinSet;
-use trunkline::{Message, Queue, Result, postgres::{Statement, Transaction}};
+use trunkline::{
+    Message, Queue, Result,
+    postgres::{Statement, Transaction},
+};
 use trunkline_contender::{Failure, Settings, Tally};
 
 use crate::{open::wait, payload::Text};

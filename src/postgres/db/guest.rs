@@ -2,7 +2,10 @@
 
 use tokio_postgres::{Client, Connection, Socket};
 
-use crate::{error::{Error, Kind, Result}, postgres::target::{MakeTls, Target}};
+use crate::{
+    error::{Error, Kind, Result},
+    postgres::target::{MakeTls, Target},
+};
 
 pub(crate) type TlsStream = <MakeTls as tokio_postgres::tls::MakeTlsConnect<Socket>>::Stream;
 

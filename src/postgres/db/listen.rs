@@ -24,7 +24,10 @@ use super::{
     guest::{TlsStream, connect},
     session::Session,
 };
-use crate::{error::Result, postgres::{sql::quote, target::Target, wire::Use}};
+use crate::{
+    error::Result,
+    postgres::{sql::quote, target::Target, wire::Use},
+};
 
 /// How long the notification to itself may take.
 const PROOF: Duration = Duration::from_secs(5);

@@ -22,7 +22,14 @@ pub(crate) use self::{
     listen::{Listener, Subscription},
     session::{Session, told_to_user},
 };
-use crate::{error::{Error, Result}, postgres::{sql::{Schema, Sql}, target::Target, time::Time, wire::{Row, Use}}, queue::floor::Floor};
+use crate::{
+    error::{Error, Result},
+    postgres::{
+        sql::{Schema, Sql},
+        target::Target,
+        wire::{Row, Use},
+    },
+};
 
 /// Connections for enqueueing, as many for dequeueing and settling, and as many for statements of the user.
 const LANES: usize = 2;

@@ -12,7 +12,14 @@ use std::{
 use tokio_postgres::{config::TargetSessionAttrs, types::ToSql};
 use tracing::{debug, trace};
 
-use crate::{error::{Error, Kind, Result}, postgres::{sql::Sql, target::Target, wire::{Answer, Connection, Failure, Group, Prepared, Row, Use}}};
+use crate::{
+    error::{Error, Kind, Result},
+    postgres::{
+        sql::Sql,
+        target::Target,
+        wire::{Answer, Connection, Failure, Group, Prepared, Row, Use},
+    },
+};
 
 /// How long a call waits for a database that went away, in all.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -1,7 +1,14 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::sent::{Outcome, Sent};
-use crate::{error::{Error, Result}, postgres::{db::{Session, told_to_user}, rows::Rows, wire::{Columns, Failure, Group}}};
+use crate::{
+    error::{Error, Result},
+    postgres::{
+        db::{Session, told_to_user},
+        rows::Rows,
+        wire::{Columns, Failure, Group},
+    },
+};
 
 /// Bytes that gather before they leave although no answer is asked for.
 const GATHERED: usize = 32 << 10;

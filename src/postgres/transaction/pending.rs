@@ -14,7 +14,10 @@ use super::{
     Line,
     sent::{Outcome, Sent},
 };
-use crate::{error::{Error, Result}, postgres::{rows::Rows, wire::Columns}};
+use crate::{
+    error::{Error, Result},
+    postgres::{rows::Rows, wire::Columns},
+};
 
 /// An answer that is on its way, or will be once it is awaited. Answers may be awaited in any order, or not at all.
 pub struct Pending<R> {

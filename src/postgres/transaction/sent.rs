@@ -5,7 +5,13 @@ use futures_util::{
     future::{BoxFuture, Shared},
 };
 
-use crate::{error::Error, postgres::{db::told_to_user, wire::{Answer, Failure}}};
+use crate::{
+    error::Error,
+    postgres::{
+        db::told_to_user,
+        wire::{Answer, Failure},
+    },
+};
 
 /// The answer to a group, for all whose statements are in it.
 pub(super) type Outcome = Arc<Result<Answer, Failure>>;

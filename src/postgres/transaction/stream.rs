@@ -1,7 +1,15 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use super::{Transaction, pending::Pending};
-use crate::{error::{Error, Result}, postgres::{params::Params, rows::FromRow, statement::Statement, wire::{Columns, Portal}}};
+use crate::{
+    error::{Error, Result},
+    postgres::{
+        params::Params,
+        rows::FromRow,
+        statement::Statement,
+        wire::{Columns, Portal},
+    },
+};
 
 /// Rows that come in chunks: the next one is on its way while this one is worked on. At most two are in memory.
 #[derive(Debug)]

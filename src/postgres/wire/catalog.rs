@@ -9,7 +9,7 @@ use std::{
 
 use postgres_types::{Field, FromSql, Kind, Oid, Type};
 
-use super::{Connection, Failure, Group, Row, row::Columns};
+use super::{Connection, Failure, Group, Prepared, Row, named::Described, row::Columns};
 
 /// Types of types, at most so deep, and so many for one statement: no catalog is like that, but a server may say so.
 const DEEPEST: usize = 32;
@@ -42,6 +42,40 @@ impl<'a> Asked<'a> {
 }
 
 impl Connection {
+    /// A statement with the types of its parameters and columns: known before, or asked for now.
+    pub async fn prepare(&self, text: &str) -> Result<Prepared, Failure> {
+        if let Some(prepared) = self.prepared(text) {
+            return Ok(prepared);
+        }
+        let Some(unnamed) = &self.unnamed else {
+            let named = self.name(text)?;
+            let columns = if let Some(columns) = named.typed.get() {
+                columns.clone()
+            } else {
+                let columns = self.typed(&*named.described().await?).await?;
+                named.typed.get_or_init(|| Arc::new(columns)).clone()
+            };
+            return Ok(Prepared { text: named.text.clone(), named: Some(named), columns });
+        };
+        let answer = self.send(Group::describe(text)?).await?;
+        let columns = Arc::new(self.typed(&Described::read(answer.chunks())?).await?);
+        let text: Arc<str> = text.into();
+        unnamed.insert(text.clone(), columns.clone());
+        Ok(Prepared { text, named: None, columns })
+    }
+
+    async fn typed(&self, described: &Described) -> Result<Columns, Failure> {
+        let (mut columns, count) = (Columns::default(), AtomicUsize::new(0));
+        let asked = Asked::new(&count);
+        for oid in &described.parameters {
+            columns.parameters.push(self.of_oid(*oid, asked).await?);
+        }
+        for (name, oid) in &described.columns {
+            columns.columns.push((name.clone(), self.of_oid(*oid, asked).await?));
+        }
+        Ok(columns)
+    }
+
     /// Asks the catalog for a type that Postgres does not come with.
     fn look_up<'a>(&'a self, oid: Oid, asked: Asked<'a>) -> Found<'a> {
         Box::pin(async move {

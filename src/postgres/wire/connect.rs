@@ -22,7 +22,10 @@ use self::{
 };
 pub(crate) use super::login::Connected;
 use super::{login::login, stream::Stream};
-use crate::{error::{Error, Kind, Result}, postgres::target::{Target, late}};
+use crate::{
+    error::{Error, Kind, Result},
+    postgres::target::{Target, late},
+};
 
 /// Connects once, without patience: to the first host of the connection string that takes us, or to any such.
 ///

@@ -1,4 +1,4 @@
-use std::sync::{Arc, atomic::AtomicUsize};
+use std::sync::Arc;
 
 use postgres_protocol::message::frontend;
 use tokio::sync::oneshot;
@@ -6,12 +6,9 @@ use tracing::{debug, warn};
 
 use super::{
     Answer, Descriptions, Failure, Group, Named, Prepared, Use,
-    catalog::Asked,
     connect::connect,
     drive::drive,
-    named::Described,
     queued::{Came, Queued, Shared, To, Waiting},
-    row::Columns,
 };
 use crate::{error::Result, postgres::target::Target};
 
@@ -27,7 +24,7 @@ const CLEAN: &str = concat!(include_str!("../../../sql/clean.sql"), ";\n", inclu
 pub(crate) struct Connection {
     shared: Arc<Shared>,
     /// Where statements are described if this connection keeps none.
-    unnamed: Option<Descriptions>,
+    pub(super) unnamed: Option<Descriptions>,
 }
 
 impl Connection {
@@ -168,40 +165,6 @@ impl Connection {
         let named = self.shared.lock().named.get(text)?.clone();
         let columns = named.typed.get()?.clone();
         Some(Prepared { text: named.text.clone(), named: Some(named), columns })
-    }
-
-    /// A statement with the types of its parameters and columns: known before, or asked for now.
-    pub async fn prepare(&self, text: &str) -> Result<Prepared, Failure> {
-        if let Some(prepared) = self.prepared(text) {
-            return Ok(prepared);
-        }
-        let Some(unnamed) = &self.unnamed else {
-            let named = self.name(text)?;
-            let columns = if let Some(columns) = named.typed.get() {
-                columns.clone()
-            } else {
-                let columns = self.typed(&*named.described().await?).await?;
-                named.typed.get_or_init(|| Arc::new(columns)).clone()
-            };
-            return Ok(Prepared { text: named.text.clone(), named: Some(named), columns });
-        };
-        let answer = self.send(Group::describe(text)?).await?;
-        let columns = Arc::new(self.typed(&Described::read(answer.chunks())?).await?);
-        let text: Arc<str> = text.into();
-        unnamed.insert(text.clone(), columns.clone());
-        Ok(Prepared { text, named: None, columns })
-    }
-
-    async fn typed(&self, described: &Described) -> Result<Columns, Failure> {
-        let (mut columns, count) = (Columns::default(), AtomicUsize::new(0));
-        let asked = Asked::new(&count);
-        for oid in &described.parameters {
-            columns.parameters.push(self.of_oid(*oid, asked).await?);
-        }
-        for (name, oid) in &described.columns {
-            columns.columns.push((name.clone(), self.of_oid(*oid, asked).await?));
-        }
-        Ok(columns)
     }
 
     /// Runs one prepared statement. Where it was prepared before, it is on its way after the first poll.

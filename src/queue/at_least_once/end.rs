@@ -9,7 +9,16 @@ use tokio::sync::oneshot;
 use tokio_postgres::types::ToSql;
 use tracing::Instrument;
 
-use crate::{error::{Error, Result}, queue::{handle::{Queue, Shared}, message::{Lease, Settled}, metric::End, settle::{ENDING, Ending, Lost, Request, Settlement, Settling}, span}};
+use crate::{
+    error::{Error, Result},
+    queue::{
+        handle::{Queue, Shared},
+        message::{Lease, Settled},
+        metric::End,
+        settle::{ENDING, Ending, Lost, Request, Settlement, Settling},
+        span,
+    },
+};
 
 /// The ids that a queue gives: from the first row's on, and with room for a row above the last.
 const IDS: std::ops::RangeInclusive<i64> = 1024..=i64::MAX - 1024;

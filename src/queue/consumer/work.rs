@@ -6,7 +6,17 @@ use futures_util::future::BoxFuture;
 use tracing::{debug, warn};
 
 use super::{Consumer, heard, sleep};
-use crate::{error::Result, postgres::transaction::Transaction, queue::{failure::Failure, message::{Lease, Message}, payload::Payload, settle::{Ending, as_text}, wait::Pace}};
+use crate::{
+    error::Result,
+    postgres::transaction::Transaction,
+    queue::{
+        failure::Failure,
+        message::{Lease, Message},
+        payload::Payload,
+        settle::{Ending, as_text},
+        wait::Pace,
+    },
+};
 
 /// What [`Consumer::exactly_once`] runs: the work, in a transaction in which the messages are already taken.
 pub type Work<'a, R, E> = BoxFuture<'a, Result<R, E>>;

@@ -9,8 +9,26 @@ use tokio_postgres::{
 };
 use tracing::{Span, warn};
 
-use super::Dequeue;
-use crate::{error::{Error, Result}, postgres::{array::Received, db::Lane, in_transaction::InTransaction, time::Time, wire::Row}, queue::{handle::Shared, message::{Ranges, Settled}, metric::End, ownerless::{Ownerless, Unreadable}}};
+use crate::{
+    error::{Error, Result},
+    postgres::{array::Received, db::Lane, in_transaction::InTransaction, time::Time, wire::Row},
+    queue::{
+        handle::Shared,
+        message::{Ranges, Settled},
+        metric::End,
+        ownerless::{Ownerless, Unreadable},
+    },
+};
+
+/// How messages leave the queue.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Dequeue {
+    Take,
+    /// For that many seconds, or the queue's lease time.
+    Lease(Option<f64>),
+    /// As `Lease`, but what ran out comes alone.
+    LeaseApart(Option<f64>),
+}
 
 /// Seconds that a message which could not be read waits for a consumer that can.
 const PAUSE: f64 = 1.0;

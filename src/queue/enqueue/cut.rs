@@ -2,7 +2,17 @@
 
 use bytes::BytesMut;
 
-use crate::{error::Result, queue::{coalesce::BATCH_BYTES, handle::Shared, metadata::{Metadata, Stamped}, payload::{Column, Payload}, statements::Statements, trace::{TraceContext, stamped}}};
+use crate::{
+    error::Result,
+    queue::{
+        coalesce::BATCH_BYTES,
+        handle::Shared,
+        metadata::{Metadata, Stamped},
+        payload::{Column, Payload},
+        statements::Statements,
+        trace::{TraceContext, stamped},
+    },
+};
 
 /// A row, ready for an insert.
 #[derive(Default)]

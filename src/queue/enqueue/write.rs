@@ -5,7 +5,20 @@ use std::{sync::Arc, time::Instant};
 use tokio_postgres::types::ToSql;
 
 use super::cut::Cuttings;
-use crate::{error::{Error, Kind, Result}, postgres::{array::after, db::{Lane, Session}, wire}, queue::{coalesce::{Batch, Outcome, Writer}, handle::Shared, metadata::Beside, statements::Statements}};
+use crate::{
+    error::{Error, Kind, Result},
+    postgres::{
+        array::after,
+        db::{Lane, Session},
+        wire,
+    },
+    queue::{
+        coalesce::{Batch, Outcome, Writer},
+        handle::Shared,
+        metadata::Beside,
+        statements::Statements,
+    },
+};
 
 /// When an insert wakes consumers: as it commits, or later, because its transaction goes on.
 #[derive(Clone, Copy)]

@@ -4,7 +4,10 @@ use bytes::{BufMut, BytesMut};
 use postgres_types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
 use super::{MAX_METADATA, Metadata};
-use crate::{error::{Error, Kind, Result}, postgres::array::{Each, Elements, Received, after}};
+use crate::{
+    error::{Error, Kind, Result},
+    postgres::array::{Each, Elements, Received, after},
+};
 
 type Failure = Box<dyn std::error::Error + Sync + Send>;
 

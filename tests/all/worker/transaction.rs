@@ -6,7 +6,10 @@ use std::sync::{
 };
 
 use tokio::sync::{Notify, watch};
-use trunkline::{Attempt, Failure, Message, Queue, Result, RetryPolicy, Settings, Wait, Worker, postgres::{Statement, Transaction}};
+use trunkline::{
+    Attempt, Failure, Message, Queue, Result, RetryPolicy, Settings, Wait, Worker,
+    postgres::{Statement, Transaction},
+};
 
 use crate::fixture::{Place, Runs, drained, enqueued, eventually, place, run_out};
 

@@ -1,4 +1,7 @@
-use trunkline::{Db, postgres::{Insert, Statement}};
+use trunkline::{
+    Db,
+    postgres::{Insert, Statement},
+};
 
 use crate::{
     Failure,

@@ -13,7 +13,10 @@ use tokio::{
 use tokio_postgres::config::{SslMode, SslNegotiation};
 use tokio_rustls::TlsConnector;
 
-use crate::{error::{Error, Kind, Result}, postgres::{target::Target, wire::stream::Stream}};
+use crate::{
+    error::{Error, Kind, Result},
+    postgres::{target::Target, wire::stream::Stream},
+};
 
 /// Without asking first, the server must know by this that Postgres is meant.
 const ALPN: &[u8] = b"postgresql";

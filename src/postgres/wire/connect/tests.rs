@@ -1,6 +1,6 @@
 mod fake;
 mod proxy;
-pub(in crate::wire) mod server;
+pub(in crate::postgres::wire) mod server;
 
 use std::time::Duration;
 
@@ -9,7 +9,10 @@ use trunkline_embedded::DelayProxy;
 
 use self::server::{server, unused_port};
 use super::{Connected, connect};
-use crate::{error::Result, postgres::{target::Target, wire::stream::Stream}};
+use crate::{
+    error::Result,
+    postgres::{target::Target, wire::stream::Stream},
+};
 
 async fn to(url: &str) -> Result<Connected> {
     connect(&Target::parse(url)?).await

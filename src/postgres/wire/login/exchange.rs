@@ -4,7 +4,10 @@ use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tracing::debug;
 
-use crate::{error::{Error, Kind, Result, server::ServerError}, postgres::wire::stream::Stream};
+use crate::{
+    error::{Error, Kind, Result, server::ServerError},
+    postgres::wire::stream::Stream,
+};
 
 /// Before the login nobody has a reason to say more at once.
 const LONGEST: usize = 64 << 10;

@@ -10,7 +10,19 @@ use tokio::{
 };
 
 use super::group;
-use crate::{error::Error, postgres::{target::Limits, wire::{Columns, Connection, Failure, Use, connection::Connection as Ours, drive::drive, queued::Shared, row::{Row, only}}}};
+use crate::{
+    error::Error,
+    postgres::{
+        target::Limits,
+        wire::{
+            Columns, Connection, Failure, Use,
+            connection::Connection as Ours,
+            drive::drive,
+            queued::Shared,
+            row::{Row, only},
+        },
+    },
+};
 
 const SOON: Duration = Duration::from_secs(10);
 
