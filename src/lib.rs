@@ -18,6 +18,7 @@ pub use self::{
         archive::Archived,
         consumer::{Consumer, Work},
         dead::DeadLetter,
+        draft::{Draft, IntoDraft},
         failure::Failure,
         handle::Queue,
         message::{Lease, Message},

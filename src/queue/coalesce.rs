@@ -33,8 +33,8 @@ pub(crate) enum Outcome {
 
 /// Messages that become one row.
 pub(crate) struct Batch {
-    /// Seconds until they are due.
-    pub delay: f64,
+    /// When they are due: seconds from now, or a negative time (see [`Due::number`](crate::queue::draft::Due::number)).
+    pub due: f64,
     pub count: usize,
     /// The elements as they go over the wire.
     pub elements: BytesMut,
@@ -98,17 +98,17 @@ impl Coalescer {
     }
 
     /// Adds one encoded message, with its encoded metadata or nothing, to the batch that gathers; waits while too much is pending.
-    pub async fn join(self: &Arc<Self>, delay: f64, element: &[u8], metadata: &[u8]) -> Joined {
+    pub async fn join(self: &Arc<Self>, due: f64, element: &[u8], metadata: &[u8]) -> Joined {
         loop {
             let room = self.room.notified();
-            if let Some(joined) = self.try_join(delay, element, metadata) {
+            if let Some(joined) = self.try_join(due, element, metadata) {
                 return joined;
             }
             room.await;
         }
     }
 
-    fn try_join(self: &Arc<Self>, delay: f64, element: &[u8], metadata: &[u8]) -> Option<Joined> {
+    fn try_join(self: &Arc<Self>, due: f64, element: &[u8], metadata: &[u8]) -> Option<Joined> {
         let mut pending = self.pending();
         let bytes = element.len() + metadata.len() + OVERHEAD;
         if pending.bytes > 0 && pending.bytes + bytes > PENDING_BYTES {
@@ -116,13 +116,13 @@ impl Coalescer {
         }
         pending.bytes += bytes;
         let fits = pending.batches.back().is_some_and(|batch| {
-            batch.delay.to_bits() == delay.to_bits()
+            batch.due.to_bits() == due.to_bits()
                 && batch.count < self.max_batch
                 && batch.bytes() + element.len() + metadata.len() <= BATCH_BYTES
         });
         if !fits {
             let outcome = Arc::new(SetOnce::new());
-            let batch = Batch { delay, count: 0, elements: BytesMut::new(), metadata: None, outcome, counted: 0 };
+            let batch = Batch { due, count: 0, elements: BytesMut::new(), metadata: None, outcome, counted: 0 };
             pending.batches.push_back(batch);
         }
         let batch = pending.batches.back_mut()?; // never empty here: pushed above

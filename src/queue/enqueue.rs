@@ -3,11 +3,7 @@
 mod cut;
 mod write;
 
-use std::{
-    borrow::Borrow,
-    cell::RefCell,
-    time::{Duration, Instant},
-};
+use std::{cell::RefCell, collections::HashMap, time::Instant};
 
 use bytes::BytesMut;
 use futures_util::future::BoxFuture;
@@ -22,16 +18,14 @@ use crate::{
     error::{Error, Result},
     postgres::{db::Lane, in_transaction::InTransaction, transaction::Transaction},
     queue::{
+        draft::IntoDraft,
         handle::Queue,
-        metadata::{Metadata, Stamped},
+        metadata::Stamped,
         payload::Payload,
         span,
         trace::{self, TraceContext},
     },
 };
-
-/// What most messages have.
-static NONE: Metadata = Metadata::new();
 
 /// Ids of rows that are inserted, and so of their first messages, are multiples of this.
 const FIRST: i64 = 1024;
@@ -44,35 +38,24 @@ thread_local! {
 const SCRATCH_KEPT: usize = 1 << 20;
 
 impl<T: Payload> Queue<T> {
-    /// Enqueues a message and returns its id once it is committed, as durable as the server's settings make a commit.
+    /// Enqueues a message and returns its id once it is committed, as durable as the server's settings make a commit. A message is a
+    /// payload, or a [`Draft`](crate::Draft) of one, which says when it is due and has metadata.
     ///
     /// Concurrent calls share one row and one commit. If the call is dropped while it waits, the message may be
     /// enqueued all the same. For a message that need not survive and should be fast, see [`Queue::hand_over`].
     ///
     /// # Errors
     /// A payload that cannot be stored fails its own caller only. [`Error::is_outcome_unknown`](crate::Error): the
-    /// connection broke before the answer, and the message may or may not be in the queue.
-    pub async fn enqueue(&self, payload: impl Borrow<T>) -> Result<i64> {
-        self.enqueue_with(payload, &NONE, Duration::ZERO).await
-    }
-
-    /// Enqueues a message that is due after a delay, by the server's clock.
-    pub async fn enqueue_after(&self, payload: impl Borrow<T>, delay: Duration) -> Result<i64> {
-        self.enqueue_with(payload, &NONE, delay).await
-    }
-
-    /// Enqueues a message with [`Metadata`], due after a delay. It shares rows and commits with messages that have none.
-    ///
-    /// # Errors
-    /// As [`Queue::enqueue`], or the metadata is larger than [`MAX_METADATA`](crate::MAX_METADATA).
-    pub async fn enqueue_with(&self, payload: impl Borrow<T>, metadata: &Metadata, delay: Duration) -> Result<i64> {
-        let delay = bounded(delay)?;
+    /// connection broke before the answer, and the message may or may not be in the queue. A delay or time is out of bounds, or the
+    /// metadata is larger than [`MAX_METADATA`](crate::MAX_METADATA).
+    pub async fn enqueue(&self, message: impl IntoDraft<T>) -> Result<i64> {
+        let due = message.due().number()?;
         let mut element = SCRATCH.take();
         element.clear();
-        self.shared.column.encode(payload.borrow(), &mut element)?;
-        drop(payload);
+        self.shared.column.encode(message.payload(), &mut element)?;
         let end = element.len();
         let span = {
+            let metadata = message.metadata();
             let trace = trace::for_message(metadata);
             if !metadata.is_empty() || trace.is_some() {
                 trace::stamped(metadata, trace.as_ref()).encode(&mut element)?;
@@ -81,7 +64,8 @@ impl<T: Payload> Queue<T> {
             let span = span::enqueue(self.shared.name(), 1, trace.as_ref());
             (!span.is_disabled()).then(|| Box::new(span))
         };
-        let joined = self.shared.coalescer.join(delay, &element[..end], &element[end..]).await;
+        drop(message);
+        let joined = self.shared.coalescer.join(due, &element[..end], &element[end..]).await;
         if element.capacity() <= SCRATCH_KEPT {
             SCRATCH.set(element);
         }
@@ -94,42 +78,22 @@ impl<T: Payload> Queue<T> {
         }
     }
 
-    /// Enqueues all messages in one transaction, in order, and returns their ids in that order.
+    /// Enqueues all messages in one transaction, and returns their ids in their order. Neighbours that are due together share rows.
     ///
     /// # Errors
     /// As [`Queue::enqueue`]; one bad payload fails the whole call, and then none is stored.
-    pub async fn enqueue_many(&self, payloads: &[impl Borrow<T>]) -> Result<Vec<i64>> {
-        self.enqueue_many_after(payloads, Duration::ZERO).await
-    }
-
-    /// As [`Queue::enqueue_many`], due after a delay.
-    pub async fn enqueue_many_after(&self, payloads: &[impl Borrow<T>], delay: Duration) -> Result<Vec<i64>> {
-        self.enqueue_all(payloads.iter().map(|payload| (payload.borrow(), &NONE)), delay).await
-    }
-
-    /// As [`Queue::enqueue_many_after`], each message with its [`Metadata`].
-    pub async fn enqueue_many_with(
+    pub async fn enqueue_many<M: IntoDraft<T> + Send + Sync>(
         &self,
-        messages: &[(impl Borrow<T>, Metadata)],
-        delay: Duration,
+        messages: impl IntoIterator<Item = M>,
     ) -> Result<Vec<i64>> {
-        self.enqueue_all(messages.iter().map(|(payload, metadata)| (payload.borrow(), metadata)), delay).await
-    }
-
-    async fn enqueue_all<'a>(
-        &'a self,
-        messages: impl ExactSizeIterator<Item = (&'a T, &'a Metadata)>,
-        delay: Duration,
-    ) -> Result<Vec<i64>> {
-        let (delay, trace) = (bounded(delay)?, trace::next());
+        let (messages, trace): (Vec<M>, _) = (messages.into_iter().collect(), trace::next());
         let span = span::enqueue(self.shared.name(), messages.len(), trace.as_ref());
-        self.enqueue_cut(Cut::new(&self.shared, messages, trace), delay).instrument(span).await
+        self.enqueue_cut(Cut::new(&self.shared, messages.iter(), trace)).instrument(span).await
     }
 
-    async fn enqueue_cut<'a>(
+    async fn enqueue_cut<'a, M: IntoDraft<T> + 'a>(
         &'a self,
-        mut cut: Cut<'a, impl ExactSizeIterator<Item = (&'a T, &'a Metadata)>>,
-        delay: f64,
+        mut cut: Cut<'a, impl ExactSizeIterator<Item = &'a M>, T>,
     ) -> Result<Vec<i64>> {
         let mut ids = Vec::with_capacity(cut.len());
         let mut rows = cut.next_rows()?;
@@ -142,7 +106,7 @@ impl<T: Payload> Queue<T> {
             // The usual case: one statement is the transaction. On a connection of others, in one round trip.
             return finish(async move {
                 let session = shared.db.session(Lane::Enqueue).await?;
-                shared.insert(&session, &rows, delay, Woken::WithIt, &mut ids).await?;
+                shared.insert(&session, &rows, Woken::WithIt, &mut ids).await?;
                 Ok(ids)
             })
             .await;
@@ -150,7 +114,7 @@ impl<T: Payload> Queue<T> {
         let session = shared.db.own_session().await?;
         session.batch("enqueue", "begin").await?;
         while !rows.is_empty() {
-            shared.insert(&session, &rows, delay, Woken::Later, &mut ids).await?; // dropping the session rolls back
+            shared.insert(&session, &rows, Woken::Later, &mut ids).await?; // dropping the session rolls back
             rows = cut.next_rows()?;
         }
         finish(async move {
@@ -166,96 +130,120 @@ impl<T: Payload> Queue<T> {
     ///
     /// The notification is part of the transaction, which therefore takes a database-wide lock for the time of its
     /// commit, as every `NOTIFY` does.
-    pub async fn enqueue_in(&self, transaction: &impl InTransaction, payload: impl Borrow<T>) -> Result<i64> {
-        let ids = self.enqueue_many_in(transaction, &[payload], Duration::ZERO).await?;
+    pub async fn enqueue_in(&self, transaction: &impl InTransaction, message: impl IntoDraft<T>) -> Result<i64> {
+        let together = self.together(&[message])?;
+        let ids = self.enqueue_all_in(transaction, together).await?;
         ids.first().copied().ok_or_else(|| self.shared.not_stored(1, 0))
     }
 
-    /// Enqueues messages, due after a delay, in the caller's transaction.
-    pub async fn enqueue_many_in(
+    /// Enqueues messages in the caller's transaction, by a statement for each due time that they have.
+    pub async fn enqueue_many_in<M: IntoDraft<T>>(
         &self,
         transaction: &impl InTransaction,
-        payloads: &[impl Borrow<T>],
-        delay: Duration,
+        messages: impl IntoIterator<Item = M>,
     ) -> Result<Vec<i64>> {
-        self.enqueue_all_in(
-            transaction,
-            self.together(payloads.iter().map(|payload| (payload.borrow(), &NONE)))?,
-            delay,
-        )
-        .await
+        let together = self.together(&messages.into_iter().collect::<Vec<_>>())?;
+        self.enqueue_all_in(transaction, together).await
     }
 
-    /// As [`Queue::enqueue_many_in`], each message with its [`Metadata`].
-    pub async fn enqueue_many_with_in(
-        &self,
-        transaction: &impl InTransaction,
-        messages: &[(impl Borrow<T>, Metadata)],
-        delay: Duration,
-    ) -> Result<Vec<i64>> {
-        let messages = messages.iter().map(|(payload, metadata)| (payload.borrow(), metadata));
-        self.enqueue_all_in(transaction, self.together(messages)?, delay).await
-    }
-
-    async fn enqueue_all_in(
-        &self,
-        transaction: &impl InTransaction,
-        Together { count, elements, mut metadata, trace }: Together,
-        delay: Duration,
-    ) -> Result<Vec<i64>> {
-        let (sql, column, delay) = (&self.shared.sql.enqueue_in, &self.shared.column, bounded(delay)?);
-        let (payloads, metadata) = (column.array(count, &elements), metadata.whole(count));
-        let params: [(&(dyn ToSql + Sync), Type); 3] =
-            [(&payloads, column.array.clone()), (&delay, Type::FLOAT8), (&metadata, Type::JSONB_ARRAY)];
-        let (began, span) = (Instant::now(), span::enqueue(self.shared.name(), count, trace.as_ref()));
-        let rows = transaction.fetch(&sql.text, &params).instrument(span).await;
-        let rows = rows.map_err(|error| error.or_no_queue(self.shared.name()))?;
-        let ids = rows.iter().map(|row| row.read(0)).collect::<Result<Vec<i64>>>()?;
-        if ids.len() != count {
-            return Err(self.shared.not_stored(count, ids.len()));
+    async fn enqueue_all_in(&self, transaction: &impl InTransaction, together: Vec<Together>) -> Result<Vec<i64>> {
+        let (sql, column) = (&self.shared.sql.enqueue_in, &self.shared.column);
+        let mut all = Vec::new();
+        for Together { due, places, elements, mut metadata, trace } in together {
+            let count = places.len();
+            let (payloads, metadata) = (column.array(count, &elements), metadata.whole(count));
+            let params: [(&(dyn ToSql + Sync), Type); 3] =
+                [(&payloads, column.array.clone()), (&due, Type::FLOAT8), (&metadata, Type::JSONB_ARRAY)];
+            let (began, span) = (Instant::now(), span::enqueue(self.shared.name(), count, trace.as_ref()));
+            let rows = transaction.fetch(&sql.text, &params).instrument(span).await;
+            let rows = rows.map_err(|error| error.or_no_queue(self.shared.name()))?;
+            let ids = rows.iter().map(|row| row.read(0)).collect::<Result<Vec<i64>>>()?;
+            if ids.len() != count {
+                return Err(self.shared.not_stored(count, ids.len()));
+            }
+            let batches = ids.iter().filter(|id| **id % FIRST == 0).count();
+            self.shared.metrics.enqueued(count, batches, began);
+            all.extend(places.into_iter().zip(ids));
         }
-        let batches = ids.iter().filter(|id| **id % FIRST == 0).count();
-        self.shared.metrics.enqueued(count, batches, began);
-        Ok(ids)
+        Ok(in_order(all))
     }
 
-    /// As [`Queue::enqueue_many_in`], without waiting: the messages leave with the transaction's next statements, and what is
-    /// returned waits for their ids.
+    /// As [`Queue::enqueue_in`], without waiting: the message leaves with the transaction's next statements, and what is returned
+    /// waits for its id.
     ///
     /// # Errors
-    /// As [`Transaction::send`]; what is returned errs as [`Queue::enqueue_many_in`].
+    /// As [`Transaction::send`]; what is returned errs as [`Queue::enqueue_in`].
     pub async fn send_enqueue(
         &self,
         transaction: &Transaction,
-        payloads: &[impl Borrow<T>],
-        delay: Duration,
+        message: impl IntoDraft<T>,
+    ) -> Result<BoxFuture<'static, Result<i64>>> {
+        let together = self.together(&[message])?;
+        let (ids, shared) = (self.send_all(transaction, together).await?, self.shared.clone());
+        Ok(Box::pin(async move { ids.await?.first().copied().ok_or_else(|| shared.not_stored(1, 0)) }))
+    }
+
+    /// As [`Queue::enqueue_many_in`], without waiting, as [`Queue::send_enqueue`].
+    ///
+    /// # Errors
+    /// As [`Queue::send_enqueue`].
+    pub async fn send_enqueue_many<M: IntoDraft<T>>(
+        &self,
+        transaction: &Transaction,
+        messages: impl IntoIterator<Item = M>,
     ) -> Result<BoxFuture<'static, Result<Vec<i64>>>> {
-        let messages = payloads.iter().map(|payload| (payload.borrow(), &NONE));
-        let (delay, Together { count, elements, mut metadata, trace }) = (bounded(delay)?, self.together(messages)?);
-        let (payloads, metadata) = (self.shared.column.array(count, &elements), metadata.whole(count));
-        let span = span::enqueue(self.shared.name(), count, trace.as_ref());
-        let sql = &self.shared.sql.enqueue_in;
-        let params: [&(dyn ToSql + Sync); 3] = [&payloads, &delay, &metadata];
-        let sent = transaction.send_text::<Vec<(i64,)>>(&sql.text, &params).instrument(span).await;
-        let (pending, shared) = (sent.map_err(|error| error.or_no_queue(self.shared.name()))?, self.shared.clone());
-        shared.metrics.sent(count);
+        let together = self.together(&messages.into_iter().collect::<Vec<_>>())?;
+        self.send_all(transaction, together).await
+    }
+
+    async fn send_all(
+        &self,
+        transaction: &Transaction,
+        together: Vec<Together>,
+    ) -> Result<BoxFuture<'static, Result<Vec<i64>>>> {
+        let mut sent = Vec::with_capacity(together.len());
+        for Together { due, places, elements, mut metadata, trace } in together {
+            let count = places.len();
+            let (payloads, metadata) = (self.shared.column.array(count, &elements), metadata.whole(count));
+            let span = span::enqueue(self.shared.name(), count, trace.as_ref());
+            let params: [&(dyn ToSql + Sync); 3] = [&payloads, &due, &metadata];
+            let pending = transaction.send_text::<Vec<(i64,)>>(&self.shared.sql.enqueue_in.text, &params);
+            let pending = pending.instrument(span).await.map_err(|error| error.or_no_queue(self.shared.name()))?;
+            self.shared.metrics.sent(count);
+            sent.push((places, pending));
+        }
+        let shared = self.shared.clone();
         Ok(Box::pin(async move {
-            let ids: Vec<i64> = pending.await?.into_iter().map(|(id,)| id).collect();
-            if ids.len() == count { Ok(ids) } else { Err(shared.not_stored(count, ids.len())) }
+            let mut all = Vec::new();
+            for (places, pending) in sent {
+                let ids = pending.await?;
+                if ids.len() != places.len() {
+                    return Err(shared.not_stored(places.len(), ids.len()));
+                }
+                all.extend(places.into_iter().zip(ids.into_iter().map(|(id,)| id)));
+            }
+            Ok(in_order(all))
         }))
     }
 
-    fn together<'a>(&self, messages: impl Iterator<Item = (&'a T, &'a Metadata)>) -> Result<Together> {
-        let mut all = Together { trace: trace::next(), ..Together::default() };
-        let mut stamp = BytesMut::new();
-        for (payload, metadata) in messages {
-            self.shared.column.encode(payload, &mut all.elements)?;
-            if !metadata.is_empty() || all.trace.is_some() {
+    /// Those that are due together, a statement each.
+    fn together<M: IntoDraft<T>>(&self, messages: &[M]) -> Result<Vec<Together>> {
+        let (trace, mut stamp) = (trace::next(), BytesMut::new());
+        let (mut all, mut by_due): (Vec<Together>, HashMap<u64, usize>) = (Vec::new(), HashMap::new());
+        for (place, message) in messages.iter().enumerate() {
+            let due = message.due().number()?;
+            let at = *by_due.entry(due.to_bits()).or_insert_with(|| {
+                all.push(Together { due, trace: trace.clone(), ..Together::default() });
+                all.len() - 1
+            });
+            let (group, metadata) = (&mut all[at], message.metadata());
+            self.shared.column.encode(message.payload(), &mut group.elements)?;
+            if !metadata.is_empty() || trace.is_some() {
                 stamp.clear();
-                trace::stamped(metadata, all.trace.as_ref()).encode(&mut stamp)?;
-                all.metadata.push(all.count, &stamp);
+                trace::stamped(metadata, trace.as_ref()).encode(&mut stamp)?;
+                group.metadata.push(group.places.len(), &stamp);
             }
-            all.count += 1;
+            group.places.push(place);
         }
         Ok(all)
     }
@@ -264,26 +252,21 @@ impl<T: Payload> Queue<T> {
 /// Messages for one statement that cuts them into rows itself.
 #[derive(Default)]
 struct Together {
-    count: usize,
+    due: f64,
+    /// Where they stand among the caller's messages.
+    places: Vec<usize>,
     elements: BytesMut,
     metadata: Stamped,
     trace: Option<TraceContext>,
+}
+
+/// The ids as the caller's messages stood.
+fn in_order(mut ids: Vec<(usize, i64)>) -> Vec<i64> {
+    ids.sort_unstable();
+    ids.into_iter().map(|(_, id)| id).collect()
 }
 
 /// Runs to its end, whether or not the caller stays.
 async fn finish(work: impl Future<Output = Result<Vec<i64>>> + Send + 'static) -> Result<Vec<i64>> {
     tokio::spawn(work).await.unwrap_or_else(|_| Err(Error::ended("an enqueue", true)))
 }
-
-/// A delay in seconds that Postgres can add to a time.
-fn bounded(delay: Duration) -> Result<f64> {
-    if delay > MAX_DELAY {
-        return Err(Error::invalid(format!(
-            "a delay of {} days is out of bounds: at most 36,500",
-            delay.as_secs() / 86_400
-        )));
-    }
-    Ok(delay.as_secs_f64())
-}
-
-const MAX_DELAY: Duration = Duration::from_secs(36_500 * 86_400);

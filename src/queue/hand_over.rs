@@ -1,7 +1,6 @@
 //! A message inside its notification, for at-most-once consumers that wait: nothing is stored, nothing is flushed.
 
 use std::{
-    borrow::Borrow,
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -19,6 +18,7 @@ use crate::{
         wire::only,
     },
     queue::{
+        draft::{Draft, IntoDraft},
         handle::{Queue, Shared},
         message::Message,
         metadata::Metadata,
@@ -41,18 +41,18 @@ impl<T: Payload> Queue<T> {
     /// Hands a message to one consumer that waits for it with [`Consumer::handed_over`](crate::Consumer::handed_over),
     /// inside the notification that wakes it: nothing is stored and no disk is waited for, and it is lost if that
     /// consumer dies. Where nobody waits, and where the payload takes more than some 5,900 bytes, it is enqueued.
-    pub async fn hand_over(&self, payload: impl Borrow<T>) -> Result<i64> {
-        self.hand_over_with(payload, &Metadata::new()).await
-    }
-
-    /// As [`Queue::hand_over`], with [`Metadata`], which counts towards the 5,900 bytes.
-    pub async fn hand_over_with(&self, payload: impl Borrow<T>, metadata: &Metadata) -> Result<i64> {
+    ///
+    /// Metadata counts towards those bytes. A [`Draft`](crate::Draft) that is due later is enqueued, too.
+    pub async fn hand_over(&self, message: impl IntoDraft<T>) -> Result<i64> {
+        if message.due().number()? != 0.0 {
+            return self.enqueue(message).await;
+        }
         let mut element = BytesMut::new();
-        self.shared.column.encode(payload.borrow(), &mut element)?;
+        self.shared.column.encode(message.payload(), &mut element)?;
         let sql = self.shared.db.statement("hand_over", include_str!("../../sql/hand_over.sql"));
-        let trace = trace::for_message(metadata);
-        let metadata = &*trace::stamped(metadata, trace.as_ref());
-        let beside = Some(metadata).filter(|metadata| !metadata.is_empty());
+        let trace = trace::for_message(message.metadata());
+        let metadata = trace::stamped(message.metadata(), trace.as_ref()).into_owned();
+        let beside = Some(&metadata).filter(|metadata| !metadata.is_empty());
         let rows = self.shared.db.query(Lane::Enqueue, &sql, &[&self.shared.name(), &&element[4..], &beside]).await;
         let rows = rows.map_err(|error| error.or_no_queue(self.shared.name()))?;
         match only(&rows)?.read(0)? {
@@ -60,7 +60,7 @@ impl<T: Payload> Queue<T> {
                 self.shared.metrics.handed_over();
                 Ok(id)
             }
-            None => self.enqueue_with(payload, metadata, Duration::ZERO).await,
+            None => self.enqueue(Draft::new(message.payload()).metadata(metadata)).await,
         }
     }
 }

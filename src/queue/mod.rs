@@ -4,6 +4,7 @@ pub(crate) mod statements;
 pub(crate) mod payload;
 pub(crate) mod readable;
 pub(crate) mod metadata;
+pub(crate) mod draft;
 pub(crate) mod trace;
 pub(crate) mod message;
 pub(crate) mod span;

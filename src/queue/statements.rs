@@ -85,7 +85,11 @@ fn by_rows(name: &'static str, one: &str, columns: usize, schema: &Schema, queue
     let row = |at: usize| {
         let column = |column| format!("${}", at * columns + column);
         let more: Vec<String> = (2..=columns).map(column).collect();
-        format!("(trunkline.clock() + {} * interval '1 second', {})", column(1), more.join(", "))
+        let due = column(1);
+        format!(
+            "(case when {due}::float8 >= 0 then trunkline.clock() + {due}::float8 * interval '1 second' else greatest(trunkline.clock(), to_timestamp(-{due}::float8)) end, {})",
+            more.join(", ")
+        )
     };
     let many = |rows| (0..rows).map(row).collect::<Vec<_>>().join(", ");
     let all = |rows| Sql::of_queue(name, &one.replace(&row(0), &many(rows)), schema, queue).since(since);

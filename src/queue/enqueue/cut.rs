@@ -1,13 +1,16 @@
 //! A long list of messages, cut into rows as it is encoded.
 
+use std::marker::PhantomData;
+
 use bytes::BytesMut;
 
 use crate::{
     error::Result,
     queue::{
         coalesce::BATCH_BYTES,
+        draft::sealed::Parts,
         handle::Shared,
-        metadata::{Metadata, Stamped},
+        metadata::Stamped,
         payload::{Column, Payload},
         statements::Statements,
         trace::{TraceContext, stamped},
@@ -17,6 +20,8 @@ use crate::{
 /// A row, ready for an insert.
 #[derive(Default)]
 pub(super) struct Cuttings {
+    /// When its messages are due, as the statements take it.
+    pub due: f64,
     pub count: usize,
     /// The payloads.
     pub elements: BytesMut,
@@ -30,20 +35,21 @@ impl Cuttings {
 }
 
 /// Cuts messages into rows, a statement's worth at a time.
-pub(super) struct Cut<'a, M> {
+pub(super) struct Cut<'a, M, T> {
     column: &'a Column,
     max_batch: usize,
     rest: M,
-    /// Of a message that did not fit into the row before: its payload's element, and its metadata's.
-    carried: Option<(BytesMut, BytesMut)>,
+    /// Of a message that did not fit into the row before: its payload's element, its metadata's, and when it is due.
+    carried: Option<(BytesMut, BytesMut, f64)>,
     /// The trace that they continue.
     trace: Option<TraceContext>,
+    of: PhantomData<fn() -> T>,
 }
 
-impl<'a, T: Payload, M: ExactSizeIterator<Item = (&'a T, &'a Metadata)>> Cut<'a, M> {
+impl<'a, T: Payload, D: Parts<T> + 'a, M: ExactSizeIterator<Item = &'a D>> Cut<'a, M, T> {
     pub fn new(shared: &'a Shared, messages: M, trace: Option<TraceContext>) -> Self {
         let max_batch = shared.description.max_batch as usize;
-        Self { column: &shared.column, max_batch, rest: messages, carried: None, trace }
+        Self { column: &shared.column, max_batch, rest: messages, carried: None, trace, of: PhantomData }
     }
 
     /// Messages that are left to be cut.
@@ -69,25 +75,28 @@ impl<'a, T: Payload, M: ExactSizeIterator<Item = (&'a T, &'a Metadata)>> Cut<'a,
     fn next_row(&mut self) -> Result<Cuttings> {
         let mut row = Cuttings::default();
         let mut stamp = BytesMut::new();
-        if let Some((element, metadata)) = self.carried.take() {
+        if let Some((element, metadata, due)) = self.carried.take() {
             row.elements = element;
+            row.due = due;
             row.count = 1;
             if !metadata.is_empty() {
                 row.metadata.push(0, &metadata);
             }
         }
         while row.count < self.max_batch {
-            let Some((payload, metadata)) = self.rest.next() else { break };
-            let before = row.elements.len();
-            self.column.encode(payload, &mut row.elements)?;
+            let Some(message) = self.rest.next() else { break };
+            let (before, metadata, due) = (row.elements.len(), message.metadata(), message.due().number()?);
+            self.column.encode(message.payload(), &mut row.elements)?;
             stamp.clear();
             if !metadata.is_empty() || self.trace.is_some() {
                 stamped(metadata, self.trace.as_ref()).encode(&mut stamp)?;
             }
-            if row.count > 0 && row.bytes() + stamp.len() > BATCH_BYTES {
-                self.carried = Some((row.elements.split_off(before), stamp));
+            let is_another = due.to_bits() != row.due.to_bits() || row.bytes() + stamp.len() > BATCH_BYTES;
+            if row.count > 0 && is_another {
+                self.carried = Some((row.elements.split_off(before), stamp, due));
                 break;
             }
+            row.due = due;
             if !stamp.is_empty() {
                 row.metadata.push(row.count, &stamp);
             }

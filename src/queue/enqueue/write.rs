@@ -46,11 +46,10 @@ impl Shared {
         &self,
         session: &Session,
         rows: &[Cuttings],
-        delay: f64,
         woken: Woken,
         ids: &mut Vec<i64>,
     ) -> Result<()> {
-        let rows: Vec<Row<'_>> = rows.iter().map(|row| Row::of_cuttings(row, delay)).collect();
+        let rows: Vec<Row<'_>> = rows.iter().map(Row::of_cuttings).collect();
         for (first, row) in self.insert_rows(session, &rows, woken).await?.into_iter().zip(&rows) {
             ids.extend(first..first + row.count as i64);
         }
@@ -63,7 +62,7 @@ impl Shared {
         let with = rows.iter().any(|row| !row.metadata.is_empty());
         let mut params: Vec<&(dyn ToSql + Sync)> = Vec::with_capacity(4 * rows.len());
         for (at, row) in rows.iter().enumerate() {
-            params.extend([&row.delay as &(dyn ToSql + Sync), &sizes[at], &arrays[at]]);
+            params.extend([&row.due as &(dyn ToSql + Sync), &sizes[at], &arrays[at]]);
             if with {
                 params.push(&row.metadata);
             }
@@ -146,7 +145,7 @@ fn first_id(row: &wire::Row, count: usize) -> Result<i64> {
 /// A row of an insert.
 #[derive(Clone, Copy)]
 struct Row<'a> {
-    delay: f64,
+    due: f64,
     count: usize,
     elements: &'a [u8],
     metadata: Beside<'a>,
@@ -155,11 +154,11 @@ struct Row<'a> {
 impl<'a> Row<'a> {
     fn of(batch: &'a Batch) -> Self {
         let metadata = batch.metadata.as_ref().map_or_else(Beside::default, |metadata| metadata.all());
-        Self { delay: batch.delay, count: batch.count, elements: &batch.elements, metadata }
+        Self { due: batch.due, count: batch.count, elements: &batch.elements, metadata }
     }
 
-    fn of_cuttings(row: &'a Cuttings, delay: f64) -> Self {
-        Self { delay, count: row.count, elements: &row.elements, metadata: row.metadata.all() }
+    fn of_cuttings(row: &'a Cuttings) -> Self {
+        Self { due: row.due, count: row.count, elements: &row.elements, metadata: row.metadata.all() }
     }
 
     /// Between two of at least two elements.
