@@ -26,8 +26,7 @@ pub async fn run(url: &str) -> Result<(i64, i64)> {
     let (mut written, mut breaks) = (0, true);
     while written < cents.len() {
         let broken = std::mem::take(&mut breaks);
-        written +=
-            consumer.exactly_once(1_000, |transaction, batch| Box::pin(write(transaction, batch, broken))).await?;
+        written += consumer.take_with(1_000, |transaction, batch| Box::pin(write(transaction, batch, broken))).await?;
     }
     db.run(&SUM, ()).await
 }

@@ -26,7 +26,7 @@ pub async fn run(url: &str) -> Result<u64, Box<dyn std::error::Error + Send + Sy
     }
     let rows = clicks.stats().await?.rows;
 
-    let messages = clicks.at_most_once(20_000).await?;
+    let messages = clicks.take(20_000).await?;
     let payloads: BTreeSet<i64> = messages.iter().map(|message| message.payload).collect();
     assert!(payloads.into_iter().eq(0..10_000));
     Ok(rows)

@@ -1,8 +1,6 @@
 //! A transactional outbox: the event is enqueued in the transaction that writes the order, and a worker delivers it. No
 //! order without its event, no event without its order.
 
-use std::time::Duration;
-
 use tokio::sync::mpsc;
 use trunkline::{
     Db, Message, Queue, Result, Settings, Worker,
@@ -42,7 +40,7 @@ pub async fn run(url: &str) -> Result<Vec<String>> {
 async fn place(db: &Db, events: &Queue<String>, order: i32) -> Result<Transaction> {
     let transaction = db.begin().await?;
     transaction.send(&PLACE, (order,)).await?;
-    events.send_enqueue(&transaction, &[format!("order {order} placed")], Duration::ZERO).await?.await?;
+    events.send_enqueue_many(&transaction, &[format!("order {order} placed")]).await?.await?;
     Ok(transaction)
 }
 

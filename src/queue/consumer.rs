@@ -73,7 +73,7 @@ impl<T: Payload> Consumer<T> {
         &self.queue
     }
 
-    /// How long a message whose work failed in [`Consumer::exactly_once`] waits for its next attempt, at most 365 days; 1 s if
+    /// How long a message whose work failed in [`Consumer::take_with`] waits for its next attempt, at most 365 days; 1 s if
     /// not set.
     #[must_use]
     pub fn retry_after(mut self, delay: Duration) -> Self {
@@ -92,7 +92,7 @@ impl<T: Payload> Consumer<T> {
     /// let asleep = Arc::new(Notify::new());
     /// let sleeps = asleep.clone();
     /// let mut consumer = mails.consumer(Wait::Notify).before_wait(move || sleeps.notify_one());
-    /// let waiter = tokio::spawn(async move { consumer.at_most_once(1).await });
+    /// let waiter = tokio::spawn(async move { consumer.take(1).await });
     /// asleep.notified().await; // instead of sleeping for as long as it may take
     /// mails.enqueue("hello".to_owned()).await?;
     /// # Ok(())
@@ -104,7 +104,7 @@ impl<T: Payload> Consumer<T> {
         self
     }
 
-    /// Calls the function after each attempt of [`Consumer::exactly_once`], for each message: when the work was committed, or
+    /// Calls the function after each attempt of [`Consumer::take_with`], for each message: when the work was committed, or
     /// rolled back and charged. Each further function is called too.
     #[must_use]
     pub fn after_attempt(mut self, hook: impl Fn(Lease, Result<(), &Failure>) + Send + Sync + 'static) -> Self {
@@ -118,21 +118,21 @@ impl<T: Payload> Consumer<T> {
         self
     }
 
-    /// Waits, then takes up to `n` messages: [`Queue::at_most_once`]. With `n` = 0 returns at once.
+    /// Waits, then takes up to `n` messages: [`Queue::take`]. With `n` = 0 returns at once.
     ///
     /// Where messages are few and each should be fast, see [`Consumer::handed_over`].
-    pub async fn at_most_once(&mut self, n: usize) -> Result<Vec<Message<T>>> {
+    pub async fn take(&mut self, n: usize) -> Result<Vec<Message<T>>> {
         let queue = self.queue.clone();
-        self.until_some(n, None, || queue.at_most_once(n)).await
+        self.until_some(n, None, || queue.take(n)).await
     }
 
-    /// As [`Consumer::at_most_once`], but waits at most so long; none if nothing was due by then.
+    /// As [`Consumer::take`], but waits at most so long; none if nothing was due by then.
     ///
     /// Unlike a timeout around the call it takes nothing for nobody: when the time is up only the waiting ends, and a statement
     /// that is under way then is waited for.
-    pub async fn at_most_once_within(&mut self, n: usize, longest: Duration) -> Result<Vec<Message<T>>> {
+    pub async fn take_within(&mut self, n: usize, longest: Duration) -> Result<Vec<Message<T>>> {
         let queue = self.queue.clone();
-        self.until_some(n, Instant::now().checked_add(longest), || queue.at_most_once(n)).await
+        self.until_some(n, Instant::now().checked_add(longest), || queue.take(n)).await
     }
 
     /// Waits for one message, at most once, and while it waits takes what [`Queue::hand_over`] hands it inside a
@@ -147,7 +147,7 @@ impl<T: Payload> Consumer<T> {
             if let Some(message) = place.leave().await? {
                 return Ok(message);
             }
-            if let Some(message) = queue.at_most_once(1).await?.pop() {
+            if let Some(message) = queue.take(1).await?.pop() {
                 return Ok(message);
             }
             if ear.is_none() {
@@ -165,19 +165,19 @@ impl<T: Payload> Consumer<T> {
         }
     }
 
-    /// Waits, then leases up to `n` messages: [`Queue::at_least_once`]. With `n` = 0 returns at once.
-    pub async fn at_least_once(&mut self, n: usize) -> Result<Vec<Message<T>>> {
+    /// Waits, then leases up to `n` messages: [`Queue::lease`]. With `n` = 0 returns at once.
+    pub async fn lease(&mut self, n: usize) -> Result<Vec<Message<T>>> {
         let queue = self.queue.clone();
-        self.until_some(n, None, || queue.at_least_once(n)).await
+        self.until_some(n, None, || queue.lease(n)).await
     }
 
-    /// As [`Consumer::at_least_once`], but waits at most so long; none if nothing was due by then.
+    /// As [`Consumer::lease`], but waits at most so long; none if nothing was due by then.
     ///
     /// Unlike a timeout around the call it leases nothing for nobody: when the time is up only the waiting ends, and a statement
     /// that is under way then is waited for.
-    pub async fn at_least_once_within(&mut self, n: usize, longest: Duration) -> Result<Vec<Message<T>>> {
+    pub async fn lease_within(&mut self, n: usize, longest: Duration) -> Result<Vec<Message<T>>> {
         let queue = self.queue.clone();
-        self.until_some(n, Instant::now().checked_add(longest), || queue.at_least_once(n)).await
+        self.until_some(n, Instant::now().checked_add(longest), || queue.lease(n)).await
     }
 
     /// Acknowledges what is done, waits, and leases up to `n` messages: [`Queue::ack_and_lease`]. Where messages are due, all of it
@@ -193,7 +193,7 @@ impl<T: Payload> Consumer<T> {
     ) -> Result<(Vec<Message<T>>, Vec<i64>)> {
         let (messages, lost) = self.queue.ack_and_lease(done, n, None).await?;
         if n > 0 && messages.is_empty() {
-            return Ok((self.at_least_once(n).await?, lost));
+            return Ok((self.lease(n).await?, lost));
         }
         if n > 0 {
             self.found();
@@ -201,11 +201,11 @@ impl<T: Payload> Consumer<T> {
         Ok((messages, lost))
     }
 
-    /// Waits, then takes up to `n` messages inside the caller's transaction: [`Queue::exactly_once`].
+    /// Waits, then takes up to `n` messages inside the caller's transaction: [`Queue::take_in`].
     ///
     /// The transaction is not touched before a message is due. It is open meanwhile, so give it nothing to hold:
     /// neither locks nor, above `read committed`, a snapshot. With `n` = 0 returns at once.
-    pub async fn exactly_once_in(&mut self, transaction: &impl InTransaction, n: usize) -> Result<Vec<Message<T>>> {
+    pub async fn take_in(&mut self, transaction: &impl InTransaction, n: usize) -> Result<Vec<Message<T>>> {
         if n == 0 {
             return Ok(Vec::new());
         }
@@ -213,7 +213,7 @@ impl<T: Payload> Consumer<T> {
         loop {
             self.ready().await?;
             let rings = heard(&mut self.ear);
-            let messages = self.queue.exactly_once(transaction, n).await?;
+            let messages = self.queue.take_in(transaction, n).await?;
             if !messages.is_empty() {
                 return Ok(messages);
             }

@@ -73,7 +73,7 @@ async fn verbs(db: &Db, caller: i32) {
     let sent: Vec<i64> = (0..50).collect();
     assert!(join_all(sent.iter().map(|n| queue.enqueue(n))).await.iter().all(Result::is_ok));
     let mut seen = Vec::new();
-    let mut held = consumer.at_least_once(7).await.expect("leased");
+    let mut held = consumer.lease(7).await.expect("leased");
     while !held.is_empty() {
         seen.extend(held.iter().map(|message| message.payload));
         let (next, lost) = queue.ack_and_lease(&held, 7, None).await.expect("exchanged");

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use futures_util::future::join_all;
 use tokio::time::timeout;
-use trunkline::{Error, Json, MAX_PAYLOAD, Settings, Wait};
+use trunkline::{Draft, Error, Json, MAX_PAYLOAD, Settings, Wait};
 
 use crate::fixture::{Place, SOON, db, place};
 
@@ -24,9 +24,9 @@ async fn payloads_from_nothing_to_64_mib_pass_and_one_byte_more_does_not() {
         let payload = vec![b'x'; bytes];
         let id = queue.enqueue(&payload).await.expect("enqueued");
         let text_id = text.enqueue(String::from_utf8(payload.clone()).expect("ASCII")).await.expect("enqueued");
-        let got = queue.at_most_once(9).await.expect("taken");
+        let got = queue.take(9).await.expect("taken");
         assert!(matches!(&got[..], [message] if message.id == id && message.payload == payload), "{bytes} bytes");
-        let got = text.at_most_once(9).await.expect("taken");
+        let got = text.take(9).await.expect("taken");
         assert!(matches!(&got[..], [message] if message.id == text_id && message.payload.as_bytes() == payload));
     }
     let payload = vec![b'x'; MAX_PAYLOAD + 1];
@@ -86,11 +86,10 @@ async fn one_bad_payload_of_many_callers_fails_its_own_caller_only() {
     }
     assert_eq!(failed, [5; 3], "the bad ones");
     let mut stored = BTreeMap::new();
-    stored.extend(queue.at_most_once(2000).await.expect("taken").iter().map(|got| ((0, got.id), got.payload)));
+    stored.extend(queue.take(2000).await.expect("taken").iter().map(|got| ((0, got.id), got.payload)));
     let number = |text: &str| text.parse::<i64>().expect("a good one");
-    stored.extend(text.at_most_once(2000).await.expect("taken").iter().map(|got| ((1, got.id), number(&got.payload))));
-    stored
-        .extend(json.at_most_once(2000).await.expect("taken").iter().map(|got| ((2, got.id), number(&got.payload.0))));
+    stored.extend(text.take(2000).await.expect("taken").iter().map(|got| ((1, got.id), number(&got.payload))));
+    stored.extend(json.take(2000).await.expect("taken").iter().map(|got| ((2, got.id), number(&got.payload.0))));
     assert_eq!(stored, kept, "every other caller's message, under its id");
 }
 
@@ -113,7 +112,7 @@ async fn queues_with_invalid_names_are_refused_and_names_that_need_quotes_work()
         db.create_queue(name, &Settings::new("text")).await.expect(name);
         let queue = db.queue::<String>(name).await.expect(name);
         let mut consumer = queue.consumer(Wait::Notify);
-        let waiter = tokio::spawn(async move { timeout(SOON, consumer.at_least_once(2)).await });
+        let waiter = tokio::spawn(async move { timeout(SOON, consumer.lease(2)).await });
         let id = queue.enqueue(name.to_owned()).await.expect(name);
         let got = waiter.await.expect("no panic").expect("in time").expect(name);
         assert_eq!((got[0].id, &*got[0].payload), (id, name));
@@ -134,19 +133,19 @@ async fn none_gives_none_and_a_billion_gives_all() {
     let Place { queue, mut sql, db: _db, .. } = place::<i64>(Settings::new("int8").max_batch(7)).await;
     for n in [1_000_000_000, usize::MAX] {
         let ids = queue.enqueue_many(&(0..20).collect::<Vec<_>>()).await.expect("enqueued");
-        assert_eq!(queue.at_most_once(0).await.expect("none"), []);
-        assert_eq!(queue.at_least_once(0).await.expect("none"), []);
+        assert_eq!(queue.take(0).await.expect("none"), []);
+        assert_eq!(queue.lease(0).await.expect("none"), []);
         assert_eq!(queue.peek(0).await.expect("none"), []);
-        assert_eq!(queue.consumer(Wait::Notify).at_most_once(0).await.expect("at once"), []);
+        assert_eq!(queue.consumer(Wait::Notify).take(0).await.expect("at once"), []);
         assert_eq!(queue.peek(n).await.expect("peeked").len(), 20);
         let transaction = sql.transaction().await.expect("begun");
-        assert_eq!(queue.exactly_once(&transaction, 0).await.expect("none"), []);
-        assert_eq!(queue.exactly_once(&transaction, n).await.expect("all").len(), 20);
+        assert_eq!(queue.take_in(&transaction, 0).await.expect("none"), []);
+        assert_eq!(queue.take_in(&transaction, n).await.expect("all").len(), 20);
         transaction.rollback().await.expect("rolled back");
-        let leased = queue.at_least_once(n).await.expect("all");
+        let leased = queue.lease(n).await.expect("all");
         assert_eq!(leased.iter().map(|message| message.id).collect::<Vec<_>>(), ids);
         queue.release(&leased).await.expect("released");
-        assert_eq!(queue.at_most_once(n).await.expect("all").len(), 20);
+        assert_eq!(queue.take(n).await.expect("all").len(), 20);
         assert_eq!(queue.dead_letters(0, n).await.expect("none"), []);
         assert_eq!(queue.archived(0, n).await.expect("none"), []);
     }
@@ -194,18 +193,18 @@ async fn delays_and_leases_out_of_bounds_change_nothing() {
     let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
     for delay in [Duration::MAX, Duration::from_secs(36_500 * 86_400 + 1)] {
         for error in [
-            queue.enqueue_after(1, delay).await.expect_err("endless"),
-            queue.enqueue_many_after(&[1], delay).await.expect_err("endless"),
+            queue.enqueue(Draft::new(1).after(delay)).await.expect_err("endless"),
+            queue.enqueue_many([Draft::new(1).after(delay)]).await.expect_err("endless"),
         ] {
             assert!(error.to_string().contains("36,500"), "{error}");
         }
     }
-    queue.enqueue_after(1, Duration::ZERO).await.expect("at once");
+    queue.enqueue(Draft::new(1).after(Duration::ZERO)).await.expect("at once");
     for lease in [Duration::ZERO, Duration::from_secs(366 * 86_400), Duration::MAX] {
-        let error = queue.at_least_once_for(1, lease).await.expect_err("out of bounds");
+        let error = queue.lease_for(1, lease).await.expect_err("out of bounds");
         assert!(["22023", "22008"].contains(&&*code(&error)), "{lease:?}: {error}");
     }
-    let leased = queue.at_least_once(1).await.expect("leased");
+    let leased = queue.lease(1).await.expect("leased");
     assert_eq!(leased[0].attempt, 1, "the others charged nothing");
     for error in [
         queue.extend(&leased, Duration::ZERO).await.expect_err("no lease"),
@@ -249,7 +248,7 @@ async fn a_sequence_behind_its_table_is_not_blamed_on_the_payload() {
         assert!(code(&error) == "23505" && !error.is_bad_payload(), "{text}");
         assert!(text.contains("behind its table") && text.contains("trunkline.repair_sequence('q')"), "{text}");
     }
-    assert_eq!(queue.at_most_once(9).await.expect("taken").len(), 1, "nothing is lost, and nothing was stored");
+    assert_eq!(queue.take(9).await.expect("taken").len(), 1, "nothing is lost, and nothing was stored");
 }
 
 /// A trigger that passes over rows makes the server store nothing and say nothing.
@@ -270,10 +269,10 @@ async fn whoever_enqueues_what_a_trigger_passes_over_is_told_that_it_was_not_sto
     not_stored(queue.hand_over(13).await.expect_err("passed over"));
     let transaction = sql.transaction().await.expect("begun");
     not_stored(queue.enqueue_in(&transaction, 13).await.expect_err("passed over"));
-    not_stored(queue.enqueue_many_in(&transaction, &[1, 13], Duration::ZERO).await.expect_err("passed over"));
+    not_stored(queue.enqueue_many_in(&transaction, &[1, 13]).await.expect_err("passed over"));
     transaction.rollback().await.expect("rolled back");
     let transaction = db.begin().await.expect("begun");
-    let sent = queue.send_enqueue(&transaction, &[1, 13], Duration::ZERO).await.expect("sent");
+    let sent = queue.send_enqueue_many(&transaction, &[1, 13]).await.expect("sent");
     not_stored(sent.await.expect_err("passed over"));
     transaction.rollback().await.expect("rolled back");
     assert_eq!(queue.stats().await.expect("counted").messages, 0);

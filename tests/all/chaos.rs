@@ -70,7 +70,7 @@ impl Load {
     async fn lease(self: Arc<Self>, n: usize, wait: Wait) {
         let mut consumer = self.leased.consumer(wait);
         loop {
-            let Some(messages) = fell(consumer.at_least_once(n).await) else { continue };
+            let Some(messages) = fell(consumer.lease(n).await) else { continue };
             self.receive(&messages);
             self.known().acking.extend(messages.iter().map(|message| message.id));
             if fell(self.leased.ack(&messages).await).is_some() {
@@ -107,7 +107,7 @@ impl Load {
 }
 
 async fn work_once(consumer: &mut Consumer<i64>, n: usize) -> Result<usize> {
-    let work = consumer.exactly_once(n, |transaction, messages| {
+    let work = consumer.take_with(n, |transaction, messages| {
         async move {
             let (ids, payloads): (Vec<i64>, Vec<i64>) =
                 messages.iter().map(|message| (message.id, message.payload)).unzip();
@@ -194,7 +194,7 @@ async fn settle_accounts(url: &str, load: &Arc<Load>) {
     let mut once = load.once.consumer(Wait::poll());
     while load.leased.stats().await.expect("counted").messages > 0 {
         run_out(&sql).await;
-        let messages = load.leased.at_least_once(1000).await.expect("leased");
+        let messages = load.leased.lease(1000).await.expect("leased");
         load.receive(&messages);
         rest.extend(messages.iter().map(|message| message.id));
         load.leased.ack(&messages).await.expect("held");

@@ -8,7 +8,7 @@ use std::{
 use futures_util::future::join_all;
 use tokio::{task::JoinSet, time::timeout};
 use tokio_postgres::Client;
-use trunkline::{Consumer, Db, Message, Queue, Settings, Wait};
+use trunkline::{Consumer, Db, Draft, Message, Queue, Settings, Wait};
 
 use crate::fixture::{Place, SOON, connect, database, place, until_asleep};
 
@@ -27,20 +27,20 @@ pub const WAITS: [Wait; 3] = [Wait::Poll(Duration::from_millis(10)), Wait::Notif
 /// Waits for messages and is done with them, as the guarantee has it.
 pub async fn next(consumer: &mut Consumer<i64>, guarantee: Guarantee, n: usize, sql: &mut Client) -> Vec<Message<i64>> {
     match guarantee {
-        Guarantee::AtMostOnce => consumer.at_most_once(n).await.expect("taken"),
+        Guarantee::AtMostOnce => consumer.take(n).await.expect("taken"),
         Guarantee::AtLeastOnce => {
-            let messages = consumer.at_least_once(n).await.expect("leased");
+            let messages = consumer.lease(n).await.expect("leased");
             consumer.queue().ack(&messages).await.expect("acknowledged");
             messages
         }
         Guarantee::ExactlyOnceIn => {
             let transaction = sql.transaction().await.expect("begun");
-            let messages = consumer.exactly_once_in(&transaction, n).await.expect("taken");
+            let messages = consumer.take_in(&transaction, n).await.expect("taken");
             transaction.commit().await.expect("committed");
             messages
         }
         Guarantee::ExactlyOnce => consumer
-            .exactly_once(n, |_, messages| Box::pin(async move { Ok::<_, Infallible>(messages) }))
+            .take_with(n, |_, messages| Box::pin(async move { Ok::<_, Infallible>(messages) }))
             .await
             .expect("worked"),
     }
@@ -55,7 +55,7 @@ async fn enqueue(queue: &Queue<i64>, coalesced: bool, payloads: &[i64], sql: &mu
     let (many, inside) = payloads.split_at(payloads.len() / 2);
     let mut ids = queue.enqueue_many(many).await.expect("enqueued");
     let transaction = sql.transaction().await.expect("begun");
-    ids.extend(queue.enqueue_many_in(&transaction, inside, Duration::ZERO).await.expect("enqueued"));
+    ids.extend(queue.enqueue_many_in(&transaction, inside).await.expect("enqueued"));
     transaction.commit().await.expect("committed");
     ids
 }
@@ -109,8 +109,8 @@ async fn keep_contract(
     let none: [i64; 0] = [];
     assert_eq!(queue.enqueue_many(&none).await.expect("no-op"), none);
     assert_eq!(enqueue(&queue, coalesced, &none, &mut other).await, none);
-    assert_eq!(queue.at_most_once(n).await.expect("asked"), []);
-    assert_eq!(queue.at_least_once(n).await.expect("asked"), []);
+    assert_eq!(queue.take(n).await.expect("asked"), []);
+    assert_eq!(queue.lease(n).await.expect("asked"), []);
     assert_eq!(queue.stats().await.expect("counted").rows, 0);
 
     // First in, first out; n exactly; splitting keeps ids and order.
@@ -147,8 +147,8 @@ async fn keep_contract(
         async { timeout(SOON, next(&mut consumer, guarantee, n, &mut sql)).await.expect("woken when it is due") },
         async {
             match coalesced {
-                true => queue.enqueue_after(22, delay).await.expect("enqueued"),
-                false => queue.enqueue_many_after(&[22], delay).await.expect("enqueued")[0],
+                true => queue.enqueue(Draft::new(22).after(delay)).await.expect("enqueued"),
+                false => queue.enqueue_many([Draft::new(22).after(delay)]).await.expect("enqueued")[0],
             }
         }
     );
@@ -169,7 +169,7 @@ async fn a_sleeping_consumer_is_woken_from_anywhere() {
         let mut plain = connect(&url).await;
         for source in ["plain SQL", "another process, direct", "another process, coalesced", "a commit"] {
             let mut consumer = queue.consumer(wait);
-            let waiter = tokio::spawn(async move { timeout(SOON, consumer.at_most_once(3)).await });
+            let waiter = tokio::spawn(async move { timeout(SOON, consumer.take(3)).await });
             until_asleep(&sql).await;
             match source {
                 "plain SQL" => {
@@ -183,7 +183,7 @@ async fn a_sleeping_consumer_is_woken_from_anywhere() {
                     transaction.rollback().await.expect("rolled back");
                     let transaction = plain.transaction().await.expect("begun");
                     queue.enqueue_in(&transaction, 7).await.expect("enqueued");
-                    assert_eq!(queue.at_most_once(1).await.expect("asked"), [], "not committed yet");
+                    assert_eq!(queue.take(1).await.expect("asked"), [], "not committed yet");
                     assert_eq!(queue.stats().await.expect("counted").rows, 0, "not committed yet");
                     assert!(!waiter.is_finished(), "not committed yet");
                     transaction.commit().await.expect("committed");
@@ -202,12 +202,12 @@ async fn a_rollback_leaves_everything_as_it_was() {
     let Place { queue, mut sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
     let ids = queue.enqueue_many(&(0..10).collect::<Vec<_>>()).await.expect("enqueued");
     let transaction = sql.transaction().await.expect("begun");
-    let taken = queue.exactly_once(&transaction, 3).await.expect("taken");
+    let taken = queue.take_in(&transaction, 3).await.expect("taken");
     assert_eq!(pairs(&taken), [(ids[0], 0), (ids[1], 1), (ids[2], 2)]);
-    let rest = queue.at_most_once(1).await.expect("taken");
+    let rest = queue.take(1).await.expect("taken");
     assert_eq!(pairs(&rest), [(ids[3], 3)], "the rest of the batch is there for everybody");
     transaction.rollback().await.expect("rolled back");
-    let messages = queue.at_least_once(10).await.expect("leased");
+    let messages = queue.lease(10).await.expect("leased");
     let left: Vec<(i64, i64)> = ids.iter().copied().zip(0..).filter(|(_, payload)| *payload != 3).collect();
     assert_eq!(pairs(&messages), left);
     assert!(messages.iter().all(|message| message.attempt == 1), "a rollback charges nothing");

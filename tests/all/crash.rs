@@ -73,15 +73,15 @@ async fn a_dequeue_that_broke_leaves_everything_where_it_was() {
         // Once asked directly, once by a consumer, which asks again by itself.
         let Place { queue, sql, db: _db, .. } = fused("trunkline.queue_q", event).await;
         match leases {
-            true => broke("lease", queue.at_least_once(10).await),
-            false => broke("take", queue.at_most_once(10).await),
+            true => broke("lease", queue.lease(10).await),
+            false => broke("take", queue.take(10).await),
         }
         assert!(queue.peek(20).await.expect("peeked").iter().all(|message| message.attempt == 0));
         sql.batch_execute("select setval('public.fuse', 0)").await.expect("armed");
         let mut consumer = queue.consumer(Wait::Adaptive);
         let messages = match leases {
-            true => timeout(SOON, consumer.at_least_once(10)).await,
-            false => timeout(SOON, consumer.at_most_once(10)).await,
+            true => timeout(SOON, consumer.lease(10)).await,
+            false => timeout(SOON, consumer.take(10)).await,
         };
         let messages = messages.expect("in time").expect("dequeued");
         assert_eq!(messages.len(), 10);
@@ -103,7 +103,7 @@ async fn an_end_of_a_lease_that_broke_leaves_the_lease() {
         let Place { queue, sql, db: _db, .. } = place(Settings::new("int8")).await;
         sql.batch_execute(FUSE).await.expect("created");
         enqueued(&queue, 10).await;
-        let mut messages = queue.at_least_once(10).await.expect("leased");
+        let mut messages = queue.lease(10).await.expect("leased");
         build_in(&sql, "trunkline.queue_q", event).await;
         if end == "ack one" {
             messages.drain(1..9); // splits the row
@@ -132,7 +132,7 @@ async fn a_transaction_that_broke_has_no_effect_and_the_messages_are_back() {
         let Place { queue, sql, db: _db, .. } = fused(table, event).await;
         let mut consumer = queue.consumer(Wait::Notify);
         let mut work = async || {
-            let work = consumer.exactly_once(10, |transaction, messages| {
+            let work = consumer.take_with(10, |transaction, messages| {
                 async move {
                     for message in &messages {
                         transaction.run(&EFFECT, (message.payload,)).await?;
@@ -165,7 +165,7 @@ async fn a_waiting_consumer_in_a_transaction_learns_that_its_connection_broke() 
         let consumed = queue.clone();
         let waiter = tokio::spawn(async move {
             let transaction = own.transaction().await.expect("begun");
-            consumed.consumer(wait).exactly_once_in(&transaction, 1).await.map(|messages| messages.len())
+            consumed.consumer(wait).take_in(&transaction, 1).await.map(|messages| messages.len())
         });
         eventually("it waits", || async { sql.query_one(begun, &[&pid]).await.expect("there").get(0) }).await;
         sql.execute("select pg_terminate_backend($1)", &[&pid]).await.expect("terminated");
@@ -198,7 +198,7 @@ async fn what_broke_after_its_commit_happened_and_happened_once() {
     sql.batch_execute("create table public.effects (payload int8)").await.expect("created");
     let queue: Queue<i64> = db.queue("q").await.expect("opened");
     enqueued(&queue, 3).await;
-    let leased = queue.at_least_once(1).await.expect("leased");
+    let leased = queue.lease(1).await.expect("leased");
     let waiting = "select count(pg_terminate_backend(pid)) from pg_stat_activity where wait_event = 'SyncRep'";
     let cut_off = || {
         eventually("the commit waits", || async {
@@ -221,7 +221,7 @@ async fn what_broke_after_its_commit_happened_and_happened_once() {
     assert!(before.ack(&leased).await.expect_err("it happened").is_lease_lost());
 
     let mut consumer = queue.consumer(Wait::Adaptive);
-    let work = consumer.exactly_once(9, |transaction, messages| {
+    let work = consumer.take_with(9, |transaction, messages| {
         async move {
             for message in &messages {
                 transaction.run(&EFFECT, (message.payload,)).await?;

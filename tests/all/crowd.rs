@@ -155,7 +155,7 @@ async fn asks_seldom(guarantee: Guarantee) {
     let Place { url, db: _db, queue, mut sql } = place::<i64>(Settings::new("int8")).await;
     queue.enqueue(7).await.expect("enqueued");
     let transaction = sql.transaction().await.expect("begun");
-    assert_eq!(queue.exactly_once(&transaction, 1).await.expect("taken").len(), 1);
+    assert_eq!(queue.take_in(&transaction, 1).await.expect("taken").len(), 1);
     let (mut consumer, mut own) = (queue.consumer(Wait::Adaptive), connect(&url).await);
     let waiter = tokio::spawn(async move { next(&mut consumer, guarantee, 1, &mut own).await });
     let watch = connect(&url).await;
@@ -179,7 +179,7 @@ async fn two_processes_acknowledge_interleaved_messages_of_the_same_batches() {
     for _ in 0..4 {
         queue.enqueue_many(&(0..1000).collect::<Vec<i64>>()).await.expect("enqueued");
     }
-    let leases: Vec<_> = queue.at_least_once(4000).await.expect("leased").iter().map(Message::lease).collect();
+    let leases: Vec<_> = queue.lease(4000).await.expect("leased").iter().map(Message::lease).collect();
     let mut tasks = JoinSet::new();
     for part in 0..16 {
         let queue = if part % 2 == 0 { queue.clone() } else { elsewhere.clone() };

@@ -11,7 +11,7 @@ use crate::fixture::{Place, SOON, enqueued, eventually, place, run_out, until_as
 /// Leases all and lets all fail, as often as it takes.
 async fn kill(queue: &Queue<i64>, attempts: usize) {
     for attempt in 1..=attempts {
-        let messages = queue.at_least_once(1000).await.expect("leased");
+        let messages = queue.lease(1000).await.expect("leased");
         queue.retry(&messages, Duration::ZERO, format!("failure {attempt}")).await.expect("held");
     }
 }
@@ -23,7 +23,7 @@ async fn a_message_is_a_dead_letter_after_its_last_retry() {
     let enqueued_at = queue.peek(1).await.expect("peeked")[0].enqueued_at;
     kill(&queue, 2).await;
     assert_eq!(queue.stats().await.expect("counted").dead, 0);
-    let messages = queue.at_least_once(1000).await.expect("leased");
+    let messages = queue.lease(1000).await.expect("leased");
     queue.retry(&messages, Duration::ZERO, "the last failure").await.expect("held");
     let letters = queue.dead_letters(0, 10).await.expect("read");
     assert_eq!(
@@ -42,7 +42,7 @@ async fn a_message_is_a_dead_letter_after_its_last_retry() {
 async fn a_buried_message_is_a_dead_letter_at_once_and_its_neighbours_are_not() {
     let Place { queue, db: _db, .. } = place(Settings::new("int8").max_attempts(9)).await;
     let ids = enqueued(&queue, 100).await;
-    let messages = queue.at_least_once(100).await.expect("leased");
+    let messages = queue.lease(100).await.expect("leased");
     let (few, one) =
         tokio::join!(queue.bury(&messages[10..13], "hop\0eless"), queue.bury(&messages[50..51], "no address"));
     few.expect("held");
@@ -65,13 +65,13 @@ async fn a_message_is_a_dead_letter_after_its_last_lease_ran_out() {
         let Place { queue, sql, db: _db, .. } = place(Settings::new("int8").max_attempts(attempts)).await;
         let ids = enqueued(&queue, 4).await;
         for attempt in 1..=attempts {
-            let messages = queue.at_least_once(10).await.expect("leased");
+            let messages = queue.lease(10).await.expect("leased");
             assert_eq!(messages.len(), 4);
             assert!(messages.iter().all(|message| message.attempt.unsigned_abs() == attempt));
             run_out(&sql).await;
         }
         let alive = enqueued(&queue, 1).await;
-        let messages = queue.at_least_once(10).await.expect("leased");
+        let messages = queue.lease(10).await.expect("leased");
         assert_eq!(
             messages.iter().map(|message| message.id).collect::<Vec<_>>(),
             alive,
@@ -104,8 +104,7 @@ async fn dead_letters_are_read_page_by_page_replayed_and_discarded() {
 
     // Some: the same ids, attempts forgiven (their numbers go on, which fences old leases), and whoever sleeps wakes.
     let mut consumer = queue.consumer(Wait::Notify);
-    let waiter =
-        tokio::spawn(async move { timeout(SOON, consumer.at_least_once(10)).await.expect("woken").expect("leased") });
+    let waiter = tokio::spawn(async move { timeout(SOON, consumer.lease(10)).await.expect("woken").expect("leased") });
     until_asleep(&sql).await;
     assert_eq!(queue.replay(&[ids[3], ids[5], 77]).await.expect("replayed"), 2, "77 is no dead letter");
     let back = waiter.await.expect("no panic");
@@ -119,7 +118,7 @@ async fn dead_letters_are_read_page_by_page_replayed_and_discarded() {
 
     assert_eq!(queue.discard(&[ids[0], ids[5], ids[24]]).await.expect("discarded"), 2, "one is alive no more");
     assert_eq!(queue.replay_all().await.expect("replayed"), 22);
-    let messages = queue.at_least_once(100).await.expect("leased");
+    let messages = queue.lease(100).await.expect("leased");
     let expected: Vec<i64> = (1..24).filter(|payload| *payload != 5).collect();
     assert_eq!(messages.iter().map(|message| message.payload).collect::<Vec<_>>(), expected);
     queue.retry(&messages, Duration::ZERO, "for good").await.expect("held");
@@ -138,7 +137,7 @@ type Outcome = Result<(), String>;
 /// How work ends for one payload; `sql` is run in its transaction, unless it is empty.
 async fn consume(queue: &Queue<i64>, n: usize, bad: i64, sql: &'static str) {
     let mut consumer = queue.consumer(Wait::Adaptive).retry_after(Duration::ZERO);
-    let work = consumer.exactly_once(n, |transaction, messages| {
+    let work = consumer.take_with(n, |transaction, messages| {
         Box::pin(async move {
             for Message { payload, .. } in &messages {
                 let insert = Statement::<_, u64>::new("insert into effects values ($1)");
@@ -205,7 +204,7 @@ async fn charging_a_failure_does_not_wait_for_who_has_the_message_now() {
     let (mut began, mut failing) = (Some(began), Some(failing));
     let mut consumer = queue.consumer(Wait::Adaptive);
     let worker = tokio::spawn(async move {
-        let work = consumer.exactly_once(1, |_, _| {
+        let work = consumer.take_with(1, |_, _| {
             let (began, failing) = (began.take(), failing.take());
             Box::pin(async move {
                 began.map(|began| began.send(()));
@@ -249,7 +248,7 @@ async fn a_pause_after_failed_work_is_bounded_and_the_attempt_is_charged() {
     enqueued(&queue, 1).await;
     let mut consumer = queue.consumer(Wait::Adaptive).retry_after(Duration::MAX);
     let fails = tokio::spawn(async move {
-        consumer.exactly_once(1, |_, _| Box::pin(async { Outcome::Err("never".to_owned()) })).await
+        consumer.take_with(1, |_, _| Box::pin(async { Outcome::Err("never".to_owned()) })).await
     });
     let charged = "select exists (select from trunkline.queue_q where attempt = 1 and error = 'never'
                                   and due_at > clock_timestamp() + interval '364 days')";

@@ -45,7 +45,7 @@ async fn workers_and_consumers_outlive_a_moment_in_which_no_server_takes_writes(
     eventually("the first is handled", || async { seen.all().len() == 1 }).await;
     db.create_queue("other", &Settings::new("int8")).await.expect("created");
     let mut consumer = db.queue::<i64>("other").await.expect("opened").consumer(Wait::Poll(Duration::from_millis(10)));
-    let waiter = tokio::spawn(async move { consumer.at_most_once(1).await });
+    let waiter = tokio::spawn(async move { consumer.take(1).await });
     read_only(&admin, &name, "on").await;
     let before = refusals(&admin, &name).await;
     eventually("they were refused a few times", || async { refusals(&admin, &name).await > before + 6 }).await;

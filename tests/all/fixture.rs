@@ -16,7 +16,7 @@ use trunkline::Db;
 use trunkline_embedded::Cluster;
 
 pub use self::{
-    place::{Place, enqueued, place},
+    place::{Place, drafts, enqueued, place},
     role::{of_role, superuser, through, user},
     runs::{Runs, Seen},
     waiting::{SOON, drained, eventually, run_out, until_asleep},

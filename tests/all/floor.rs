@@ -35,7 +35,7 @@ impl Flow {
         });
         let consume = tokio::spawn(async move {
             loop {
-                let messages = consumer.at_least_once(10).await.expect("leased");
+                let messages = consumer.lease(10).await.expect("leased");
                 consumer.queue().ack(&messages).await.expect("acknowledged");
                 for Message { payload, enqueued_at, .. } in messages {
                     let _ = sender.send((payload, enqueued_at)); // the test is over
@@ -229,7 +229,7 @@ async fn library_cost(db: &Db, queue: &Queue<i64>, url: &str, sql: &Client) -> f
     connect(&format!("{url} application_name=filler")).await.execute(fill, &[&CALLS]).await.expect("enqueued");
     let before = pages().await;
     for _ in 0..CALLS {
-        assert_eq!(queue.at_most_once(1).await.expect("taken").len(), 1);
+        assert_eq!(queue.take(1).await.expect("taken").len(), 1);
     }
     (pages().await - before) as f64 / f64::from(CALLS)
 }
@@ -246,11 +246,11 @@ async fn a_held_snapshot_does_not_make_a_dequeue_dearer() {
     old.batch_execute("begin isolation level repeatable read; select count(*) from trunkline.queue_q")
         .await
         .expect("held");
-    let mut through = queue.at_most_once(1000).await.expect("taken").len();
+    let mut through = queue.take(1000).await.expect("taken").len();
     while through < 100_000 {
         let many = "select trunkline.enqueue_many('q', array_fill(1::bigint, array[5000]))";
         sql.execute(many, &[]).await.expect("enqueued");
-        through += queue.at_most_once(5000).await.expect("taken").len();
+        through += queue.take(5000).await.expect("taken").len();
     }
 
     sql.execute(few, &[]).await.expect("enqueued");
@@ -292,7 +292,7 @@ async fn whoever_takes_once_and_ends_finds_what_lies_below_the_floor_that_was_le
     assert_eq!(taken.len(), 1, "by a session that is new");
     put_below(&sql).await;
     let db = Db::connect(&url).await.expect("connected");
-    let taken = db.queue::<i64>("q").await.expect("opened").at_most_once(1).await.expect("taken");
+    let taken = db.queue::<i64>("q").await.expect("opened").take(1).await.expect("taken");
     assert_eq!(taken.len(), 1, "by a process that is new");
 
     // Where much is dead, each reads a part; together they read all of it.

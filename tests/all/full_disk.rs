@@ -70,7 +70,7 @@ impl Known {
     async fn comes(&self, queue: &Queue<Vec<u8>>, before: Vec<u64>) {
         let mut seen = before;
         loop {
-            let messages = queue.at_most_once(50).await.expect("taken");
+            let messages = queue.take(50).await.expect("taken");
             if messages.is_empty() {
                 break;
             }
@@ -123,10 +123,10 @@ async fn where_the_data_find_no_room_an_enqueue_is_refused_and_nothing_else_suff
 
     // What is there can be read. Whole rows can be taken; a part of one leaves a shorter row, which needs room.
     assert_eq!(queue.stats().await.expect("counted").messages, known.kept.len() as u64);
-    let error = queue.at_most_once(1).await.expect_err("no room for the rest");
+    let error = queue.take(1).await.expect_err("no room for the rest");
     assert_eq!(error.sqlstate(), Some(&SqlState::DISK_FULL), "{error}");
     let mut consumer = queue.consumer(Wait::Adaptive);
-    let taken = timeout(SOON, consumer.at_most_once(10)).await.expect("soon").expect("taken");
+    let taken = timeout(SOON, consumer.take(10)).await.expect("soon").expect("taken");
     let taken: Vec<u64> = taken.iter().map(|message| number(&message.payload)).collect();
     assert_eq!(taken, first_row);
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio_postgres::Client;
-use trunkline::{Db, Error, Queue, Settings};
+use trunkline::{Db, Draft, Error, Queue, Settings};
 
 use crate::fixture::{Place, connect, place};
 
@@ -32,7 +32,7 @@ fn denied<T: std::fmt::Debug>(outcome: Result<T, Error>) {
 
 async fn enqueues(queue: &Queue<i64>, sql: &Client) {
     queue.enqueue(1).await.expect("enqueued");
-    queue.enqueue_after(2, Duration::from_secs(60)).await.expect("enqueued");
+    queue.enqueue(Draft::new(2).after(Duration::from_secs(60))).await.expect("enqueued");
     queue.enqueue_many(&(0..3000).collect::<Vec<_>>()).await.expect("enqueued");
     for call in
         ["enqueue('q', '3')", "enqueue('q', 4::int8, '1 minute', '{\"a\": \"b\"}')", "enqueue_many('q', array[5, 6])"]
@@ -44,8 +44,8 @@ async fn enqueues(queue: &Queue<i64>, sql: &Client) {
 }
 
 async fn consumes(queue: &Queue<i64>, sql: &Client) {
-    assert_eq!(queue.at_most_once(1).await.expect("taken").len(), 1);
-    let leased = queue.at_least_once(8).await.expect("leased");
+    assert_eq!(queue.take(1).await.expect("taken").len(), 1);
+    let leased = queue.lease(8).await.expect("leased");
     queue.ack(&leased[..1]).await.expect("held");
     queue.archive(&leased[1..2]).await.expect("held");
     queue.bury(&leased[2..3], "no").await.expect("held");
@@ -56,7 +56,7 @@ async fn consumes(queue: &Queue<i64>, sql: &Client) {
     sql.batch_execute(call).await.expect("leased and acknowledged");
     sql.batch_execute("select * from trunkline.take('q', 2)").await.expect("taken");
     let mut consumer = queue.consumer(trunkline::Wait::Poll(Duration::from_millis(1)));
-    assert_eq!(consumer.at_most_once(1).await.expect("taken").len(), 1);
+    assert_eq!(consumer.take(1).await.expect("taken").len(), 1);
 }
 
 const OWNERS: [&str; 5] = [
@@ -74,8 +74,8 @@ async fn a_producer_enqueues_and_nothing_else() {
     let (db, sql) = role("a_producer", "producer", &admin, &url).await;
     let mine = db.queue::<i64>("q").await.expect("opened");
     enqueues(&mine, &sql).await;
-    denied(mine.at_most_once(1).await);
-    denied(mine.at_least_once(1).await);
+    denied(mine.take(1).await);
+    denied(mine.lease(1).await);
     denied(mine.peek(1).await);
     denied(mine.stats().await);
     denied(mine.purge().await);
@@ -164,7 +164,7 @@ async fn rights_last_through_migrations_reach_later_queues_and_are_taken_back() 
     for name in ["q", "later"] {
         let queue = db.queue::<i64>(name).await.expect("opened");
         queue.enqueue(1).await.expect("enqueued");
-        assert_eq!(queue.at_most_once(1).await.expect("taken").len(), 1);
+        assert_eq!(queue.take(1).await.expect("taken").len(), 1);
     }
     let one = admin
         .batch_execute("select trunkline.revoke_rights('a_worker', 'q')")

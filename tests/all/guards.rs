@@ -34,7 +34,7 @@ async fn a_row_that_no_consumer_could_read_never_gets_in() {
         queue.enqueue(1).await.expect("enqueued");
         let park = format!("update trunkline.queue_q set due_at = '{park}'");
         sql.batch_execute(&park).await.expect_err("an operator parks a message");
-        assert_eq!(queue.at_most_once(9).await.expect("taken").len(), 1);
+        assert_eq!(queue.take(9).await.expect("taken").len(), 1);
     }
 }
 
@@ -50,7 +50,7 @@ async fn no_two_names_of_queues_exclude_each_other() {
     for name in names.split_whitespace() {
         let queue = db.queue::<Vec<i32>>(name).await.expect("opened");
         let id = queue.enqueue(vec![1, 2]).await.expect("enqueued");
-        let leased = queue.at_least_once(2).await.expect("leased");
+        let leased = queue.lease(2).await.expect("leased");
         assert_eq!((leased.len(), leased[0].id), (1, id), "{name}");
         queue.bury(&leased, "no").await.expect("buried");
         assert_eq!(queue.replay_all().await.expect("replayed"), 1, "{name}");
@@ -72,12 +72,12 @@ async fn a_replayed_message_and_a_queue_created_anew_never_repeat_a_lease() {
     queue.enqueue("a".to_owned()).await.expect("enqueued");
     let mut late: Vec<Lease> = Vec::new();
     for _ in 0..3 {
-        late.extend(queue.at_least_once(1).await.expect("leased").iter().map(trunkline::Message::lease));
+        late.extend(queue.lease(1).await.expect("leased").iter().map(trunkline::Message::lease));
         run_out(&sql).await;
-        assert!(queue.at_least_once(1).await.expect("its last attempt ran out").is_empty());
+        assert!(queue.lease(1).await.expect("its last attempt ran out").is_empty());
         assert_eq!(queue.replay_all().await.expect("replayed"), 1);
     }
-    let holder = queue.at_least_once(1).await.expect("leased");
+    let holder = queue.lease(1).await.expect("leased");
     for lease in &late {
         let error = queue.ack([*lease]).await.expect_err("lost long ago");
         assert!(error.is_lease_lost(), "{error}");
@@ -86,10 +86,10 @@ async fn a_replayed_message_and_a_queue_created_anew_never_repeat_a_lease() {
 
     // SQL's replay counts on as well.
     queue.enqueue("b".to_owned()).await.expect("enqueued");
-    let first = queue.at_least_once(1).await.expect("leased");
+    let first = queue.lease(1).await.expect("leased");
     queue.bury(&first, "no").await.expect("buried");
     sql.batch_execute("select trunkline.replay_all('q')").await.expect("replayed");
-    let second = queue.at_least_once(1).await.expect("leased");
+    let second = queue.lease(1).await.expect("leased");
     assert_eq!((second[0].id, second[0].attempt), (first[0].id, first[0].attempt + 1));
     assert!(queue.ack(&first).await.expect_err("lost").is_lease_lost());
 
@@ -97,7 +97,7 @@ async fn a_replayed_message_and_a_queue_created_anew_never_repeat_a_lease() {
     db.create_queue("q", &Settings::new("text").max_attempts(1)).await.expect("created");
     let anew = db.queue::<String>("q").await.expect("opened");
     assert!(anew.enqueue("c".to_owned()).await.expect("enqueued") > second[0].id);
-    let theirs = anew.at_least_once(1).await.expect("leased");
+    let theirs = anew.lease(1).await.expect("leased");
     assert!(queue.ack(&second).await.expect_err("another queue").is_lease_lost());
     anew.ack(&theirs).await.expect("held");
 }
@@ -132,7 +132,7 @@ async fn no_array_that_a_driver_may_pass_loses_a_message() {
     }
     db.create_queue("q", &Settings::new("int4")).await.expect("created");
     sql.batch_execute("select trunkline.enqueue_many('q', '[7:8]={1,2}'::int4[])").await.expect("enqueued");
-    assert_eq!(db.queue::<i32>("q").await.expect("opened").at_most_once(9).await.expect("taken").len(), 2);
+    assert_eq!(db.queue::<i32>("q").await.expect("opened").take(9).await.expect("taken").len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -167,7 +167,7 @@ async fn a_session_may_change_how_times_and_texts_are_written() {
 async fn a_sequence_behind_its_tables_is_repaired() {
     let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
     queue.enqueue_many(&(0..5000).collect::<Vec<i64>>()).await.expect("enqueued");
-    let leased = queue.at_least_once(1500).await.expect("leased");
+    let leased = queue.lease(1500).await.expect("leased");
     queue.bury(&leased[..1], "no").await.expect("buried");
     queue.archive(&leased[1400..1401]).await.expect("archived");
     let highest = "select max(id) from trunkline.messages('q')";
@@ -186,7 +186,7 @@ async fn a_message_that_was_put_back_has_the_attempts_that_it_had() {
     let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8").max_attempts(3)).await;
     queue.enqueue(1).await.expect("enqueued");
     for _ in 0..3 {
-        let leased = queue.at_least_once(1).await.expect("leased");
+        let leased = queue.lease(1).await.expect("leased");
         queue.release(&leased).await.expect("released, uncharged");
     }
     let before = "select attempt || ' ' || released || ' ' || coalesce(error, 'null') from trunkline.queue_q";
@@ -200,7 +200,7 @@ async fn a_message_that_was_put_back_has_the_attempts_that_it_had() {
     .await;
     holder.batch_execute("begin; lock table trunkline.queue_q in access exclusive mode").await.expect("held");
     {
-        let take = queue.at_most_once(1);
+        let take = queue.take(1);
         assert!(tokio::time::timeout(Duration::from_millis(50), take).await.is_err(), "it waits");
     }
     holder.batch_execute("commit").await.expect("let go");
@@ -213,7 +213,7 @@ async fn a_message_that_was_put_back_has_the_attempts_that_it_had() {
         .get(0);
     assert_eq!(after, before);
     for _ in 0..3 {
-        let leased = queue.at_least_once(1).await.expect("leased");
+        let leased = queue.lease(1).await.expect("leased");
         assert_eq!(leased.len(), 1, "three attempts are left");
         queue.retry(&leased, Duration::ZERO, "no").await.expect("held");
     }

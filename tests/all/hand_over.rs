@@ -100,7 +100,7 @@ async fn a_consumer_that_went_away_leaves_its_message_to_others() {
     let id = queue.hand_over(vec![9]).await.expect("handed over to the one that went away");
     drop(consumer);
     eventually("it is in the queue", || async { queue.stats().await.expect("counted").due == 1 }).await;
-    assert_eq!(queue.at_most_once(1).await.expect("taken")[0].id, id);
+    assert_eq!(queue.take(1).await.expect("taken")[0].id, id);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -111,7 +111,7 @@ async fn a_dead_consumers_place_is_passed_over() {
     client.batch_execute("insert into trunkline.waiting values ('ghost', 'q', 1)").await.expect("inserted");
     let queue = db.queue::<Vec<u8>>("q").await.expect("opened");
     queue.hand_over(vec![1]).await.expect("enqueued");
-    assert_eq!(queue.at_most_once(1).await.expect("taken")[0].payload, [1]);
+    assert_eq!(queue.take(1).await.expect("taken")[0].payload, [1]);
     assert_eq!(waiting(&client).await, 0);
 }
 

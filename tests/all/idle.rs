@@ -7,7 +7,7 @@ use std::{
 
 use tokio::{sync::Notify, task::JoinHandle, time::timeout};
 use tokio_postgres::Client;
-use trunkline::{Message, Queue, Result, Settings, Wait};
+use trunkline::{Draft, Message, Queue, Result, Settings, Wait};
 
 use crate::fixture::{Place, SOON, connect, eventually, place};
 
@@ -15,7 +15,7 @@ const LIBRARY: &str = "from pg_stat_activity where application_name = 'trunkline
 
 fn sleeper(queue: &Queue<i64>, wait: Wait) -> JoinHandle<Result<Vec<Message<i64>>>> {
     let mut consumer = queue.consumer(wait);
-    tokio::spawn(async move { timeout(SOON, consumer.at_least_once(1)).await.expect("it is woken") })
+    tokio::spawn(async move { timeout(SOON, consumer.lease(1)).await.expect("it is woken") })
 }
 
 /// What the library's connections did last: who they are, when they began their last statement, and which.
@@ -41,7 +41,7 @@ async fn until_silent(sql: &Client) {
 async fn an_idle_consumer_sends_nothing() {
     for wait in [Wait::Notify, Wait::Adaptive] {
         let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
-        queue.enqueue_after(0, Duration::from_secs(3600)).await.expect("enqueued"); // which is not due for long
+        queue.enqueue(Draft::new(0).after(Duration::from_secs(3600))).await.expect("enqueued"); // which is not due for long
         let sleepers: Vec<_> = (0..5).map(|_| sleeper(&queue, wait)).collect();
         until_silent(&sql).await;
         let before = last_words(&sql).await;
@@ -88,7 +88,7 @@ async fn what_no_notification_tells_of_is_found_after_half_a_minute() {
         let asleep = Arc::new(Notify::new());
         let sleeps = asleep.clone();
         let mut consumer = queue.consumer(wait).before_wait(move || sleeps.notify_one());
-        let waiter = tokio::spawn(async move { consumer.at_least_once(1).await });
+        let waiter = tokio::spawn(async move { consumer.lease(1).await });
         asleep.notified().await;
         until_silent(&sql).await;
         let before = last_words(&sql).await;
@@ -118,14 +118,14 @@ async fn who_waits_at_most_so_long_returns_by_then_with_nothing() {
         let mut consumer = queue.consumer(wait);
         for longest in [Duration::ZERO, Duration::from_millis(40)] {
             let began = Instant::now();
-            assert_eq!(consumer.at_least_once_within(3, longest).await.expect("asked"), [], "{wait:?}");
-            assert_eq!(consumer.at_most_once_within(3, longest).await.expect("asked"), [], "{wait:?}");
+            assert_eq!(consumer.lease_within(3, longest).await.expect("asked"), [], "{wait:?}");
+            assert_eq!(consumer.take_within(3, longest).await.expect("asked"), [], "{wait:?}");
             assert!((2 * longest..SOON).contains(&began.elapsed()), "{wait:?}: {:?}", began.elapsed());
         }
         queue.enqueue_many(&[1, 2]).await.expect("enqueued");
-        let messages = consumer.at_least_once_within(1, Duration::ZERO).await.expect("leased");
+        let messages = consumer.lease_within(1, Duration::ZERO).await.expect("leased");
         assert_eq!(messages.iter().map(|message| (message.payload, message.attempt)).collect::<Vec<_>>(), [(1, 1)]);
-        assert_eq!(consumer.at_most_once_within(1, Duration::MAX).await.expect("taken")[0].payload, 2);
+        assert_eq!(consumer.take_within(1, Duration::MAX).await.expect("taken")[0].payload, 2);
     }
 }
 
@@ -135,7 +135,7 @@ async fn who_waits_at_most_so_long_is_woken_before() {
     let asleep = Arc::new(Notify::new());
     let sleeps = asleep.clone();
     let mut consumer = queue.consumer(Wait::Notify).before_wait(move || sleeps.notify_one());
-    let waiter = tokio::spawn(async move { consumer.at_least_once_within(1, Duration::from_secs(3600)).await });
+    let waiter = tokio::spawn(async move { consumer.lease_within(1, Duration::from_secs(3600)).await });
     asleep.notified().await;
     queue.enqueue(7).await.expect("enqueued");
     let messages = timeout(SOON, waiter).await.expect("it is woken").expect("no panic").expect("leased");
@@ -151,7 +151,7 @@ async fn when_the_time_is_up_nothing_is_leased_for_nobody() {
     own.batch_execute("begin; lock table trunkline.queue_q in access exclusive mode").await.expect("locked");
     let (began, longest) = (Instant::now(), Duration::from_millis(10));
     let mut consumer = queue.consumer(Wait::Notify);
-    let waiter = tokio::spawn(async move { consumer.at_least_once_within(1, longest).await });
+    let waiter = tokio::spawn(async move { consumer.lease_within(1, longest).await });
     let waits =
         "select exists (select from pg_stat_activity where wait_event_type = 'Lock' and query like '%do_lease_q%'
                                 and datname = current_database())";

@@ -44,12 +44,12 @@ async fn a_worker_that_outlived_its_lease_changes_nothing() {
     let Place { queue, mut sql, db: _db, .. } = place(Settings::new("int8")).await;
     for size in [1, 5] {
         enqueued(&queue, size).await;
-        let first: Vec<Lease> = queue.at_least_once(10).await.expect("leased").iter().map(Message::lease).collect();
+        let first: Vec<Lease> = queue.lease(10).await.expect("leased").iter().map(Message::lease).collect();
         assert_eq!(first.len() as i64, size);
         run_out(&sql).await;
         // Run out is lost, though nobody else has it yet: a lease ends by time.
         is_late(&queue, &mut sql, &first).await;
-        let second = queue.at_least_once(10).await.expect("leased");
+        let second = queue.lease(10).await.expect("leased");
         assert_eq!(
             second.iter().map(Message::lease).collect::<Vec<_>>(),
             first.iter().map(|lease| Lease { id: lease.id, attempt: 2 }).collect::<Vec<_>>()
@@ -65,7 +65,7 @@ async fn a_worker_that_outlived_its_lease_changes_nothing() {
 async fn a_lease_ends_once() {
     let Place { queue, mut sql, db: _db, .. } = place(Settings::new("int8")).await;
     enqueued(&queue, 4).await;
-    let messages = queue.at_least_once(4).await.expect("leased");
+    let messages = queue.lease(4).await.expect("leased");
     let leases: Vec<Lease> = messages.iter().map(Message::lease).collect();
     queue.ack([leases[0], leases[0]]).await.expect("the same message twice in a call is one");
     is_late(&queue, &mut sql, &leases[..1]).await;
@@ -83,9 +83,9 @@ async fn a_lease_ends_once() {
 async fn a_released_lease_cannot_acknowledge_the_next_holders_message() {
     let Place { queue, mut sql, db: _db, .. } = place(Settings::new("int8")).await;
     enqueued(&queue, 1).await;
-    let first = queue.at_least_once(1).await.expect("leased");
+    let first = queue.lease(1).await.expect("leased");
     queue.release(&first).await.expect("released");
-    let second = queue.at_least_once(1).await.expect("leased");
+    let second = queue.lease(1).await.expect("leased");
     is_late(&queue, &mut sql, &[first[0].lease()]).await;
     queue.ack(&second).await.expect("held");
 }
@@ -94,7 +94,7 @@ async fn a_released_lease_cannot_acknowledge_the_next_holders_message() {
 async fn of_lost_and_held_leases_in_one_call_the_held_are_ended() {
     let Place { queue, mut sql, db: _db, .. } = place(Settings::new("int8")).await;
     let ids = enqueued(&queue, 10).await;
-    let messages = queue.at_least_once(10).await.expect("leased");
+    let messages = queue.lease(10).await.expect("leased");
     queue.ack([&messages[2], &messages[7]]).await.expect("held");
     let error = queue.ack(&messages[1..9]).await.expect_err("two of them are gone");
     assert_eq!(error.lost_ids(), [ids[2], ids[7]]);
@@ -113,7 +113,7 @@ async fn of_lost_and_held_leases_in_one_call_the_held_are_ended() {
 async fn an_acknowledgement_in_a_transaction_follows_it() {
     let Place { queue, mut sql, db: _db, .. } = place(Settings::new("int8")).await;
     enqueued(&queue, 10).await;
-    let messages = queue.at_least_once(10).await.expect("leased");
+    let messages = queue.lease(10).await.expect("leased");
     let transaction = sql.transaction().await.expect("begun");
     queue.ack_in(&transaction, &messages[4..6]).await.expect("held");
     transaction.rollback().await.expect("rolled back");
@@ -140,9 +140,9 @@ async fn an_acknowledgement_in_a_transaction_follows_it() {
 async fn a_late_worker_does_not_wait_for_the_new_holders_transaction() {
     let Place { queue, mut sql, db: _db, .. } = place(Settings::new("int8")).await;
     enqueued(&queue, 10).await;
-    let first = queue.at_least_once(10).await.expect("leased");
+    let first = queue.lease(10).await.expect("leased");
     queue.retry(&first, Duration::ZERO, "all of them").await.expect("given back"); // and stays one row
-    let second = queue.at_least_once(10).await.expect("leased");
+    let second = queue.lease(10).await.expect("leased");
     let transaction = sql.transaction().await.expect("begun");
     queue.ack_in(&transaction, &second).await.expect("held");
     let error = timeout(SOON, queue.ack(&first[4..6])).await.expect("no waiting").expect_err("late");
@@ -154,7 +154,7 @@ async fn a_late_worker_does_not_wait_for_the_new_holders_transaction() {
 async fn each_message_of_a_batch_can_be_acknowledged_by_a_call_of_its_own() {
     let Place { queue, db: _db, .. } = place(Settings::new("int8")).await;
     enqueued(&queue, 1024).await;
-    let messages = queue.at_least_once(1024).await.expect("leased");
+    let messages = queue.lease(1024).await.expect("leased");
     let calls = messages.iter().map(|message| {
         let (queue, lease) = (queue.clone(), message.lease());
         tokio::spawn(async move { queue.ack([lease]).await })

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use futures_util::{future::join_all, poll};
 use tokio::time::timeout;
-use trunkline::{Error, Lease, Message, Queue, Settings, Wait};
+use trunkline::{Draft, Error, Lease, Message, Queue, Settings, Wait};
 
 use crate::fixture::{Place, SOON, connect, enqueued, eventually, place, run_out};
 
@@ -13,7 +13,7 @@ fn payloads(messages: &[Message<i64>]) -> Vec<i64> {
 }
 
 async fn leased(queue: &Queue<i64>, n: usize) -> Vec<Message<i64>> {
-    queue.at_least_once(n).await.expect("leased")
+    queue.lease(n).await.expect("leased")
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -34,13 +34,11 @@ async fn a_lease_ends_by_the_clock() {
     let Place { queue, db: _db, .. } = place(Settings::new("int8").lease(Duration::from_millis(60))).await;
     enqueued(&queue, 1).await;
     let first = leased(&queue, 1).await;
-    let second =
-        timeout(SOON, queue.consumer(Wait::Notify).at_least_once(1)).await.expect("it comes back").expect("leased");
+    let second = timeout(SOON, queue.consumer(Wait::Notify).lease(1)).await.expect("it comes back").expect("leased");
     assert_eq!((second[0].id, second[0].attempt), (first[0].id, 2));
-    let first = queue.at_least_once_for(1, Duration::from_secs(3600)).await.expect("asked");
+    let first = queue.lease_for(1, Duration::from_secs(3600)).await.expect("asked");
     assert_eq!(first, [], "leased for its 60 ms");
-    let third =
-        timeout(SOON, queue.consumer(Wait::Adaptive).at_least_once(1)).await.expect("it comes back").expect("leased");
+    let third = timeout(SOON, queue.consumer(Wait::Adaptive).lease(1)).await.expect("it comes back").expect("leased");
     assert_eq!(third[0].attempt, 3);
 }
 
@@ -54,14 +52,14 @@ async fn a_lease_can_be_of_its_own_length_and_be_extended() {
     let seconds = |payload: i64| async move { sql.query_one(left, &[&payload]).await.expect("there").get::<_, f64>(0) };
     leased(&queue, 1).await;
     assert!((25.0..=30.0).contains(&seconds(0).await));
-    let longer = queue.at_least_once_for(4, Duration::from_secs(600)).await.expect("leased");
+    let longer = queue.lease_for(4, Duration::from_secs(600)).await.expect("leased");
     assert!((590.0..=600.0).contains(&seconds(2).await));
     queue.extend(&longer[1..2], Duration::from_secs(7200)).await.expect("held");
     assert!((7190.0..=7200.0).contains(&seconds(2).await), "the one that was extended");
     assert!((590.0..=600.0).contains(&seconds(1).await) && (590.0..=600.0).contains(&seconds(3).await), "and no other");
     for out_of_bounds in [Duration::ZERO, Duration::from_secs(366 * 86_400)] {
         queue.extend(&longer[..1], out_of_bounds).await.expect_err("out of bounds");
-        queue.at_least_once_for(1, out_of_bounds).await.expect_err("out of bounds");
+        queue.lease_for(1, out_of_bounds).await.expect_err("out of bounds");
     }
     queue.ack(&longer).await.expect("all of them are held still");
 }
@@ -122,8 +120,7 @@ async fn a_retry_wakes_its_waiter_when_it_is_due() {
     enqueued(&queue, 3).await;
     let messages = leased(&queue, 3).await;
     let mut consumer = queue.consumer(Wait::Notify);
-    let waiter =
-        tokio::spawn(async move { timeout(SOON, consumer.at_most_once(3)).await.expect("woken").expect("taken") });
+    let waiter = tokio::spawn(async move { timeout(SOON, consumer.take(3)).await.expect("woken").expect("taken") });
     queue.retry(&messages[1..2], Duration::from_millis(100), "soon").await.expect("held");
     assert_eq!(payloads(&waiter.await.expect("no panic")), [1]);
 }
@@ -184,8 +181,8 @@ async fn a_consumer_that_is_dropped_while_it_waits_loses_nothing() {
                 // Some are dropped at once, some while the statement runs, some with its answer; a few are patient.
                 let patience = if calls % 16 == 0 { SOON } else { Duration::from_micros(calls * 7 % 11 * 150) };
                 let messages = match leases {
-                    false => timeout(patience, consumer.at_most_once(3)).await,
-                    true => timeout(patience, consumer.at_least_once(3)).await,
+                    false => timeout(patience, consumer.take(3)).await,
+                    true => timeout(patience, consumer.lease(3)).await,
                 };
                 let Ok(messages) = messages else { continue };
                 let messages = messages.expect("dequeued");
@@ -211,7 +208,7 @@ async fn splitting_costs_linear_time_over_the_life_of_a_batch() {
         enqueued(&queue, 1000).await;
         for payload in 0..1000 {
             let message = match leases {
-                false => queue.at_most_once(1).await.expect("taken"),
+                false => queue.take(1).await.expect("taken"),
                 true => leased(&queue, 1).await,
             };
             assert_eq!(payloads(&message), [payload]);
@@ -244,11 +241,11 @@ async fn a_time_out_of_bounds_is_a_clear_error() {
     enqueued(&queue, 2).await;
     let message = leased(&queue, 1).await;
     for error in [
-        queue.at_least_once_for(1, Duration::MAX).await.expect_err("lease"),
+        queue.lease_for(1, Duration::MAX).await.expect_err("lease"),
         queue.ack_and_lease([Lease { id: 1024, attempt: 9 }], 1, Some(Duration::MAX)).await.expect_err("lease"),
         queue.extend(&message, Duration::MAX).await.expect_err("extend"),
         queue.retry(&message, Duration::MAX, "no").await.expect_err("retry"),
-        queue.enqueue_after(1, Duration::MAX).await.expect_err("delay"),
+        queue.enqueue(Draft::new(1).after(Duration::MAX)).await.expect_err("delay"),
         db.create_queue("other", &Settings::new("int8").lease(Duration::MAX)).await.expect_err("settings"),
     ] {
         assert!(error.to_string().contains("out of bounds"), "{error}");

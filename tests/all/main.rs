@@ -20,6 +20,7 @@ mod bad_input;
 mod unreadable;
 mod pages;
 mod dead;
+mod drafts;
 mod guards;
 mod shapes;
 

@@ -1,19 +1,14 @@
 //! What was enqueued beside a payload is beside it wherever the message goes. Its way through splits, retries, dead letters
 //! and back is among the random histories (`model.rs`).
 
-use std::{
-    collections::BTreeSet,
-    time::{Duration, SystemTime},
-};
+use std::{collections::BTreeSet, time::SystemTime};
 
 use futures_util::{FutureExt, future::join_all};
 use tokio::time::timeout;
 use tokio_postgres::Client;
-use trunkline::{MAX_METADATA, Message, Metadata, Settings, Wait};
+use trunkline::{Draft, MAX_METADATA, Message, Metadata, Settings, Wait};
 
-use crate::fixture::{Place, SOON, eventually, place, run_out, until_asleep};
-
-const NOW: Duration = Duration::ZERO;
+use crate::fixture::{Place, SOON, drafts, eventually, place, run_out, until_asleep};
 
 /// Every third message has some.
 fn beside(payload: i64) -> Metadata {
@@ -45,12 +40,12 @@ async fn callers_with_and_without_share_rows() {
     let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
     let calls = some(0..3000).into_iter().map(|(payload, metadata)| {
         let queue = queue.clone();
-        async move { queue.enqueue_with(payload, &metadata, NOW).await.expect("enqueued") }
+        async move { queue.enqueue(Draft::new(payload).metadata(metadata.clone())).await.expect("enqueued") }
     });
     assert_eq!(join_all(calls).await.into_iter().collect::<BTreeSet<_>>().len(), 3000);
     let rows = number(&sql, "select count(*) from trunkline.queue_q").await;
     assert!(rows < 100, "{rows} rows for 3,000 calls");
-    let got = queue.at_most_once(3000).await.expect("taken");
+    let got = queue.take(3000).await.expect("taken");
     hold(&got, 0..3000);
 }
 
@@ -58,15 +53,15 @@ async fn callers_with_and_without_share_rows() {
 async fn messages_without_leave_the_column_null() {
     let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
     queue.enqueue(1).await.expect("enqueued");
-    queue.enqueue_with(1, &Metadata::new(), NOW).await.expect("enqueued");
+    queue.enqueue(Draft::new(1).metadata(Metadata::new())).await.expect("enqueued");
     queue.enqueue_many(&[1, 2]).await.expect("enqueued");
-    queue.enqueue_many_with(&[(1, Metadata::new())], NOW).await.expect("enqueued");
+    queue.enqueue_many(drafts(&[(1, Metadata::new())])).await.expect("enqueued");
     let plain = "select trunkline.enqueue('q', 1);
                  select trunkline.enqueue_many('q', array[1, 2], metadata => array[null::jsonb, null])";
     sql.batch_execute(plain).await.expect("enqueued");
     assert_eq!(number(&sql, "select count(*) from trunkline.queue_q").await, 6);
     assert_eq!(number(&sql, "select count(metadata) from trunkline.queue_q").await, 0);
-    let got = queue.at_least_once(99).await.expect("leased");
+    let got = queue.lease(99).await.expect("leased");
     assert!(got.len() == 8 && got.iter().all(|message| message.metadata.is_empty()));
 }
 
@@ -76,7 +71,7 @@ async fn callers_never_run_out_of_room_however_much_of_it_has_passed() {
     let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
     let metadata = Metadata::new().with("large", "x".repeat(16_000));
     for nr in 0..12 {
-        let calls = (0..100).map(|at| queue.enqueue_with(nr * 100 + at, &metadata, NOW)); // 19 MB in all
+        let calls = (0..100).map(|at| queue.enqueue(Draft::new(nr * 100 + at).metadata(metadata.clone()))); // 19 MB in all
         let ids = timeout(SOON, join_all(calls)).await.unwrap_or_else(|_| panic!("after {nr} times 1.6 MB"));
         assert!(ids.iter().all(Result::is_ok), "{ids:?}");
     }
@@ -89,22 +84,22 @@ async fn it_is_cut_as_its_messages_are() {
     // By size: metadata counts like a payload, and ends a row after some 256 KiB.
     let large = "x".repeat(10_000);
     let messages: Vec<_> = (0..900).map(|nr| (nr, Metadata::new().with("large", &*large))).collect();
-    queue.enqueue_many_with(&messages, NOW).await.expect("enqueued");
+    queue.enqueue_many(drafts(&messages)).await.expect("enqueued");
     let rows = number(&sql, "select count(*) from trunkline.queue_q where size between 20 and 27").await;
     assert!((33..=45).contains(&rows), "{rows} rows of 26 messages each");
-    let got = queue.at_most_once(900).await.expect("taken");
+    let got = queue.take(900).await.expect("taken");
     assert_eq!(got.iter().map(|message| (message.payload, message.metadata.clone())).collect::<Vec<_>>(), messages);
 
     // By what is asked for: every piece has its own and no more, however often it is cut.
-    queue.enqueue_many_with(&some(0..1000), NOW).await.expect("enqueued");
+    queue.enqueue_many(drafts(&some(0..1000))).await.expect("enqueued");
     let stored = "select coalesce(sum(cardinality(metadata)), 0) from trunkline.queue_q";
     for nr in 0..200 {
-        hold(&queue.at_most_once(1).await.expect("taken"), nr..nr + 1);
+        hold(&queue.take(1).await.expect("taken"), nr..nr + 1);
         assert!(number(&sql, stored).await < 1000 - nr);
     }
-    hold(&queue.at_least_once(100).await.expect("leased"), 200..300);
+    hold(&queue.lease(100).await.expect("leased"), 200..300);
     run_out(&sql).await;
-    hold(&queue.at_least_once(800).await.expect("leased"), 200..1000);
+    hold(&queue.lease(800).await.expect("leased"), 200..1000);
     let alone = "select count(*) from trunkline.queue_q where size = 1 and cardinality(metadata) = 1";
     let alone = number(&sql, alone).await;
     assert!((30..50).contains(&alone), "what ran out is one message a row, and a third of them has some, not {alone}");
@@ -114,16 +109,16 @@ async fn it_is_cut_as_its_messages_are() {
 async fn it_goes_through_transactions_of_either_kind() {
     let Place { queue, mut sql, db, .. } = place::<i64>(Settings::new("int8")).await;
     let theirs = sql.transaction().await.expect("begun");
-    queue.enqueue_many_with_in(&theirs, &some(0..10), NOW).await.expect("enqueued");
+    queue.enqueue_many_in(&theirs, drafts(&some(0..10))).await.expect("enqueued");
     theirs.commit().await.expect("committed");
     let theirs = sql.transaction().await.expect("begun");
-    hold(&queue.exactly_once(&theirs, 7).await.expect("taken"), 0..7);
+    hold(&queue.take_in(&theirs, 7).await.expect("taken"), 0..7);
     theirs.commit().await.expect("committed");
     let ours = db.begin().await.expect("begun");
-    queue.enqueue_many_with_in(&ours, &some(10..2500), NOW).await.expect("enqueued");
+    queue.enqueue_many_in(&ours, drafts(&some(10..2500))).await.expect("enqueued");
     ours.commit().await.expect("committed");
     let ours = db.begin().await.expect("begun");
-    hold(&queue.exactly_once(&ours, 4).await.expect("taken"), 7..11);
+    hold(&queue.take_in(&ours, 4).await.expect("taken"), 7..11);
     ours.commit().await.expect("committed");
     let ours = db.begin().await.expect("begun");
     let leased = queue.send_lease(&ours, 2489).await.expect("sent");
@@ -140,15 +135,15 @@ async fn it_goes_through_transactions_of_either_kind() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_put_back_for_a_dropped_caller_has_its_own() {
     let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
-    queue.enqueue_many_with(&some(0..9), NOW).await.expect("enqueued");
+    queue.enqueue_many(drafts(&some(0..9))).await.expect("enqueued");
     let due = "select max(due_at), min(due_at) from trunkline.queue_q";
     let before: SystemTime = sql.query_one(due, &[]).await.expect("read").get(0);
-    assert!(queue.at_most_once(9).now_or_never().is_none(), "it takes a round trip");
+    assert!(queue.take(9).now_or_never().is_none(), "it takes a round trip");
     eventually("it was taken and put back", || async {
         sql.query_one(due, &[]).await.expect("read").get::<_, Option<SystemTime>>(1).is_some_and(|due| due > before)
     })
     .await;
-    hold(&queue.at_most_once(9).await.expect("taken"), 0..9);
+    hold(&queue.take(9).await.expect("taken"), 0..9);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -159,12 +154,12 @@ async fn one_bad_payload_among_them_fails_its_own_caller_only() {
         .expect("ok");
     let calls = some(0..200).into_iter().map(|(payload, metadata)| {
         let queue = queue.clone();
-        async move { queue.enqueue_with(payload, &metadata, NOW).await.is_ok() }
+        async move { queue.enqueue(Draft::new(payload).metadata(metadata.clone())).await.is_ok() }
     });
     let stored = join_all(calls).await;
     assert_eq!(stored.iter().position(|ok| !ok), Some(77));
     assert_eq!(stored.iter().filter(|ok| **ok).count(), 199);
-    let got = queue.at_most_once(200).await.expect("taken");
+    let got = queue.take(200).await.expect("taken");
     assert!(got.len() == 199 && got.iter().all(|message| message.metadata == beside(message.payload)));
 }
 
@@ -172,12 +167,12 @@ async fn one_bad_payload_among_them_fails_its_own_caller_only() {
 async fn what_postgres_cannot_store_or_is_too_large_is_refused_before_it_is_sent() {
     let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
     let fits = Metadata::new().with("x", "y".repeat(MAX_METADATA - r#"{"x":""}"#.len()));
-    queue.enqueue_with(1, &fits, NOW).await.expect("the most there may be");
+    queue.enqueue(Draft::new(1).metadata(fits.clone())).await.expect("the most there may be");
     let large = Metadata::new().with("x", "y".repeat(MAX_METADATA));
     for (metadata, said) in [(large, "16384"), (Metadata::new().with("n", "a\0"), "\"n\" has a NUL")] {
         for error in [
-            queue.enqueue_with(1, &metadata, NOW).await.expect_err("refused"),
-            queue.enqueue_many_with(&[(1, Metadata::new()), (2, metadata.clone())], NOW).await.expect_err("refused"),
+            queue.enqueue(Draft::new(1).metadata(metadata.clone())).await.expect_err("refused"),
+            queue.enqueue_many(drafts(&[(1, Metadata::new()), (2, metadata.clone())])).await.expect_err("refused"),
         ] {
             assert!(error.is_bad_payload() && error.to_string().contains(said), "{error}");
         }
@@ -231,7 +226,7 @@ async fn other_languages_pass_it_and_get_it() {
     )
     .await
     .expect("inserted");
-    let got = queue.at_least_once(9).await.expect("leased");
+    let got = queue.lease(9).await.expect("leased");
     assert!(got.len() == 3 && got.iter().all(|message| message.metadata.is_empty()));
 }
 
@@ -247,7 +242,7 @@ async fn it_travels_inside_a_notification_too() {
         let receiver = tokio::spawn(async move { (consumer.handed_over().await.expect("a message"), consumer) });
         until_asleep(&sql).await; // it has entered the list for good
         eventually("the consumer waits", waits).await;
-        queue.hand_over_with(payload, &metadata).await.expect("handed over");
+        queue.hand_over(Draft::new(payload).metadata(metadata.clone())).await.expect("handed over");
         let (message, back) = receiver.await.expect("no panic");
         assert_eq!((message.payload, message.metadata), (payload, metadata));
         consumer = back;
@@ -260,9 +255,9 @@ async fn it_travels_inside_a_notification_too() {
             waits = waits() => if waits { break },
         }
     }
-    queue.hand_over_with(8, &beside(8)).await.expect("handed over to the one that goes away");
+    queue.hand_over(Draft::new(8).metadata(beside(8))).await.expect("handed over to the one that goes away");
     drop(wait);
     drop(consumer);
     eventually("it is in the queue", || async { queue.stats().await.expect("counted").due == 1 }).await;
-    hold(&queue.at_most_once(9).await.expect("taken"), 8..9);
+    hold(&queue.take(9).await.expect("taken"), 8..9);
 }

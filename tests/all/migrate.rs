@@ -17,10 +17,10 @@ async fn works(queue: &Queue<String>, sql: &mut Client) {
     queue.enqueue("one".to_owned()).await.expect("enqueued");
     let transaction = sql.transaction().await.expect("begun");
     queue.enqueue_in(&transaction, "in".to_owned()).await.expect("enqueued");
-    assert_eq!(queue.exactly_once(&transaction, 3).await.expect("taken").len(), 3);
+    assert_eq!(queue.take_in(&transaction, 3).await.expect("taken").len(), 3);
     transaction.commit().await.expect("committed");
-    assert_eq!(queue.at_most_once(3).await.expect("taken").len(), 3);
-    let leased = queue.at_least_once(20).await.expect("leased");
+    assert_eq!(queue.take(3).await.expect("taken").len(), 3);
+    let leased = queue.lease(20).await.expect("leased");
     assert_eq!(leased.iter().map(|message| message.id).collect::<Vec<_>>(), ids[6..26]);
     queue.ack(&leased[..5]).await.expect("held");
     queue.retry(&leased[5..6], Duration::ZERO, "again").await.expect("held");
@@ -32,17 +32,17 @@ async fn works(queue: &Queue<String>, sql: &mut Client) {
     transaction.commit().await.expect("committed");
     for _ in 0..2 {
         run_out(sql).await;
-        queue.at_least_once(100).await.expect("leased"); // the last attempt is the second
+        queue.lease(100).await.expect("leased"); // the last attempt is the second
     }
     run_out(sql).await;
-    assert_eq!(queue.at_least_once(100).await.expect("leased").len(), 0);
+    assert_eq!(queue.lease(100).await.expect("leased").len(), 0);
     let stats = queue.stats().await.expect("counted");
     assert_eq!((stats.dead, stats.archived, stats.messages), (42 - 6 - 7, 1, 0));
     assert_eq!(queue.dead_letters(0, 5).await.expect("read").len(), 5);
     assert_eq!(queue.archived(0, 5).await.expect("read").len(), 1);
     assert_eq!(queue.replay_all().await.expect("replayed"), 29);
     assert_eq!(queue.peek(99).await.expect("peeked").len(), 29);
-    let leased = queue.at_least_once(2).await.expect("leased");
+    let leased = queue.lease(2).await.expect("leased");
     for error in ["first", "last"] {
         queue.retry(&leased, Duration::ZERO, error).await.ok();
     }
@@ -173,7 +173,7 @@ async fn a_users_columns_keep_their_values_through_splits_and_retries() {
     let Place { queue, mut sql, db: _db, .. } = place::<String>(two_attempts()).await;
     let values = "select distinct coalesce(tenant, '') || ' ' || (created_at is not null) from trunkline.queue_q";
     queue.enqueue("before the columns".to_owned()).await.expect("enqueued");
-    queue.at_least_once(1).await.expect("leased"); // plans are cached now
+    queue.lease(1).await.expect("leased"); // plans are cached now
     sql.batch_execute(
         "alter table trunkline.queue_q add gone int default 7, add created_at timestamptz not null default now(),
              add tenant text default 'nobody';
@@ -186,11 +186,11 @@ async fn a_users_columns_keep_their_values_through_splits_and_retries() {
     let payloads: Vec<String> = (0..32).map(|nr| nr.to_string()).collect();
     queue.enqueue_many(&payloads).await.expect("enqueued");
     sql.batch_execute("update trunkline.queue_q set tenant = 'acme'").await.expect("set");
-    let leased = queue.at_least_once(7).await.expect("leased");
+    let leased = queue.lease(7).await.expect("leased");
     queue.ack(&leased[2..4]).await.expect("held");
     queue.retry(&leased[5..6], Duration::from_secs(60), "later").await.expect("held");
     run_out(&sql).await;
-    queue.at_least_once(2).await.expect("leased");
+    queue.lease(2).await.expect("leased");
     let rows = sql.query(values, &[]).await.expect("read");
     assert_eq!(rows.iter().map(|row| row.get::<_, String>(0)).collect::<Vec<_>>(), ["acme true"]);
     assert!(queue.stats().await.expect("counted").rows > 5, "it was split indeed");

@@ -10,10 +10,10 @@ use std::{
 
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use tokio_postgres::Client;
-use trunkline::{Db, Lease, Message, Metadata, Queue, Settings};
+use trunkline::{Db, Draft, Lease, Message, Metadata, Queue, Settings};
 
 use self::state::{End, Known, MAX_ATTEMPTS, Model, Step, beside, steps};
-use crate::fixture::{connect, database};
+use crate::fixture::{connect, database, drafts};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -29,26 +29,29 @@ async fn play(step: &Step, model: &mut Model, queue: &Queue<i64>, sql: &mut Clie
     match *step {
         Step::Enqueue => {
             let payload = model.next_payload + 1;
-            let id = queue.enqueue_with(payload, &beside(payload), Duration::ZERO).await.expect("enqueued");
+            let id = queue.enqueue(Draft::new(payload).metadata(beside(payload))).await.expect("enqueued");
             model.enqueued(&[id], false);
         }
         Step::EnqueueMany { count, delayed } => {
             let payloads = (1..=count as i64).map(|nr| model.next_payload + nr);
             let messages: Vec<_> = payloads.map(|payload| (payload, beside(payload))).collect();
             let delay = if delayed { HOUR } else { Duration::ZERO };
-            let ids = queue.enqueue_many_with(&messages, delay).await.expect("enqueued");
+            let ids = queue
+                .enqueue_many(drafts(&messages).into_iter().map(|draft| draft.after(delay)))
+                .await
+                .expect("enqueued");
             assert!(ids.is_sorted() && ids.len() == count);
             model.enqueued(&ids, delayed);
         }
         Step::Take { n } => {
-            let got = queue.at_most_once(n).await.expect("taken");
+            let got = queue.take(n).await.expect("taken");
             let expected = model.dequeue(n);
             check_messages(&got, model, &expected, 0);
             model.messages.retain(|id, _| !expected.contains(id));
         }
         Step::ExactlyOnce { n, commit } => {
             let transaction = sql.transaction().await.expect("begun");
-            let got = queue.exactly_once(&transaction, n).await.expect("taken");
+            let got = queue.take_in(&transaction, n).await.expect("taken");
             let expected = model.dequeue(n);
             check_messages(&got, model, &expected, 0);
             if commit {
@@ -59,7 +62,7 @@ async fn play(step: &Step, model: &mut Model, queue: &Queue<i64>, sql: &mut Clie
             }
         }
         Step::Lease { n } => {
-            let got = queue.at_least_once_for(n, HOUR).await.expect("leased");
+            let got = queue.lease_for(n, HOUR).await.expect("leased");
             let expected = model.dequeue(n);
             check_messages(&got, model, &expected, 1);
             for id in expected {

@@ -50,23 +50,23 @@ async fn every_verb_moves_them_by_what_it_did() {
     queue.enqueue_many(&(0..2500).collect::<Vec<_>>()).await.expect("enqueued");
     assert_eq!((count("enqueued_messages_total"), count("enqueued_rows_total")), (2501, 4));
     let transaction = db.begin().await.expect("begun");
-    queue.enqueue_many_in(&transaction, &(0..1500).collect::<Vec<_>>(), Duration::ZERO).await.expect("enqueued");
+    queue.enqueue_many_in(&transaction, &(0..1500).collect::<Vec<_>>()).await.expect("enqueued");
     assert_eq!((count("enqueued_messages_total"), count("enqueued_rows_total")), (4001, 6));
-    let sent = queue.send_enqueue(&transaction, &[1, 2], Duration::ZERO).await.expect("sent");
+    let sent = queue.send_enqueue_many(&transaction, &[1, 2]).await.expect("sent");
     transaction.commit().await.expect("committed");
     sent.await.expect("enqueued");
     queue.hand_over(1).await.expect("nobody waits, so it is enqueued");
     assert_eq!((count("enqueued_messages_total"), count("enqueued_rows_total")), (4004, 7));
     assert_eq!((count("handed_over_messages_total"), recorder.times("metered_verbs", "enqueue_seconds")), (0, 4));
 
-    assert_eq!(queue.at_most_once(7).await.expect("taken").len(), 7);
+    assert_eq!(queue.take(7).await.expect("taken").len(), 7);
     let transaction = db.begin().await.expect("begun");
-    assert_eq!(queue.exactly_once(&transaction, 3).await.expect("taken").len(), 3);
+    assert_eq!(queue.take_in(&transaction, 3).await.expect("taken").len(), 3);
     transaction.rollback().await.expect("rolled back");
     assert_eq!(count("taken_messages_total"), 10);
     assert!(recorder.times("metered_verbs", "take_seconds") >= 2);
 
-    let leased = queue.at_least_once(100).await.expect("leased");
+    let leased = queue.lease(100).await.expect("leased");
     assert_eq!((count("leased_messages_total"), recorder.times("metered_verbs", "lease_seconds")), (100, 1));
     queue.ack(&leased[..40]).await.expect("held");
     queue.archive(&leased[40..50]).await.expect("held");

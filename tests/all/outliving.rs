@@ -68,7 +68,7 @@ fn after_a_runtime_ended_during_an_insert_the_next_one_enqueues() {
     beside.block_on(sql.batch_execute("rollback")).expect("unlocked");
     runtime().block_on(async {
         timeout(SOON, queue.enqueue(2)).await.expect("nobody waits for a writer that is gone").expect("enqueued");
-        assert!(queue.at_most_once(9).await.expect("taken").iter().any(|message| message.payload == 2));
+        assert!(queue.take(9).await.expect("taken").iter().any(|message| message.payload == 2));
     });
 }
 
@@ -91,7 +91,7 @@ fn whoever_waits_in_another_runtime_for_a_writer_that_is_gone_is_told() {
         assert!(!error.is_outcome_unknown(), "it was never sent: {error}");
         second.block_on(async { queue.enqueue(2).await.expect("the second time") });
     }
-    let messages = second.block_on(async { queue.at_most_once(9).await.expect("taken") });
+    let messages = second.block_on(async { queue.take(9).await.expect("taken") });
     assert_eq!(messages.iter().filter(|message| message.payload == 2).count(), 1);
 }
 
@@ -100,7 +100,7 @@ fn after_a_runtime_ended_during_an_acknowledgement_the_next_one_acknowledges() {
     let place = outliving();
     let leases: Vec<_> = place.first.block_on(async {
         enqueued(&place.queue, 2).await;
-        place.queue.at_least_once(2).await.expect("leased").iter().map(Message::lease).collect()
+        place.queue.lease(2).await.expect("leased").iter().map(Message::lease).collect()
     });
     place.hold();
     let (queue, lease) = (place.queue.clone(), leases[0]);
@@ -126,7 +126,7 @@ fn what_a_runtime_took_and_could_not_give_back_the_next_one_gives_back() {
     });
     place.hold();
     let queue = place.queue.clone();
-    let caller = place.first.spawn(async move { queue.at_most_once(2).await });
+    let caller = place.first.spawn(async move { queue.take(2).await });
     place.until_held("do_take_q");
     caller.abort(); // what is taken now belongs to nobody
     let closed = "create function public.closed() returns trigger language plpgsql as
@@ -143,7 +143,7 @@ fn what_a_runtime_took_and_could_not_give_back_the_next_one_gives_back() {
     runtime().block_on(async {
         let both = async {
             while got.len() < 2 {
-                got.extend(queue.at_most_once(2).await.expect("taken").iter().map(|message| message.payload));
+                got.extend(queue.take(2).await.expect("taken").iter().map(|message| message.payload));
                 tokio::task::yield_now().await;
             }
         };

@@ -48,7 +48,7 @@ async fn a_page_is_read_around_what_is_no_t() {
     }
     assert_eq!(shown(peeked.into_iter().map(|message| (message.id, message.payload))), expected);
 
-    let leased = all.at_least_once(9).await.expect("leased, whatever it is");
+    let leased = all.lease(9).await.expect("leased, whatever it is");
     all.archive(&leased).await.expect("held");
     told(queue.archived(0, 9).await.expect_err("one is a text"));
     let archived = all.archived(0, 9).await.expect("read");

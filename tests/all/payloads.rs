@@ -121,7 +121,7 @@ async fn round_trip<T: Payload + Debug + Clone + PartialEq>(url: &str, ty: &str,
             _ => {
                 let mut sql = connect(url).await;
                 let transaction = sql.transaction().await.expect("begun");
-                let ids = queue.enqueue_many_in(&transaction, sent, Duration::ZERO).await.expect(ty);
+                let ids = queue.enqueue_many_in(&transaction, sent).await.expect(ty);
                 transaction.commit().await.expect("committed");
                 ids
             }
@@ -134,12 +134,12 @@ async fn round_trip<T: Payload + Debug + Clone + PartialEq>(url: &str, ty: &str,
         let peeked = queue.peek(all).await.expect(ty);
         assert_eq!(peeked.into_iter().map(|seen| (seen.id, seen.payload)).collect::<Vec<_>>(), expected, "{ty}: peek");
         let transaction = sql.transaction().await.expect("begun");
-        assert_eq!(values(&queue.exactly_once(&transaction, all).await.expect(ty)), expected, "{ty}: exactly once");
+        assert_eq!(values(&queue.take_in(&transaction, all).await.expect(ty)), expected, "{ty}: exactly once");
         transaction.rollback().await.expect("rolled back");
-        assert_eq!(values(&queue.at_most_once(all).await.expect(ty)), expected, "{ty}: at most once");
+        assert_eq!(values(&queue.take(all).await.expect(ty)), expected, "{ty}: at most once");
 
         let expected = enqueue(way).await;
-        let leased = queue.at_least_once(all).await.expect(ty);
+        let leased = queue.lease(all).await.expect(ty);
         assert_eq!(values(&leased), expected, "{ty}: at least once");
         let (kept, failed) = leased.split_at(all / 2);
         queue.archive(kept).await.expect(ty);
@@ -148,7 +148,7 @@ async fn round_trip<T: Payload + Debug + Clone + PartialEq>(url: &str, ty: &str,
         let dead: Vec<_> = dead.into_iter().map(|dead| (dead.id, dead.payload)).collect();
         assert_eq!(dead, expected[all / 2..], "{ty}: dead letters");
         assert_eq!(queue.replay_all().await.expect(ty), dead.len());
-        assert_eq!(values(&queue.at_most_once(all).await.expect(ty)), dead, "{ty}: replayed");
+        assert_eq!(values(&queue.take(all).await.expect(ty)), dead, "{ty}: replayed");
         let archived = queue.archived(0, 9 * all).await.expect(ty);
         let archived: Vec<_> = archived.into_iter().map(|kept| (kept.id, kept.payload)).collect();
         assert!(archived.ends_with(&expected[..all / 2]), "{ty}: archive");
@@ -229,9 +229,9 @@ fn any_bytes_and_any_text_come_out_as_they_went_in() {
             bytes.enqueue_many(&some_bytes).await.expect("enqueued");
             text.enqueue_many(&some_text).await.expect("enqueued");
             let got: Vec<Vec<u8>> =
-                bytes.at_most_once(99).await.expect("taken").into_iter().map(|message| message.payload).collect();
+                bytes.take(99).await.expect("taken").into_iter().map(|message| message.payload).collect();
             let got_text: Vec<String> =
-                text.at_most_once(99).await.expect("taken").into_iter().map(|message| message.payload).collect();
+                text.take(99).await.expect("taken").into_iter().map(|message| message.payload).collect();
             assert_eq!((got, got_text), (some_bytes, some_text));
         });
         Ok(())
@@ -272,7 +272,7 @@ async fn payloads_around_the_bound_of_a_batch_keep_their_order_and_ids() {
         }
         let mut got = Vec::new();
         for n in [1, 2, 3, 4, 99] {
-            got.extend(values(&queue.at_most_once(n).await.expect("taken")));
+            got.extend(values(&queue.take(n).await.expect("taken")));
         }
         let expected: Vec<_> = ids.into_iter().zip(payloads.iter().cloned()).collect();
         assert!(got == expected, "from SQL: {from_sql}: ids, order and bytes");

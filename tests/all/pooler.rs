@@ -119,7 +119,7 @@ async fn consumers_use_everything(url: &str) {
                 while seen.len() < COUNT as usize {
                     match seen.len() % 3 {
                         _ if once => {
-                            let work = consumer.exactly_once(7, |transaction, messages| {
+                            let work = consumer.take_with(7, |transaction, messages| {
                                 Box::pin(async move {
                                     static EFFECT: Statement<(i64,), u64> =
                                         Statement::new("insert into public.effects values ($1)");
@@ -132,9 +132,9 @@ async fn consumers_use_everything(url: &str) {
                             });
                             seen.extend(work.await.expect("worked"));
                         }
-                        0 => seen.extend(consumer.at_most_once(7).await.expect("taken").iter().map(|m| m.payload)),
+                        0 => seen.extend(consumer.take(7).await.expect("taken").iter().map(|m| m.payload)),
                         _ => {
-                            let leased = consumer.at_least_once(7).await.expect("leased");
+                            let leased = consumer.lease(7).await.expect("leased");
                             let (next, lost) = queue.ack_and_lease(&leased, 3, None).await.expect("exchanged");
                             assert!(lost.is_empty());
                             queue.ack(&next).await.expect("held");
@@ -202,9 +202,8 @@ async fn a_listener_that_hears_nothing_says_so_and_consumers_poll() {
     for wait in [Wait::Notify, Wait::Adaptive] {
         let (found, mut finds) = mpsc::unbounded_channel();
         let mut consumer = queue.consumer(wait);
-        let consuming = tokio::spawn(async move {
-            while found.send(consumer.at_most_once(1).await.expect("taken")[0].payload).is_ok() {}
-        });
+        let consuming =
+            tokio::spawn(async move { while found.send(consumer.take(1).await.expect("taken")[0].payload).is_ok() {} });
         // Enqueued by others, of whom nothing is heard: before it is known that nothing will be, and after.
         for payload in [1, 2] {
             sql.execute("select trunkline.enqueue('q', $1::int8)", &[&payload]).await.expect("enqueued");

@@ -2,8 +2,6 @@
 
 mod distance;
 
-use std::time::Duration;
-
 use futures_util::future::join_all;
 use trunkline::{
     Db, Lease, Message, Queue, Settings,
@@ -54,7 +52,7 @@ async fn nothing() {}
 /// The leases of 32 messages, while as many others are due.
 async fn leased(queue: &Queue<i64>) -> Vec<Lease> {
     queue.enqueue_many(&(0..64).collect::<Vec<i64>>()).await.expect("enqueued");
-    let leased = queue.at_least_once(32).await.expect("leased");
+    let leased = queue.lease(32).await.expect("leased");
     assert_eq!(leased.len(), 32);
     leased.iter().map(Message::lease).collect()
 }
@@ -139,7 +137,7 @@ async fn a_cycle_of_the_queue_is_one_round_trip() {
     .await;
     one_round_trip("send_enqueue, send_lease, send_ack and the commit", &distance, leased, async |done| {
         let transaction = db.begin().await.expect("begun");
-        let ids = queue.send_enqueue(&transaction, &[1, 2, 3], Duration::ZERO).await.expect("sent");
+        let ids = queue.send_enqueue_many(&transaction, &[1, 2, 3]).await.expect("sent");
         let next = queue.send_lease(&transaction, 32).await.expect("sent");
         let acked = queue.send_ack(&transaction, done).await.expect("sent");
         transaction.commit().await.expect("committed");

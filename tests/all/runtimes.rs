@@ -49,7 +49,7 @@ async fn listening(url: &str, count: i64) {
 
 /// Waits for a message in a task of this runtime; gives the consumer back with its payload.
 async fn waiting(mut consumer: Consumer<i64>) -> (Consumer<i64>, i64) {
-    let messages = consumer.at_most_once(1).await.expect("taken");
+    let messages = consumer.take(1).await.expect("taken");
     (consumer, messages[0].payload)
 }
 
@@ -70,7 +70,7 @@ fn other_processes_are_told_of_messages_though_the_runtime_ended_while_it_told_t
         let waiter = elsewhere.spawn(async move {
             let mut got = Vec::new();
             while got.len() < 2 {
-                got.extend(consumer.at_most_once(2).await.expect("taken").iter().map(|message| message.payload));
+                got.extend(consumer.take(2).await.expect("taken").iter().map(|message| message.payload));
             }
             (consumer, got)
         });
@@ -126,7 +126,7 @@ fn statements_and_transactions_go_on_though_the_runtime_of_their_connections_end
         assert_eq!(transaction.run(&NUMBER, (8,)).await.expect("answered"), (8,));
         transaction.commit().await.expect("committed");
         assert_eq!(queue.enqueue_many(&[1, 2]).await.expect("enqueued").len(), 2);
-        assert_eq!(queue.at_most_once(5).await.expect("taken").len(), 2);
+        assert_eq!(queue.take(5).await.expect("taken").len(), 2);
     });
 }
 

@@ -23,7 +23,7 @@ async fn two_applications_share_a_database_and_do_not_meet() {
 
     // Neither messages nor wake-ups cross over.
     let mut consumer = other.consumer(Wait::Notify);
-    let waiter = tokio::spawn(async move { consumer.at_most_once(9).await });
+    let waiter = tokio::spawn(async move { consumer.take(9).await });
     until_asleep(&sql).await;
     one.enqueue("mine".to_owned()).await.expect("enqueued");
     sql.batch_execute("select ours.enqueue('jobs', 'from SQL'::text)").await.expect("enqueued");
@@ -35,7 +35,7 @@ async fn two_applications_share_a_database_and_do_not_meet() {
     assert_eq!(got.iter().map(|message| &*message.payload).collect::<Vec<_>>(), ["theirs"]);
 
     // Every verb of either, in Rust and in SQL.
-    let leased = one.at_least_once(2).await.expect("leased");
+    let leased = one.lease(2).await.expect("leased");
     one.archive(&leased[..1]).await.expect("held");
     one.retry(&leased[1..], Duration::ZERO, "no").await.expect("held");
     assert_eq!(one.replay_all().await.expect("replayed"), 1);

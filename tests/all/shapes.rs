@@ -18,7 +18,7 @@ async fn ends_of_leases_in_another_shape_are_told_to_every_caller() {
     for (size, told) in [("size bigint", "column \"size\""), ("size int", "-1 messages from 5 on")] {
         let Place { queue, sql, db, .. } = place::<i64>(Settings::new("int8").max_batch(1)).await;
         queue.enqueue_many(&[1, 2, 3, 4, 5, 6]).await.expect("enqueued");
-        let leased = queue.at_least_once(6).await.expect("leased");
+        let leased = queue.lease(6).await.expect("leased");
         let other = format!(
             "drop function trunkline.do_ack_q(bigint[], int[], int[]);
              create function trunkline.do_ack_q(ids bigint[], sizes int[], attempts int[])
@@ -57,7 +57,7 @@ async fn ids_in_another_shape_are_told_to_every_caller() {
     sql.batch_execute(ids).await.expect("replaced");
     let transaction = db.begin().await.expect("begun");
     is_told("enqueue_in", &queue.enqueue_in(&transaction, 1).await.expect_err("another shape"));
-    let sent = queue.send_enqueue(&transaction, &[1], Duration::ZERO).await.expect("sent");
+    let sent = queue.send_enqueue_many(&transaction, &[1]).await.expect("sent");
     sent.await.expect_err("another shape");
 }
 
@@ -92,13 +92,13 @@ async fn cycle<T: trunkline::Payload + Clone + PartialEq + std::fmt::Debug>(db: 
     let transaction = db.begin().await.expect("begun");
     queue.enqueue_in(&transaction, payload.clone()).await.expect("enqueued");
     transaction.commit().await.expect("committed");
-    let leased = queue.at_least_once(2).await.expect("leased");
+    let leased = queue.lease(2).await.expect("leased");
     queue.retry(&leased[..1], Duration::ZERO, "again").await.expect("held");
     queue.bury(&leased[1..], "dead").await.expect("held");
     assert_eq!(queue.dead_letters(0, 9).await.expect("read")[0].payload, payload);
     assert_eq!(queue.replay_all().await.expect("replayed"), 1);
     assert_eq!(queue.peek(1).await.expect("peeked")[0].payload, payload);
-    let taken = queue.at_most_once(4000).await.expect("taken");
+    let taken = queue.take(4000).await.expect("taken");
     assert!(taken.len() == 3005 && taken.iter().all(|message| message.payload == payload));
 }
 

@@ -221,7 +221,7 @@ async fn a_trigger_enqueues_and_wakes_a_consumer_in_rust() {
     sql.batch_execute(table).await.expect("a trigger");
     for wait in [Wait::Notify, Wait::Adaptive] {
         let mut consumer = queue.consumer(wait);
-        let waiter = tokio::spawn(async move { timeout(SOON, consumer.at_least_once(9)).await });
+        let waiter = tokio::spawn(async move { timeout(SOON, consumer.lease(9)).await });
         let transaction = sql.transaction().await.expect("begun");
         transaction.execute("insert into orders values (0, 'never')", &[]).await.expect("inserted");
         transaction.rollback().await.expect("rolled back");
@@ -249,7 +249,7 @@ async fn altered_settings_take_effect() {
     assert_eq!((described.max_attempts, described.lease, described.max_batch), (1, Duration::from_secs(3600), 2));
     sql.batch_execute("select trunkline.enqueue_many('q', '{1,2,3,4,5}'::int8[])").await.expect("enqueued");
     assert_eq!(texts(&sql, "select size from trunkline.queue_q order by id").await, ["(2)", "(2)", "(1)"]);
-    let leased = queue.at_least_once(5).await.expect("leased");
+    let leased = queue.lease(5).await.expect("leased");
     let long = "select count(*) from trunkline.queue_q where due_at > now() + interval '55 minutes'";
     assert_eq!(texts(&sql, long).await, ["(3)"]);
     queue.retry(&leased[..1], Duration::ZERO, "once").await.expect("retried");

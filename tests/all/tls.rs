@@ -74,7 +74,7 @@ async fn messages_travel_encrypted() {
         db.create_queue("q", &Settings::new("text")).await.expect("created");
         let queue = db.queue::<String>("q").await.expect("opened");
         let mut consumer = queue.consumer(Wait::Notify);
-        let waiter = tokio::spawn(async move { consumer.at_most_once(1).await });
+        let waiter = tokio::spawn(async move { consumer.take(1).await });
         queue.enqueue("secret".to_owned()).await.expect("enqueued");
         assert_eq!(waiter.await.expect("no panic").expect("taken")[0].payload, "secret");
     }

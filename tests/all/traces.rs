@@ -3,9 +3,9 @@
 use std::{collections::BTreeSet, convert::Infallible, time::Duration};
 
 use tokio::sync::mpsc;
-use trunkline::{Message, Metadata, Settings, TraceContext, Wait, Worker};
+use trunkline::{Draft, Message, Metadata, Settings, TraceContext, Wait, Worker};
 
-use crate::fixture::{Place, Runs, drained, eventually, place};
+use crate::fixture::{Place, Runs, drafts, drained, eventually, place};
 
 const NOW: Duration = Duration::ZERO;
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
@@ -30,16 +30,16 @@ async fn what_is_enqueued_within_a_scope_continues_the_trace_in_every_way() {
     let Place { queue, db, mut sql, .. } = place::<i64>(Settings::new("int8")).await;
     let work = async {
         queue.enqueue(1).await.expect("enqueued");
-        queue.enqueue_after(2, NOW).await.expect("enqueued");
-        queue.enqueue_with(3, &Metadata::new().with("tenant", "acme"), NOW).await.expect("enqueued");
+        queue.enqueue(Draft::new(2).after(NOW)).await.expect("enqueued");
+        queue.enqueue(Draft::new(3).with("tenant", "acme")).await.expect("enqueued");
         queue.enqueue_many(&[4, 5]).await.expect("enqueued");
-        queue.enqueue_many_with(&[(6, Metadata::new())], NOW).await.expect("enqueued");
+        queue.enqueue_many(drafts(&[(6, Metadata::new())])).await.expect("enqueued");
         let theirs = sql.transaction().await.expect("begun");
         queue.enqueue_in(&theirs, 7).await.expect("enqueued");
         theirs.commit().await.expect("committed");
         let ours = db.begin().await.expect("begun");
-        queue.enqueue_many_in(&ours, &[8], NOW).await.expect("enqueued");
-        let sent = queue.send_enqueue(&ours, &[9], NOW).await.expect("sent");
+        queue.enqueue_many_in(&ours, &[8]).await.expect("enqueued");
+        let sent = queue.send_enqueue_many(&ours, &[9]).await.expect("sent");
         ours.commit().await.expect("committed");
         sent.await.expect("enqueued");
         queue.hand_over(10).await.expect("enqueued, because nobody waits");
@@ -47,7 +47,7 @@ async fn what_is_enqueued_within_a_scope_continues_the_trace_in_every_way() {
     };
     context().scope(work).await;
     assert_eq!(TraceContext::current(), None);
-    let got = queue.at_most_once(99).await.expect("taken");
+    let got = queue.take(99).await.expect("taken");
     assert_eq!(got.iter().map(|message| message.payload).collect::<Vec<_>>(), (1..=10).collect::<Vec<_>>());
     let spans: BTreeSet<u64> = continued(&got).iter().map(TraceContext::span_id).collect();
     assert_eq!(spans.len(), 9, "a span for each call");
@@ -55,9 +55,9 @@ async fn what_is_enqueued_within_a_scope_continues_the_trace_in_every_way() {
 
     // What names a trace itself, even a malformed one, is the caller's business.
     let own = Metadata::new().with("traceparent", "mine");
-    context().scope(queue.enqueue_with(1, &own, NOW)).await.expect("enqueued");
+    context().scope(queue.enqueue(Draft::new(1).metadata(own.clone()))).await.expect("enqueued");
     queue.enqueue(2).await.expect("enqueued");
-    let got = queue.at_most_once(9).await.expect("taken");
+    let got = queue.take(9).await.expect("taken");
     assert_eq!((&got[0].metadata, &got[1].metadata), (&own, &Metadata::new()));
 }
 
@@ -84,7 +84,7 @@ async fn the_follow_ups_of_a_workers_messages_are_in_their_traces() {
     let mut messages: Vec<(i64, Metadata)> = (1..500).map(|payload| (payload, traced(payload))).collect();
     messages.push((500, Metadata::new()));
     messages.push((501, Metadata::new().with("traceparent", "malformed")));
-    queue.enqueue_many_with(&messages, NOW).await.expect("enqueued");
+    queue.enqueue_many(drafts(&messages)).await.expect("enqueued");
     let to = next.clone();
     let runs = Runs::start(Worker::new(queue.clone(), move |message: Message<i64>| {
         let (next, seen) = (to.clone(), seen.clone());
@@ -99,7 +99,7 @@ async fn the_follow_ups_of_a_workers_messages_are_in_their_traces() {
     while let Some((payload, context)) = contexts.recv().await {
         assert_eq!(context.map(|context| context.trace_id()), (payload < 500).then_some(payload as u128));
     }
-    let followed = next.at_most_once(999).await.expect("taken");
+    let followed = next.take(999).await.expect("taken");
     assert_eq!(followed.len(), 501);
     for message in followed {
         let found = TraceContext::of(&message.metadata);
@@ -121,7 +121,7 @@ async fn a_handler_of_batches_is_in_a_trace_if_all_of_its_messages_are_from_one_
     let (messages, found) = calls.recv().await.expect("a call");
     assert_eq!((messages, found.map(|found| found.trace_id())), (3, Some(context().trace_id())));
     let apart = [(1, Metadata::new().with("traceparent", PARENT)), (2, Metadata::new())];
-    queue.enqueue_many_with(&apart, NOW).await.expect("enqueued");
+    queue.enqueue_many(drafts(&apart)).await.expect("enqueued");
     drained(&queue).await;
     assert_eq!(calls.recv().await.expect("a call"), (2, None));
     runs.stop().await;

@@ -283,14 +283,14 @@ async fn the_queues_verbs_run_in_it() {
     db.create_queue("q", &Settings::new("int8").max_batch(8)).await.expect("created");
     let queue = db.queue::<i64>("q").await.expect("opened");
     queue.enqueue_many(&(0..20).collect::<Vec<i64>>()).await.expect("enqueued");
-    let leased = queue.at_least_once(4).await.expect("leased");
+    let leased = queue.lease(4).await.expect("leased");
 
     let transaction = db.begin().await.expect("begun");
-    let taken = queue.exactly_once(&transaction, 3).await.expect("taken");
+    let taken = queue.take_in(&transaction, 3).await.expect("taken");
     assert_eq!(taken.iter().map(|message| message.payload).collect::<Vec<_>>(), [4, 5, 6]);
     queue.ack_in(&transaction, &leased[..2]).await.expect("held");
     let id = queue.enqueue_in(&transaction, 100).await.expect("enqueued");
-    let ids = queue.send_enqueue(&transaction, &[101, 102], Duration::ZERO).await.expect("sent");
+    let ids = queue.send_enqueue_many(&transaction, &[101, 102]).await.expect("sent");
     let acked = queue.send_ack(&transaction, &leased[2..3]).await.expect("sent");
     let next = queue.send_lease(&transaction, 2).await.expect("sent");
     assert_eq!(next.await.expect("leased").iter().map(|message| message.payload).collect::<Vec<_>>(), [7, 8]);
@@ -301,7 +301,7 @@ async fn the_queues_verbs_run_in_it() {
 
     let transaction = db.begin().await.expect("begun");
     let acked = queue.send_ack(&transaction, &leased).await.expect("sent");
-    let ids = queue.send_enqueue(&transaction, &[100], Duration::ZERO).await.expect("sent");
+    let ids = queue.send_enqueue_many(&transaction, &[100]).await.expect("sent");
     let next = queue.send_lease(&transaction, 5).await.expect("sent");
     transaction.commit().await.expect("committed");
     acked.await.expect("held");

@@ -63,7 +63,7 @@ async fn died(sql: &Client) {
 async fn taken_at_most_once() {
     for first in [true, false] {
         let Place { queue, sql, db: _db, .. } = among_numbers(first).await;
-        let got = until_dead(&sql, async || numbers(&queue.at_most_once(10).await.expect("taken"))).await;
+        let got = until_dead(&sql, async || numbers(&queue.take(10).await.expect("taken"))).await;
         assert_eq!(got, GOOD);
         died(&sql).await;
     }
@@ -74,7 +74,7 @@ async fn leased() {
     for first in [true, false] {
         let Place { queue, sql, db: _db, .. } = among_numbers(first).await;
         let got = until_dead(&sql, async || {
-            let messages = queue.at_least_once(10).await.expect("leased");
+            let messages = queue.lease(10).await.expect("leased");
             queue.ack(&messages).await.expect("held");
             numbers(&messages)
         });
@@ -90,7 +90,7 @@ async fn taken_in_somebodys_transaction() {
         let mut own = connect(&url).await;
         let got = until_dead(&sql, async || {
             let transaction = own.transaction().await.expect("begun");
-            let messages = queue.exactly_once(&transaction, 10).await.expect("taken");
+            let messages = queue.take_in(&transaction, 10).await.expect("taken");
             transaction.commit().await.expect("committed");
             numbers(&messages)
         });
@@ -108,7 +108,7 @@ async fn taken_in_a_transaction_of_the_consumers() {
         let mut tries = 0;
         let all = async {
             while got.len() < GOOD.len() {
-                let work = consumer.exactly_once(n, |_, messages| {
+                let work = consumer.take_with(n, |_, messages| {
                     tries += 1;
                     // The first work of all fails, and is done again one by one.
                     let outcome = if works || tries > 1 { Ok(numbers(&messages)) } else { Err("not yet") };
@@ -122,7 +122,7 @@ async fn taken_in_a_transaction_of_the_consumers() {
         assert_eq!(got, GOOD);
         // Alone now: it stands first, and last.
         let waiter = tokio::spawn(async move {
-            consumer.exactly_once(n, |_, messages| async move { Ok::<_, String>(numbers(&messages)) }.boxed()).await
+            consumer.take_with(n, |_, messages| async move { Ok::<_, String>(numbers(&messages)) }.boxed()).await
         });
         eventually("the text is dead", async || {
             pass(&sql).await;
@@ -172,11 +172,11 @@ async fn rows_that_contradict_themselves_stop_nobody() {
             let consumed = async {
                 loop {
                     let messages = match way {
-                        "lease" => queue.at_least_once(2).await.expect(&what),
-                        "take" => queue.at_most_once(2).await.expect(&what),
+                        "lease" => queue.lease(2).await.expect(&what),
+                        "take" => queue.take(2).await.expect(&what),
                         _ => {
                             let transaction = own.transaction().await.expect("begun");
-                            let messages = queue.exactly_once(&transaction, 2).await.expect(&what);
+                            let messages = queue.take_in(&transaction, 2).await.expect(&what);
                             transaction.commit().await.expect("committed");
                             messages
                         }
@@ -202,7 +202,7 @@ async fn rows_that_contradict_themselves_stop_nobody() {
 async fn of_a_queue_that_was_created_anew_with_another_type_an_old_handle_takes_nothing() {
     let Place { url, queue, sql, db } = place::<String>(Settings::new("text")).await;
     queue.enqueue("old".to_owned()).await.expect("enqueued");
-    assert_eq!(queue.at_most_once(1).await.expect("taken").len(), 1);
+    assert_eq!(queue.take(1).await.expect("taken").len(), 1);
     db.drop_queue("q").await.expect("dropped");
     db.create_queue("q", &Settings::new("int8")).await.expect("created");
     assert!(
@@ -216,14 +216,14 @@ async fn of_a_queue_that_was_created_anew_with_another_type_an_old_handle_takes_
     let mut own = connect(&url).await;
     let transaction = own.transaction().await.expect("begun");
     for (way, error) in [
-        ("take", queue.at_most_once(1).await.expect_err("another type")),
+        ("take", queue.take(1).await.expect_err("another type")),
         ("lease", {
             back(&sql).await;
-            queue.at_least_once(1).await.expect_err("another type")
+            queue.lease(1).await.expect_err("another type")
         }),
         ("take in a transaction", {
             back(&sql).await;
-            queue.exactly_once(&transaction, 1).await.expect_err("another type")
+            queue.take_in(&transaction, 1).await.expect_err("another type")
         }),
     ] {
         assert!(error.is_wrong_type(), "{way}: {error}");
@@ -231,7 +231,7 @@ async fn of_a_queue_that_was_created_anew_with_another_type_an_old_handle_takes_
     }
     transaction.rollback().await.expect("rolled back");
     back(&sql).await;
-    let messages = anew.at_least_once(9).await.expect("leased");
+    let messages = anew.lease(9).await.expect("leased");
     assert!(matches!(&messages[..], [message] if message.payload == payload), "{messages:?}");
 }
 

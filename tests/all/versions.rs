@@ -6,7 +6,7 @@ use postgres_types::{FromSql, ToSql};
 use tokio::{task::JoinSet, time::timeout};
 use tokio_postgres::error::SqlState;
 use trunkline::{
-    Db, Json, Settings, Wait,
+    Db, Draft, Json, Settings, Wait,
     postgres::{Insert, Statement},
 };
 use trunkline_embedded::{Binaries, Cluster};
@@ -171,7 +171,7 @@ pub async fn use_queue(db: &Db, wait: Wait) {
     let queue = db.queue::<i64>("q").await.expect("opened");
     let mut consumer = queue.consumer(wait);
     let waiter = tokio::spawn(async move {
-        let first = consumer.at_most_once(1).await.expect("taken");
+        let first = consumer.take(1).await.expect("taken");
         (first[0].payload, consumer)
     });
     queue.enqueue(1).await.expect("enqueued");
@@ -179,8 +179,8 @@ pub async fn use_queue(db: &Db, wait: Wait) {
     assert_eq!(first, 1);
 
     queue.enqueue_many(&(0..20).collect::<Vec<i64>>()).await.expect("enqueued");
-    queue.enqueue_after(99, Duration::from_secs(3600)).await.expect("enqueued");
-    let leased = consumer.at_least_once(10).await.expect("leased");
+    queue.enqueue(Draft::new(99).after(Duration::from_secs(3600))).await.expect("enqueued");
+    let leased = consumer.lease(10).await.expect("leased");
     queue.extend(&leased, Duration::from_secs(600)).await.expect("held");
     queue.ack(&leased[..4]).await.expect("held");
     queue.archive(&leased[4..6]).await.expect("held");
@@ -196,11 +196,11 @@ pub async fn use_queue(db: &Db, wait: Wait) {
     let transaction = db.begin().await.expect("begun");
     let acked = queue.send_ack(&transaction, &next).await.expect("sent");
     queue.enqueue_in(&transaction, 50).await.expect("enqueued");
-    let taken = queue.exactly_once(&transaction, 3).await.expect("taken");
+    let taken = queue.take_in(&transaction, 3).await.expect("taken");
     transaction.commit().await.expect("committed");
     acked.await.expect("held");
     assert_eq!(taken.len(), 3);
-    let worked = consumer.exactly_once(3, |transaction, messages| {
+    let worked = consumer.take_with(3, |transaction, messages| {
         Box::pin(async move { transaction.run(&COUNT, ()).await.map(|_| messages.len()) })
     });
     assert_eq!(worked.await.expect("worked"), 3);

@@ -89,7 +89,7 @@ impl Stage {
     async fn set(&mut self, verb: usize) -> Result<()> {
         if [3, 4, 6, 7].contains(&verb) && self.held.is_empty() {
             self.queue.enqueue_many(&payloads(100)).await?;
-            self.held = self.queue.at_least_once(100).await?;
+            self.held = self.queue.lease(100).await?;
         }
         if [2, 4, 5].contains(&verb) {
             self.queue.enqueue_many(&payloads(100)).await?;
@@ -105,10 +105,10 @@ impl Stage {
         let came = match verb {
             0 => queue.enqueue(&many[0]).await.map(|_| Vec::new()),
             1 => queue.enqueue_many(&many).await.map(|_| Vec::new()),
-            2 => queue.at_least_once(100).await,
+            2 => queue.lease(100).await,
             3 => queue.ack(&held).await.map(|()| Vec::new()),
             4 => queue.ack_and_lease(&held, 100, None).await.map(|(came, _)| came),
-            5 => queue.at_most_once(100).await,
+            5 => queue.take(100).await,
             6 => awaited(queue, &many[..100], &held).await,
             _ => together(queue, &many[..100], &held).await,
         }?;
@@ -132,7 +132,7 @@ async fn awaited(
 ) -> Result<Vec<Message<Payload>>> {
     queue.enqueue_many(payloads).await?;
     queue.ack(done).await?;
-    queue.at_least_once(100).await
+    queue.lease(100).await
 }
 
 async fn together(
@@ -141,7 +141,7 @@ async fn together(
     done: &[Message<Payload>],
 ) -> Result<Vec<Message<Payload>>> {
     let transaction = queue.db().begin().await?;
-    let sent = queue.send_enqueue(&transaction, payloads, Duration::ZERO).await?;
+    let sent = queue.send_enqueue_many(&transaction, payloads).await?;
     let acked = queue.send_ack(&transaction, done).await?;
     let leased = queue.send_lease(&transaction, 100).await?;
     // One round trip; a lost lease would be told beside the commit.

@@ -43,7 +43,7 @@ impl<T: Text> Contender for Coalesced<T> {
     }
 
     async fn read(&self, _: usize, n: usize) -> Result<Vec<Lease>, Failure> {
-        Ok(self.queue.at_least_once(n).await?.iter().map(trunkline::Message::lease).collect())
+        Ok(self.queue.lease(n).await?.iter().map(trunkline::Message::lease).collect())
     }
 
     async fn delete(&self, _: usize, read: Vec<Lease>) -> Result<(), Failure> {
@@ -57,6 +57,6 @@ impl<T: Text> Contender for Coalesced<T> {
     }
 
     async fn pop(&self, _: usize, n: usize) -> Result<usize, Failure> {
-        Ok(self.queue.at_most_once(n).await?.len())
+        Ok(self.queue.take(n).await?.len())
     }
 }

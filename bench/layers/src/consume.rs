@@ -48,7 +48,7 @@ async fn lease<T: Text>(mut consumer: Consumer<T>, n: usize, tally: Arc<Tally>) 
     loop {
         let messages = tokio::select! {
             () = &mut over => break,
-            messages = consumer.at_least_once(n) => messages?,
+            messages = consumer.lease(n) => messages?,
         };
         // Not in the select: a lease that is dropped is given back.
         while let Some(acked) = acks.try_join_next() {
@@ -70,7 +70,7 @@ async fn take<T: Text>(mut consumer: Consumer<T>, n: usize, tally: Arc<Tally>) -
     loop {
         let messages = tokio::select! {
             () = &mut over => return Ok(()),
-            messages = consumer.at_most_once(n) => messages?,
+            messages = consumer.take(n) => messages?,
         };
         tally.received_many(messages.iter().map(|message| message.payload.bytes()));
     }

@@ -21,7 +21,7 @@ pub async fn record<T: Text>(queue: Queue<T>, told: &Settings, tally: &Arc<Tally
             let over = tally.over();
             tokio::pin!(over);
             loop {
-                let written = consumer.exactly_once(n, |transaction, messages| Box::pin(write(transaction, messages)));
+                let written = consumer.take_with(n, |transaction, messages| Box::pin(write(transaction, messages)));
                 tokio::select! {
                     () = &mut over => return Ok::<_, Failure>(()),
                     written = written => tally.received_many(written?),

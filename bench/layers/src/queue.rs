@@ -20,8 +20,7 @@ impl<T: Text, const TAKE: bool> Contender for Queue<T, TAKE> {
     type Handle = Lease;
 
     async fn install(told: &Settings) -> Result<(Self, Ready), Failure> {
-        let (queue, ready) =
-            open(told, if TAKE { "enqueue_many, at_most_once" } else { "enqueue_many, at_least_once, ack" }).await?;
+        let (queue, ready) = open(told, if TAKE { "enqueue_many, take" } else { "enqueue_many, lease, ack" }).await?;
         Ok((Self { queue, told: told.clone() }, ready))
     }
 
@@ -36,7 +35,7 @@ impl<T: Text, const TAKE: bool> Contender for Queue<T, TAKE> {
     }
 
     async fn read(&self, _: usize, n: usize) -> Result<Vec<Lease>, Failure> {
-        Ok(self.queue.at_least_once(n).await?.iter().map(trunkline::Message::lease).collect())
+        Ok(self.queue.lease(n).await?.iter().map(trunkline::Message::lease).collect())
     }
 
     async fn delete(&self, _: usize, read: Vec<Lease>) -> Result<(), Failure> {
@@ -48,12 +47,12 @@ impl<T: Text, const TAKE: bool> Contender for Queue<T, TAKE> {
     }
 
     async fn pop(&self, _: usize, n: usize) -> Result<usize, Failure> {
-        Ok(self.queue.at_most_once(n).await?.len())
+        Ok(self.queue.take(n).await?.len())
     }
 
     async fn read_with_poll(&self, _: usize, n: usize, patience: Duration) -> Result<Vec<Lease>, Failure> {
         let mut consumer = self.queue.consumer(Wait::Adaptive);
-        let messages = match tokio::time::timeout(patience, consumer.at_least_once(n)).await {
+        let messages = match tokio::time::timeout(patience, consumer.lease(n)).await {
             Ok(messages) => messages?,
             Err(_) => Vec::new(),
         };

@@ -118,7 +118,7 @@ impl Load {
         let mut last = Duration::ZERO;
         loop {
             let messages = tokio::select! {
-                messages = consumer.at_least_once(LEASED) => messages?,
+                messages = consumer.lease(LEASED) => messages?,
                 _ = done.wait_for(|done| *done) => break, // all are there, or will never be
             };
             let now = self.micros();

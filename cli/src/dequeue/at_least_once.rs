@@ -10,7 +10,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Delivery {
     /// Leases, prints, acknowledges, until there is enough.
-    pub async fn at_least_once(mut self) -> Result<()> {
+    pub async fn lease(mut self) -> Result<()> {
         let mut held = Held::new(self.archive);
         let outcome = self.lease_and_print(&mut held).await;
         // Whatever ended it: what was delivered is acknowledged, the rest is given back.
@@ -39,7 +39,7 @@ impl Delivery {
         let n = self.size.messages(CHUNK).min(self.left) as usize;
         let queue = self.queue.clone();
         // Not given up half way: what the server leases for us, we get.
-        let Some(messages) = self.unless_stopped(queue.at_least_once(n)).await else { return Ok(false) };
+        let Some(messages) = self.unless_stopped(queue.lease(n)).await else { return Ok(false) };
         let messages = messages?;
         self.outage.over();
         if messages.is_empty() {

@@ -14,7 +14,7 @@ use crate::{
 
 impl Delivery {
     /// Takes no more than can be written at once, and prints it.
-    pub async fn at_most_once(mut self) -> Result<()> {
+    pub async fn take(mut self) -> Result<()> {
         while self.left > 0 && !self.stop.is_asked() {
             if self.outlet.is_closed() {
                 return Err(Error::OutputClosed);
@@ -64,7 +64,7 @@ impl Delivery {
     /// Takes some messages or waits for some; `None` where nobody waits for more.
     async fn take(&mut self, n: usize) -> Result<Option<Vec<Message<Text>>>> {
         let queue = self.queue.clone();
-        let Some(messages) = self.unless_stopped(queue.at_most_once(n)).await else { return Ok(None) };
+        let Some(messages) = self.unless_stopped(queue.take(n)).await else { return Ok(None) };
         let messages = messages?;
         self.outage.over();
         if messages.is_empty() {

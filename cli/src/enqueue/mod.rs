@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use trunkline::Queue;
+use trunkline::{Draft, Queue};
 
 use self::bad_lines::{BadLines, Fate};
 use crate::{
@@ -62,7 +62,7 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
         return lines(&queue, path, args.delay, &args.bad_lines).await;
     }
     let payloads: Vec<Text> = args.payload.into_iter().map(|payload| Text(payload.into_vec())).collect();
-    let ids = queue.enqueue_many_after(&payloads, args.delay).await?;
+    let ids = queue.enqueue_many(payloads.iter().map(|payload| Draft::new(payload).after(args.delay))).await?;
     print::done(ids.iter())
 }
 
@@ -118,7 +118,7 @@ impl Load<'_> {
         let mut parts = vec![lines];
         while let Some(part) = parts.pop() {
             let first = self.read() + 1;
-            match self.queue.enqueue_many_after(part, self.delay).await {
+            match self.queue.enqueue_many(part.iter().map(|payload| Draft::new(payload).after(self.delay))).await {
                 Ok(ids) => self.enqueued += ids.len() as u64,
                 Err(error) if error.is_bad_payload() => {
                     if let [line] = part {

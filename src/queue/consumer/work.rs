@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// What [`Consumer::exactly_once`] runs: the work, in a transaction in which the messages are already taken.
+/// What [`Consumer::take_with`] runs: the work, in a transaction in which the messages are already taken.
 pub type Work<'a, R, E> = BoxFuture<'a, Result<R, E>>;
 
 enum Attempt<R> {
@@ -41,7 +41,7 @@ impl<T: Payload> Consumer<T> {
     ///
     /// # Errors
     /// The database's, not the work's. [`is_outcome_unknown`](crate::Error::is_outcome_unknown): the connection broke during the commit.
-    pub async fn exactly_once<R, E: Display>(
+    pub async fn take_with<R, E: Display>(
         &mut self,
         n: usize,
         mut work: impl for<'a> FnMut(&'a Transaction, Vec<Message<T>>) -> Work<'a, R, E>,
@@ -86,7 +86,7 @@ impl<T: Payload> Consumer<T> {
         work: &mut impl for<'a> FnMut(&'a Transaction, Vec<Message<T>>) -> Work<'a, R, E>,
     ) -> Result<Attempt<R>> {
         let transaction = self.queue.shared.db.begin().await?;
-        let taken = self.queue.take_within(&transaction, n).await?;
+        let taken = self.queue.take_and_charge(&transaction, n).await?;
         let (messages, unreadable) = (taken.messages, taken.unreadable);
         if messages.is_empty() && unreadable.is_empty() {
             transaction.rollback().await?;

@@ -43,7 +43,7 @@ async fn consumers_of_a_queue_that_is_dropped_are_told() {
     assert!(queue.stats().await.expect_err("dropped").is_no_queue());
     db.create_queue("q", &Settings::new("int8")).await.expect("created anew");
     queue.enqueue(1).await.expect("the old handle finds the new queue");
-    assert_eq!(queue.at_most_once(5).await.expect("taken").len(), 1);
+    assert_eq!(queue.take(5).await.expect("taken").len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -75,13 +75,13 @@ async fn a_role_without_rights_is_told_what_it_lacks_and_nothing_is_lost() {
     let poor = poor.queue::<i64>("q").await.expect("it may know of it");
     needs(poor.enqueue(2).await.expect_err("no right"), "table queue_q", "insert", "--producer");
     needs(poor.enqueue_many(&[2]).await.expect_err("no right"), "table queue_q", "insert", "--producer");
-    needs(poor.at_most_once(1).await.expect_err("no right"), "queue_q", "consume", "--consumer");
-    denied(poor.consumer(Wait::Adaptive).at_least_once(1).await.expect_err("no right"), "queue_q");
+    needs(poor.take(1).await.expect_err("no right"), "queue_q", "consume", "--consumer");
+    denied(poor.consumer(Wait::Adaptive).lease(1).await.expect_err("no right"), "queue_q");
     denied(poor.stats().await.expect_err("no right"), "queue_q");
     needs(poor.purge().await.expect_err("no right"), "queue_q", "delete", "--operator");
     sql.batch_execute("grant insert, select on trunkline.queue_q to nobody_here").await.expect("granted");
     needs(poor.enqueue(2).await.expect_err("no right"), "sequence id_q", "usage", "--producer");
-    assert_eq!(queue.at_most_once(5).await.expect("taken").len(), 1, "nothing is lost");
+    assert_eq!(queue.take(5).await.expect("taken").len(), 1, "nothing is lost");
     admin.batch_execute("drop owned by nobody_here").await.expect("cleaned up");
 }
 
@@ -94,8 +94,8 @@ async fn a_read_only_database_says_so() {
     assert_eq!(queue.peek(9).await.expect("reading goes").len(), 1);
     for error in [
         queue.enqueue(2).await.expect_err("read only"),
-        queue.at_most_once(1).await.expect_err("read only"),
-        queue.consumer(Wait::Notify).at_least_once(1).await.expect_err("read only"),
+        queue.take(1).await.expect_err("read only"),
+        queue.consumer(Wait::Notify).lease(1).await.expect_err("read only"),
     ] {
         assert!(code(&error) == "25006" && error.to_string().contains("read-only"), "{error}");
     }

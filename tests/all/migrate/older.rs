@@ -30,7 +30,7 @@ async fn functions_are_renewed_with_every_queue_and_its_messages() {
     assert_eq!(db.migrate().await.expect("migrated"), 0, "no step was missing");
     assert_eq!(schema(&sql).await, wanted);
     assert_eq!(db.migrate().await.expect("nothing to do"), 0);
-    assert_eq!(queue.at_most_once(1).await.expect("taken")[0].id, id);
+    assert_eq!(queue.take(1).await.expect("taken")[0].id, id);
     works(&queue, &mut sql).await;
 }
 

@@ -86,8 +86,8 @@ async fn each_verb_has_a_span_and_says_what_it_did() {
     queue.enqueue(1).await.expect("enqueued");
     queue.enqueue_many(&[2, 3, 4]).await.expect("enqueued");
     assert_eq!(kept.all("enqueue"), ["n=1 queue=q", "n=3 queue=q"]);
-    assert_eq!(queue.at_most_once(1).await.expect("taken").len(), 1);
-    let leased = queue.at_least_once(9).await.expect("leased");
+    assert_eq!(queue.take(1).await.expect("taken").len(), 1);
+    let leased = queue.lease(9).await.expect("leased");
     queue.ack(&leased[..1]).await.expect("held");
     queue.retry(&leased[1..], Duration::ZERO, "no").await.expect("held");
     assert_eq!(

@@ -52,7 +52,7 @@ async fn what_did_not_finish_is_due_again_at_once_and_is_not_charged() {
     eventually("all run", || async { started.load(Ordering::Relaxed) == 20 }).await;
     let summary = runs.stop().await;
     assert_eq!((summary.done, summary.released, summary.lost), (0, 20, 0));
-    let again = queue.at_least_once(100).await.expect("leased");
+    let again = queue.lease(100).await.expect("leased");
     assert_eq!(again.len(), 20, "due at once, although one attempt is all they have");
     queue.ack(&again).await.expect("held");
 }

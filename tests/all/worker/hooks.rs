@@ -95,7 +95,7 @@ async fn a_consumer_tells_of_the_work_that_it_committed_and_of_that_which_failed
             let reason = outcome.err().map(|failure| failure.reason().to_owned());
             tells.lock().expect("no panic").push((lease.id, reason));
         });
-    let work = consumer.exactly_once(1, |_, messages| {
+    let work = consumer.take_with(1, |_, messages| {
         let outcome = if messages[0].payload == 1 { Err("one") } else { Ok(()) };
         async move { outcome }.boxed()
     });

@@ -34,7 +34,7 @@ async fn a_handler_that_outlasts_its_lease_many_times_keeps_it() {
     let other = trunkline::Db::connect(&url).await.expect("connected").queue::<i64>("q").await.expect("opened");
     eventually("all run", || async { seen.all().len() == 10 }).await;
     let mut consumer = other.consumer(trunkline::Wait::Poll(Duration::from_millis(20)));
-    timeout(lease * 10, consumer.at_least_once(1)).await.expect_err("none of them is due in ten lease times");
+    timeout(lease * 10, consumer.lease(1)).await.expect_err("none of them is due in ten lease times");
     gate.add_permits(10);
     drained(&queue).await;
     let summary = runs.stop().await;

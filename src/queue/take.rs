@@ -14,7 +14,7 @@ impl<T: Payload> Queue<T> {
     /// [`Error::is_outcome_unknown`](crate::Error): the connection broke before the answer; the messages may be lost.
     ///
     /// A message that cannot be read as `T` is put back and fails an attempt with that error; the others are returned.
-    pub async fn at_most_once(&self, n: usize) -> Result<Vec<Message<T>>> {
+    pub async fn take(&self, n: usize) -> Result<Vec<Message<T>>> {
         loop {
             let dequeued = self.shared.dequeue(n, Dequeue::Take).await?;
             if !dequeued.messages.is_empty() || !dequeued.met_unreadable {

@@ -30,19 +30,19 @@ impl<T: Payload> Queue<T> {
     ///
     /// A message that cannot be read as `T` stays in the queue and fails an attempt with that error, if the transaction commits;
     /// the others are returned. So commit where nothing was returned, too.
-    pub async fn exactly_once(&self, transaction: &impl InTransaction, n: usize) -> Result<Vec<Message<T>>> {
-        Ok(self.take_within(transaction, n).await?.messages)
+    pub async fn take_in(&self, transaction: &impl InTransaction, n: usize) -> Result<Vec<Message<T>>> {
+        Ok(self.take_and_charge(transaction, n).await?.messages)
     }
 
-    /// As [`Queue::exactly_once`], with what could not be read and is charged by the transaction.
-    pub(crate) async fn take_within(&self, transaction: &impl InTransaction, n: usize) -> Result<Dequeued<T>> {
+    /// As [`Queue::take_in`], with what could not be read and is charged by the transaction.
+    pub(crate) async fn take_and_charge(&self, transaction: &impl InTransaction, n: usize) -> Result<Dequeued<T>> {
         let mut taken = Dequeued { messages: Vec::new(), unreadable: Vec::new(), met_unreadable: false };
         for _ in 0..CUTS {
             let wanted = n.saturating_sub(taken.messages.len());
             if wanted == 0 {
                 break;
             }
-            let (more, left_alone) = self.shared.take_in::<T>(transaction, wanted).await?;
+            let (more, left_alone) = self.shared.take_whole::<T>(transaction, wanted).await?;
             let (met_unreadable, got) = (more.met_unreadable, more.messages.len());
             for unreadable in &more.unreadable {
                 self.shared.put_back_charged_in(transaction, unreadable).await?;
@@ -62,7 +62,7 @@ impl<T: Payload> Queue<T> {
 
 impl Shared {
     /// Takes what fits as it is. Says whether something due was left alone because it has to be cut first.
-    async fn take_in<T: Payload>(
+    async fn take_whole<T: Payload>(
         self: &std::sync::Arc<Self>,
         transaction: &impl InTransaction,
         n: usize,

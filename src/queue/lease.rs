@@ -35,16 +35,16 @@ impl<T: Payload> Queue<T> {
     /// letter. If the call is dropped before it returns, they are given back and the attempt is not charged.
     ///
     /// A message that cannot be read as `T` fails its attempt with that error; the others are returned.
-    pub async fn at_least_once(&self, n: usize) -> Result<Vec<Message<T>>> {
-        self.lease(n, Dequeue::Lease(None)).await
+    pub async fn lease(&self, n: usize) -> Result<Vec<Message<T>>> {
+        self.lease_as(n, Dequeue::Lease(None)).await
     }
 
-    /// As [`Queue::at_least_once`], with a lease time of its own: more than zero, at most 365 days.
-    pub async fn at_least_once_for(&self, n: usize, lease: Duration) -> Result<Vec<Message<T>>> {
-        self.lease(n, Dequeue::Lease(Some(seconds(lease)))).await
+    /// As [`Queue::lease`], with a lease time of its own: more than zero, at most 365 days.
+    pub async fn lease_for(&self, n: usize, lease: Duration) -> Result<Vec<Message<T>>> {
+        self.lease_as(n, Dequeue::Lease(Some(seconds(lease)))).await
     }
 
-    async fn lease(&self, n: usize, how: Dequeue) -> Result<Vec<Message<T>>> {
+    async fn lease_as(&self, n: usize, how: Dequeue) -> Result<Vec<Message<T>>> {
         loop {
             let dequeued = self.shared.dequeue(n, how).await?;
             let nothing_else = dequeued.messages.is_empty() && dequeued.met_unreadable;
@@ -211,7 +211,7 @@ impl<T: Payload> Queue<T> {
     ///
     /// The leases last for the queue's lease time, or for `lease`: more than zero, at most 365 days. For callers that work on many
     /// messages at a time: one whose last lease ran out may have killed its worker, so it comes alone, in a call of its own. For the
-    /// rest see [`Queue::at_least_once`] and [`Queue::ack`].
+    /// rest see [`Queue::lease`] and [`Queue::ack`].
     pub async fn ack_and_lease<L: Into<Lease>>(
         &self,
         done: impl IntoIterator<Item = L>,
