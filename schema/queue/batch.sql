@@ -1,6 +1,7 @@
 -- One row or several, for callers that have no client library: wakes whoever listens when the transaction commits. A row
--- ends after {max_batch} messages or some 256 KiB. Slices count from 1, whatever the caller's array counts from.
-create or replace function trunkline.{do_batch_}(payloads {type}[], delay interval default '0', metadata jsonb[] default null)
+-- ends after {max_batch} messages or some 256 KiB. They are due after the delay, or at a time, and never before now. Slices count from 1, whatever the caller's array counts from.
+create or replace function trunkline.{do_batch_}(payloads {type}[], delay interval default '0', metadata jsonb[] default null,
+        due timestamptz default null)
     returns setof bigint language plpgsql {planner} as $f$
 #variable_conflict use_variable
 begin
@@ -31,7 +32,7 @@ begin
             select m.*, (sum(m.bytes) over (order by m.nr) - m.bytes)::bigint / 262144 as page from message m
         ), batch as (
             insert into trunkline.{queue_} (due_at, size, payload, metadata)
-            select trunkline.clock() + delay, count(*), {payloads},
+            select greatest(trunkline.clock(), due) + delay, count(*), {payloads},
                    case when count(p.metadata) > 0 then array_agg(p.metadata order by p.nr) filter (where metadata is not null) end
             from placed p group by p.page, p.bytes > 262144, (p.nr - 1) / {max_batch} order by min(p.nr)
             returning id, size
