@@ -88,7 +88,9 @@ impl Floor {
 
     /// Learns from a look that took the server `cost`.
     pub fn saw(&mut self, look: Look, now: Instant, cost: Duration) {
-        self.next = now + EVERY.max(rest(cost));
+        // Without a floor every dequeue walks over what is dead, as this look did: the second look is worth its cost.
+        let rest = if self.reached == Time::EARLIEST { cost.min(SELDOM) } else { rest(cost) };
+        self.next = now + EVERY.max(rest);
         let since = now.saturating_duration_since(std::mem::replace(&mut self.looked, now));
         if look.oldest.is_some_and(|oldest| oldest < self.reached) {
             // Another consumer's look overtook this one.
@@ -207,8 +209,21 @@ mod tests {
     }
 
     #[test]
+    fn where_no_floor_was_kept_the_second_look_follows_soon() {
+        let (mut floor, now, cost) = (new(), Instant::now(), Duration::from_secs(5));
+        assert!(floor.claim_look(now));
+        let look = |clock| Look { oldest: None, candidate: Time(clock), running: 1, next: 1 };
+        floor.saw(look(1), now, cost);
+        assert!(!floor.claim_look(now + cost / 2), "it takes half of the time at most");
+        assert!(floor.claim_look(now + cost));
+        floor.saw(look(2), now + cost, cost);
+        assert_eq!(floor.floor(), Time(1));
+        assert!(!floor.claim_look(now + 90 * cost), "and then one percent");
+    }
+
+    #[test]
     fn looks_and_sweeps_take_one_percent_of_the_time_at_most() {
-        let mut floor = new();
+        let mut floor = Floor::new(Instant::now(), Time(0));
         let now = Instant::now();
         assert!(floor.claim_look(now) && !floor.claim_look(now));
         let look = Look { oldest: None, candidate: Time(1), running: 1, next: 1 };
