@@ -112,10 +112,6 @@ alter table queue add constraint queue_max_batch CHECK (((max_batch >= 1) AND (m
 
 alter table queue add constraint queue_name CHECK ((name ~ '^[a-z][a-z0-9_.-]{0,47}$'::text));
 
-alter table queue_emails add constraint bounded CHECK (((size >= 1) AND (size <= 1024)));
-
-alter table queue_emails add constraint finite CHECK (isfinite(due_at));
-
 alter table queue_emails add constraint key_emails PRIMARY KEY (id);
 
 alter table template add constraint pk_template PRIMARY KEY (name);
@@ -511,7 +507,7 @@ begin
     return query select a.* from trunkline."archive_emails" a where a.id > after order by a.id limit n;
 end ;
 
-function do_batch_emails(payloads jsonb[], delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[]) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+function do_batch_emails(payloads jsonb[], delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[], due timestamp with time zone DEFAULT NULL::timestamp with time zone) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 begin
     if delay is null or delay < '0' or delay > '36500 days' then
@@ -541,7 +537,7 @@ begin
             select m.*, (sum(m.bytes) over (order by m.nr) - m.bytes)::bigint / 262144 as page from message m
         ), batch as (
             insert into trunkline."queue_emails" (due_at, size, payload, metadata)
-            select trunkline.clock() + delay, count(*), array_agg(p.payload order by p.nr),
+            select greatest(trunkline.clock(), due) + delay, count(*), array_agg(p.payload order by p.nr),
                    case when count(p.metadata) > 0 then array_agg(p.metadata order by p.nr) filter (where metadata is not null) end
             from placed p group by p.page, p.bytes > 262144, (p.nr - 1) / 1024 order by min(p.nr)
             returning id, size
@@ -1409,9 +1405,17 @@ end ;
 
 function refuse_row() returns trigger language plpgsql volatile set search_path=pg_catalog, pg_temp as 
 begin
-    raise exception 'a row of % has a size that is not its number of payloads, or a payload that is null', tg_table_name
+    if isfinite(new.due_at) and new.size between 1 and 1024
+       and (new.error is not null
+            or array_ndims(new.payload) = 1 and array_lower(new.payload, 1) = 1 and cardinality(new.payload) = new.size
+               and num_nulls(variadic new.payload) = 0
+               and (new.metadata is null or array_ndims(new.metadata) = 1 and array_lower(new.metadata, 1) = 1
+                    and cardinality(new.metadata) <= new.size)) then
+        return new;
+    end if;
+    raise exception 'a row of % is no batch: its size is not its number of payloads, a payload is null, or its due time is infinite', tg_table_name
         using errcode = 'check_violation',
-              hint = 'Enqueue through trunkline.enqueue or enqueue_many, or insert an array of one dimension, from 1 on, and its length as size.';
+              hint = 'Enqueue through trunkline.enqueue or enqueue_many, or insert an array of one dimension, from 1 on, and its length (1 to 1,024) as size.';
 end ;
 
 function release(queue text, id bigint, attempt integer) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 

@@ -27,7 +27,7 @@ pub(crate) struct Look {
 
 /// While messages flow, a look is made this often …
 const EVERY: Duration = Duration::from_millis(100);
-/// … and a sweep for what lies below the floor this often. Both take the server at most 1 % of the time.
+/// … and a sweep for what lies below the floor this often. Both take the server at most 1 % of the time, once there is a floor.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 const SHARE: u32 = 100;
 /// A floor is kept for processes that begin later, this often.
