@@ -52,7 +52,7 @@ async fn ids_in_another_shape_are_told_to_every_caller() {
     }
     is_told("enqueue_many", &queue.enqueue_many(&[1, 2]).await.expect_err("another shape"));
     let ids = "drop function trunkline.do_batch_q;
-               create function trunkline.do_batch_q(payloads int8[], delay interval, metadata jsonb[])
+               create function trunkline.do_batch_q(payloads int8[], delay interval, metadata jsonb[], due timestamptz)
                returns setof text language sql as $$ select 'x' $$";
     sql.batch_execute(ids).await.expect("replaced");
     let transaction = db.begin().await.expect("begun");
