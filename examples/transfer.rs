@@ -29,13 +29,8 @@ pub async fn run(url: &str) -> Result<Vec<i64>> {
     let fifty: Vec<_> = (0..50).map(|_| Json(Transfer { from: 1, to: 2, amount: 10 })).collect();
     transfers.enqueue_many(&fifty).await?;
 
-    let worker = Worker::with_attempt(transfers.clone(), transfer).retry(RetryPolicy::fixed(Duration::ZERO));
-    let all_done = async {
-        while transfers.stats().await.is_ok_and(|stats| stats.messages > 0) {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    worker.concurrency(8).run(all_done).await?;
+    let worker = Worker::with_attempt(transfers, transfer).retry(RetryPolicy::fixed(Duration::ZERO));
+    worker.concurrency(8).drain().await?; // until nothing is due; a program that works for ever calls run
     Ok(db.run(&BALANCES, ()).await?.into_iter().map(|(balance,)| balance).collect())
 }
 

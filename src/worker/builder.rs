@@ -54,7 +54,7 @@ pub struct Worker<T> {
     queue: Queue<T>,
     handler: Handler<T>,
     pub(super) concurrency: usize,
-    options: Options,
+    pub(super) options: Options,
 }
 
 impl<T> fmt::Debug for Worker<T> {
@@ -114,6 +114,7 @@ impl<T: Payload> Worker<T> {
             shutdown_after: Duration::from_secs(30),
             wait: Wait::default(),
             hooks: Hooks::default(),
+            drains: false,
         };
         Self { queue, handler, concurrency: 64, options }
     }

@@ -88,6 +88,7 @@ impl<T: Payload> Line<T> {
             let _ = stop.run_until_cancelled(self.changed.notified()).await; // either will do
             return Ok(Asked::Nothing);
         }
+        let was_idle = settling.is_empty();
         let began = Instant::now();
         let mut exchange = pin!(self.settle_and_lease(settling, n));
         let (messages, outcome) = if let Ok(exchanged) = timeout(SILENCE, &mut exchange).await {
@@ -111,7 +112,11 @@ impl<T: Payload> Line<T> {
         if n > 0 {
             self.hands.found(self.nr, found > 0);
         }
-        if found < n {
+        if self.options.drains {
+            if found == 0 {
+                self.drained(was_idle, running, stop).await;
+            }
+        } else if found < n {
             // Nothing more is due: that is asked again with the next acknowledgement, or after a while.
             tokio::select! {
                 outcome = consumer.idle(rings) => outcome?,
@@ -120,6 +125,21 @@ impl<T: Payload> Line<T> {
             }
         }
         Ok(Asked::Something)
+    }
+
+    /// Nothing is due: ends the line if nobody works any more who could enqueue or fail, else waits for who does.
+    async fn drained(&self, was_idle: bool, running: &mut JoinSet<()>, stop: &CancellationToken) {
+        if running.is_empty() {
+            if was_idle && self.held().is_empty() {
+                stop.cancel();
+            }
+            return;
+        }
+        tokio::select! {
+            _ = running.join_next() => {}
+            () = self.until_news() => {}
+            () = stop.cancelled() => {}
+        }
     }
 
     /// Starts hands for what waits, as many as are free.

@@ -19,6 +19,8 @@ pub(super) struct Options {
     pub shutdown_after: Duration,
     pub wait: Wait,
     pub hooks: Hooks,
+    /// It ends once nothing is due.
+    pub drains: bool,
 }
 
 pub(super) struct Line<T> {

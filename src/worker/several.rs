@@ -99,6 +99,27 @@ impl<T: Payload> Worker<T> {
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<Summary> {
         Workers::new(self.concurrency).add(self, 1).run(shutdown).await
     }
+
+    /// Works until nothing is due and no handler runs, then tells what it did: for tests, and for programs that are started every so
+    /// often. What handlers enqueue meanwhile is worked on, and so is a failed message that is due again by then. It waits for nothing
+    /// that is due later, nor for messages that others have leased.
+    ///
+    /// ```no_run
+    /// # use trunkline::{Failure, Queue, Worker};
+    /// # async fn example(mails: Queue<String>) -> trunkline::Result<()> {
+    /// mails.enqueue("ada@example.org: hello".to_owned()).await?;
+    /// let summary = Worker::new(mails, |_mail| async { Ok::<(), Failure>(()) }).drain().await?;
+    /// assert_eq!(summary.done, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Worker::run`].
+    pub async fn drain(mut self) -> Result<Summary> {
+        self.options.drains = true;
+        self.run(std::future::pending()).await
+    }
 }
 
 /// A line ended by a panic of our own; nobody aborts it.

@@ -3,6 +3,7 @@
 mod outcomes;
 mod panics;
 mod leases;
+mod drain;
 mod endings;
 mod several;
 mod hooks;
