@@ -22,7 +22,7 @@ pub async fn run(url: &str) -> Result<(i64, usize)> {
     let db = Db::connect(url).await?;
     db.run(&TABLE, ()).await?;
     db.migrate().await?;
-    db.create_queue("measurements", &Settings::new("float8")).await?;
+    db.create_queue("measurements", &Settings::of::<f64>()).await?;
     let measurements = db.queue::<f64>("measurements").await?;
     measurements.enqueue_many(&(0..50_000).map(|n| f64::from(n) / 1000.0).collect::<Vec<_>>()).await?;
 

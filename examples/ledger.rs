@@ -17,7 +17,7 @@ pub async fn run(url: &str) -> Result<(i64, i64)> {
     let db = Db::connect(url).await?;
     db.run(&TABLE, ()).await?;
     db.migrate().await?;
-    db.create_queue("postings", &Settings::new("jsonb")).await?;
+    db.create_queue("postings", &Settings::of::<Posting>()).await?;
     let postings = db.queue::<Posting>("postings").await?;
     let cents: Vec<Posting> = (0..10_000).map(|n| Json((format!("book {}", n % 3), 1))).collect();
     postings.enqueue_many(&cents).await?;

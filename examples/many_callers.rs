@@ -8,7 +8,7 @@ use trunkline::{Db, Settings};
 pub async fn run(url: &str) -> Result<u64, Box<dyn std::error::Error + Send + Sync>> {
     let db = Db::connect(url).await?;
     db.migrate().await?;
-    db.create_queue("clicks", &Settings::new("int8")).await?;
+    db.create_queue("clicks", &Settings::of::<i64>()).await?;
     let clicks = db.queue::<i64>("clicks").await?;
 
     let mut callers = tokio::task::JoinSet::new();

@@ -15,7 +15,7 @@ pub async fn run(url: &str) -> Result<Vec<String>> {
     let db = Db::connect(url).await?;
     db.run(&TABLE, ()).await?;
     db.migrate().await?;
-    db.create_queue("events", &Settings::new("text")).await?;
+    db.create_queue("events", &Settings::of::<String>()).await?;
     let events = db.queue::<String>("events").await?;
 
     place(&db, &events, 1).await?.commit().await?; // begin, insert, enqueue and commit are one round trip

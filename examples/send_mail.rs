@@ -15,7 +15,7 @@ struct Mail {
 pub async fn run(url: &str) -> Result<(u64, u64, Vec<String>)> {
     let db = Db::connect(url).await?;
     db.migrate().await?;
-    db.create_queue("mails", &Settings::new("jsonb").max_attempts(5)).await?;
+    db.create_queue("mails", &Settings::of::<Json<Mail>>().max_attempts(5)).await?;
     let mails = db.queue::<Json<Mail>>("mails").await?;
 
     for to in ["ada@example.org", "nobody", "busy@example.org"] {
@@ -41,7 +41,7 @@ pub async fn run(url: &str) -> Result<(u64, u64, Vec<String>)> {
 }
 
 async fn send(mail: Message<Json<Mail>>) -> Result<(), Failure> {
-    match mail.payload.0.to.split_once('@') {
+    match mail.payload.to.split_once('@') {
         None => Err(Failure::dead("no such address")),
         Some(("busy", _)) if mail.attempt < 3 => Err(Failure::retry("the server is busy")),
         Some(_) => Ok(()),

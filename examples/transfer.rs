@@ -24,7 +24,7 @@ pub async fn run(url: &str) -> Result<Vec<i64>> {
     db.run(&TABLE, ()).await?;
     db.run_many(&OPEN, [(1, 500), (2, 0)]).await?;
     db.migrate().await?;
-    db.create_queue("transfers", &Settings::new("jsonb")).await?;
+    db.create_queue("transfers", &Settings::of::<Json<Transfer>>()).await?;
     let transfers = db.queue::<Json<Transfer>>("transfers").await?;
     let fifty: Vec<_> = (0..50).map(|_| Json(Transfer { from: 1, to: 2, amount: 10 })).collect();
     transfers.enqueue_many(&fifty).await?;

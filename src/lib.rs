@@ -9,11 +9,10 @@ mod worker;
 pub mod fuzzing;
 
 pub use bytes::Bytes;
-pub use postgres_types::Json;
 
 pub use self::{
     error::{Error, Result},
-    postgres::{db::Db, in_transaction::InTransaction},
+    postgres::{db::Db, in_transaction::InTransaction, json::Json},
     queue::{
         archive::Archived,
         consumer::{Consumer, Work},
@@ -25,7 +24,7 @@ pub use self::{
         metadata::{MAX_METADATA, Metadata},
         migrate::SCHEMA_VERSION,
         observability,
-        payload::{Binary, MAX_PAYLOAD, Payload},
+        payload::{Binary, ColumnType, MAX_PAYLOAD, Payload},
         readable::Readable,
         rights::Right,
         settings::{Description, Settings},

@@ -5,6 +5,7 @@
 
 pub(crate) mod array;
 pub(crate) mod time;
+pub(crate) mod json;
 pub(crate) mod sql;
 pub(crate) mod target;
 pub(crate) mod wire;

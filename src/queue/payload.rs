@@ -6,7 +6,10 @@ use tracing::warn;
 
 use crate::{
     error::{Error, Kind, Result},
-    postgres::array::{Each, Elements, Received, Unreadable},
+    postgres::{
+        array::{Each, Elements, Received, Unreadable},
+        json::Json,
+    },
 };
 
 /// Messages that a row has at most.
@@ -21,6 +24,57 @@ pub const MAX_PAYLOAD: usize = 64 << 20;
 pub trait Payload: ToSql + FromSqlOwned + Send + Sync + 'static {}
 
 impl<T: ToSql + FromSqlOwned + Send + Sync + 'static> Payload for T {}
+
+/// A payload type that knows the type of its column, so that the two cannot disagree: see
+/// [`Settings::of`](crate::Settings::of). Implement it for types of your own.
+pub trait ColumnType {
+    /// The type's name in Postgres, as `create table` takes it.
+    const NAME: &'static str;
+}
+
+impl<T> ColumnType for Json<T> {
+    const NAME: &'static str = "jsonb";
+}
+
+impl ColumnType for serde_json::Value {
+    const NAME: &'static str = "jsonb";
+}
+
+impl ColumnType for String {
+    const NAME: &'static str = "text";
+}
+
+impl ColumnType for Vec<u8> {
+    const NAME: &'static str = "bytea";
+}
+
+impl ColumnType for Binary {
+    const NAME: &'static str = "bytea";
+}
+
+impl ColumnType for i16 {
+    const NAME: &'static str = "int2";
+}
+
+impl ColumnType for i32 {
+    const NAME: &'static str = "int4";
+}
+
+impl ColumnType for i64 {
+    const NAME: &'static str = "int8";
+}
+
+impl ColumnType for f64 {
+    const NAME: &'static str = "float8";
+}
+
+impl ColumnType for bool {
+    const NAME: &'static str = "bool";
+}
+
+impl ColumnType for uuid::Uuid {
+    const NAME: &'static str = "uuid";
+}
 
 /// Bytes that can be shared without copying, for queues of `bytea`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

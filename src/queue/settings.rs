@@ -8,6 +8,7 @@ use crate::{
         db::{Db, Lane},
         wire::Row,
     },
+    queue::payload::ColumnType,
 };
 
 /// What a queue is created with.
@@ -31,6 +32,21 @@ impl Settings {
     #[must_use]
     pub fn new(payload: impl Into<String>) -> Self {
         Self { payload: payload.into(), max_attempts: 10, lease: Duration::from_secs(30), max_batch: 1024 }
+    }
+
+    /// The same for payloads of this Rust type, in the column that goes with it: `jsonb` for [`Json`](crate::Json), `text` for
+    /// `String`, and whatever else has a [`ColumnType`].
+    ///
+    /// ```
+    /// # use trunkline::{Db, Json, Queue, Result, Settings};
+    /// # struct Mail;
+    /// # async fn example(db: Db) -> Result<()> {
+    /// db.create_queue("mails", &Settings::of::<Json<Mail>>().max_attempts(5)).await?;
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn of<T: ColumnType>() -> Self {
+        Self::new(T::NAME)
     }
 
     /// Deliveries before a message is a dead letter; 1 to 2,147,483,647.
