@@ -281,7 +281,7 @@ fn idle(choice: &Choice) -> Vec<Plan> {
 }
 
 /// A backlog that ends in a final table, each message once.
-fn take_with(choice: &Choice) -> Vec<Plan> {
+fn exactly_once(choice: &Choice) -> Vec<Plan> {
     let mut plans = Vec::new();
     for batch in [1, 100] {
         for contender in ["exactly-once", "exactly-once-sql", "hasql-queue"] {

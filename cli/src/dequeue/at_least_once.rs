@@ -10,7 +10,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Delivery {
     /// Leases, prints, acknowledges, until there is enough.
-    pub async fn lease(mut self) -> Result<()> {
+    pub async fn at_least_once(mut self) -> Result<()> {
         let mut held = Held::new(self.archive);
         let outcome = self.lease_and_print(&mut held).await;
         // Whatever ended it: what was delivered is acknowledged, the rest is given back.

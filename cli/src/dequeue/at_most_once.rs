@@ -14,7 +14,7 @@ use crate::{
 
 impl Delivery {
     /// Takes no more than can be written at once, and prints it.
-    pub async fn take(mut self) -> Result<()> {
+    pub async fn at_most_once(mut self) -> Result<()> {
         while self.left > 0 && !self.stop.is_asked() {
             if self.outlet.is_closed() {
                 return Err(Error::OutputClosed);

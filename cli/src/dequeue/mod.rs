@@ -80,8 +80,8 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
         queue,
     };
     match args.mode {
-        Mode::AtMostOnce => delivery.take().await,
-        Mode::AtLeastOnce => delivery.lease().await,
+        Mode::AtMostOnce => delivery.at_most_once().await,
+        Mode::AtLeastOnce => delivery.at_least_once().await,
     }
 }
 
