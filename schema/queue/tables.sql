@@ -3,7 +3,7 @@ create sequence trunkline.{id_} as bigint increment 1024 minvalue 1024;
 create table trunkline.{queue_} (
     id          bigint constraint {key_} primary key default nextval('trunkline.{id_}'),
     enqueued_at timestamptz not null default clock_timestamp(),
-    due_at      timestamptz not null default trunkline.clock(),
+    due_at      timestamptz not null default trunkline.clock() constraint finite check (isfinite(due_at)),
     attempt     int not null default 0,
     released    int not null default 0,
     size        int not null,
