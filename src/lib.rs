@@ -16,6 +16,7 @@ pub use self::{
     postgres::{db::Db, in_transaction::InTransaction},
     queue::{
         archive::Archived,
+        by_id::{Found, State},
         consumer::{Consumer, Work},
         dead::DeadLetter,
         failure::Failure,

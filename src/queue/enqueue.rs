@@ -276,7 +276,7 @@ async fn finish(work: impl Future<Output = Result<Vec<i64>>> + Send + 'static) -
 }
 
 /// A delay in seconds that Postgres can add to a time.
-fn bounded(delay: Duration) -> Result<f64> {
+pub(crate) fn bounded(delay: Duration) -> Result<f64> {
     if delay > MAX_DELAY {
         return Err(Error::invalid(format!(
             "a delay of {} days is out of bounds: at most 36,500",
