@@ -882,6 +882,16 @@ begin
     end loop;
 end ;
 
+function do_gone_emails(ids bigint[], attempts integer[]) returns SETOF bigint language plpgsql stable set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+begin
+    return query
+        select d.id from unnest(ids, attempts) d(id, attempt)
+        left join lateral (select r.id, r.size, r.attempt, r.error from trunkline."queue_emails" r
+                           where r.id <= d.id and r.id >= d.id / 1024 * 1024 order by r.id desc limit 1) q on true
+        where (d.id - q.id < q.size and q.attempt = d.attempt and q.error is null) is not true;
+end ;
+
 function do_lease_emails(n integer, lease interval DEFAULT NULL::interval, floor timestamp with time zone DEFAULT '-infinity'::timestamp with time zone, rows integer DEFAULT 1, apart boolean DEFAULT false) returns TABLE(id bigint, attempt integer, size integer, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload jsonb[], metadata jsonb[], ran_out boolean, released integer) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 declare

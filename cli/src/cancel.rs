@@ -10,7 +10,7 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A message that waits is never delivered any more. The lease of one that is leased ends now: its handler may have done its
-work already, and is told when it renews the lease or ends it. Dead letters are for `trunkline dead discard`.
+work already; whatever ends or renews the lease then is refused. Dead letters are for `trunkline dead discard`.
 
 Example:
   trunkline cancel emails 1024 1025                prints the ids that are gone")]

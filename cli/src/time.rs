@@ -26,19 +26,17 @@ pub fn rfc3339(time: SystemTime) -> String {
 pub fn instant(text: &str) -> Result<SystemTime, String> {
     let wrong = || "a point in time is wanted, as 2030-01-01T08:00:00Z or 2030-01-01T08:00:00+02:00".to_owned();
     let text = text.trim();
-    let (local, offset) = match text.strip_suffix(['Z', 'z']) {
-        Some(local) => (local, 0),
-        None => {
-            let parts = text.len().checked_sub(6).and_then(|at| text.split_at_checked(at));
-            let (local, offset) = parts.ok_or_else(wrong)?;
-            let sign = if offset.starts_with('-') { -1 } else { 1 };
-            let [hours, minutes] =
-                numbers(offset.strip_prefix(['+', '-']).ok_or_else(wrong)?, ':').ok_or_else(wrong)?;
-            if hours > 23 || minutes > 59 {
-                return Err(wrong());
-            }
-            (local, sign * (hours * 3_600 + minutes * 60))
+    let (local, offset) = if let Some(local) = text.strip_suffix(['Z', 'z']) {
+        (local, 0)
+    } else {
+        let parts = text.len().checked_sub(6).and_then(|at| text.split_at_checked(at));
+        let (local, offset) = parts.ok_or_else(wrong)?;
+        let sign = if offset.starts_with('-') { -1 } else { 1 };
+        let [hours, minutes] = numbers(offset.strip_prefix(['+', '-']).ok_or_else(wrong)?, ':').ok_or_else(wrong)?;
+        if hours > 23 || minutes > 59 {
+            return Err(wrong());
         }
+        (local, sign * (hours * 3_600 + minutes * 60))
     };
     let (date, clock) = local.split_once(['T', 't', ' ']).ok_or_else(wrong)?;
     let (clock, fraction) = clock.split_once('.').unwrap_or((clock, "0"));

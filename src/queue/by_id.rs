@@ -7,7 +7,7 @@ use tokio_postgres::types::ToSql;
 use crate::{
     error::{Error, Kind, Result},
     postgres::{array::Received, sql::Sql},
-    queue::{enqueue::bounded, handle::Queue, metadata::Metadata, payload::Payload},
+    queue::{enqueue::bounded, handle::Queue, message::Lease, metadata::Metadata, payload::Payload},
 };
 
 /// Where a message is in its life.
@@ -107,8 +107,8 @@ impl<T> Queue<T> {
     ///
     /// A message that waits is never delivered any more; the rest of its batch stays as it was. **The lease of a leased one ends
     /// now**: its handler may have done its work, and goes on until it notices, but whatever acknowledges, retries or renews
-    /// it then finds the lease lost ([`Error::is_lease_lost`]). A [`Worker`](crate::Worker) notices when it renews the lease,
-    /// within a third of the lease's time, and cancels the token of [`Attempt::lost`](crate::Attempt::lost).
+    /// it then finds the lease lost ([`Error::is_lease_lost`]). A [`Worker`](crate::Worker) notices within a second or so, and
+    /// cancels the token of [`Attempt::lost`](crate::Attempt::lost).
     ///
     /// One that a transaction has taken (exactly once, or an acknowledgement in it) is waited for, for up to ten seconds: gone with its
     /// commit, it is not among the ids; nor is one that is not let go of by then.
@@ -137,6 +137,13 @@ impl<T> Queue<T> {
     pub async fn reschedule_at(&self, ids: &[i64], at: SystemTime) -> Result<Vec<i64>> {
         bounded(at.duration_since(SystemTime::now()).unwrap_or_default())?;
         self.change(&self.shared.sql.reschedule_at, ids, &[&at.max(SystemTime::UNIX_EPOCH)]).await
+    }
+
+    /// The ids of those leases that are there no more, but for those that are merely over by the clock.
+    pub(crate) async fn gone(&self, leases: &[Lease]) -> Result<Vec<i64>> {
+        let (ids, attempts): (Vec<i64>, Vec<i32>) = leases.iter().map(|lease| (lease.id, lease.attempt)).unzip();
+        let rows = self.shared.query_again(&self.shared.sql.gone, &[&ids, &attempts]).await?;
+        rows.iter().map(|row| row.read(0)).collect()
     }
 
     /// Tries again what others have locked, in a transaction of its own each time: one that waits for them with locks in its hands

@@ -118,7 +118,7 @@ impl<T: Payload> Attempt<T> {
     }
 
     /// Cancelled when the lease is lost all the same, as by [`Queue::cancel`], or the worker gives up on the handler at its shutdown. The
-    /// worker finds that out when it renews the lease, a third of the lease's time after it began or was renewed last. Whatever
+    /// worker looks every second, and more often where leases are shorter. Whatever
     /// the handler answers then is discarded, because someone else has the message, or will have it.
     #[must_use]
     pub fn lost(&self) -> CancellationToken {

@@ -140,7 +140,7 @@ async fn what_is_cancelled_under_a_lease_is_lost_to_whoever_has_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_tells_the_handler_of_a_cancelled_message() {
-    let Place { queue, db: _db, .. } = place(Settings::new("int8").lease(Duration::from_secs(2))).await;
+    let Place { queue, db: _db, .. } = place(Settings::new("int8").lease(HOUR)).await;
     let ids = enqueued(&queue, 2).await;
     let (told, mut tells) = mpsc::unbounded_channel();
     let runs = Runs::start(

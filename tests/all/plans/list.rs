@@ -67,6 +67,7 @@ pub const STATEMENTS: &[Planned] = &[
     ("find", "3072000001025", FIND),
     ("find", "6000000000003", FIND),
     ("find", "7000000000000", FIND),
+    ("gone", "IDS, ONES", KEY),
     ("cancel", "IDS", KEY),
     // One in a row of three.
     ("cancel", "'{3072000001025}'", KEY),
