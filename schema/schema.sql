@@ -246,6 +246,31 @@ begin
     perform trunkline.settle('bury', queue, ids, attempts, null, reason);
 end ;
 
+function cancel(queue text, ids bigint[]) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+begin
+    return query select trunkline.change('cancel', queue, ids);
+end ;
+
+function change(verb text, queue text, ids bigint[], due timestamp with time zone DEFAULT NULL::timestamp with time zone) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp jit=off as 
+declare
+    changed bigint[];
+    busy bigint[] := ids;
+begin
+    perform trunkline.check_queue(queue);
+    if ids is null then
+        raise exception 'which messages? the ids are null' using errcode = 'null_value_not_allowed',
+            hint = 'Pass an array of ids; an empty one names no message.';
+    end if;
+    for pass in 1..20 loop
+        execute format('select array_agg(c.id order by c.id) filter (where c.done), array_agg(c.id) filter (where not c.done) from trunkline.%I($1 %s) c',
+                       'do_' || verb || '_' || queue, case verb when 'reschedule' then ', $2' else '' end)
+            into changed, busy using busy, due;
+        return query select unnest(changed);
+        exit when busy is null;
+        perform pg_sleep(0.005);
+    end loop;
+end ;
+
 function charge(queue text, id bigint, attempt integer, delay interval DEFAULT '00:00:00'::interval, error text DEFAULT ''::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
 begin
     perform trunkline.check_delay(delay);
@@ -579,6 +604,21 @@ begin
     end loop;
 end ;
 
+function do_cancel_emails(ids bigint[]) returns TABLE(id bigint, done boolean) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+declare
+    picked record;
+begin
+    picked := trunkline."do_pick_emails"(ids, true);
+    return query
+        with gone as (
+            delete from trunkline."queue_emails" q using unnest(picked.first, picked.sizes) d(id, size)
+            where q.id >= d.id and q.id < d.id + d.size
+            returning q.id, q.size)
+        select g.id + k, true from gone g, generate_series(0, g.size - 1) k;
+    return query select b, false from unnest(picked.busy) b;
+end ;
+
 function do_carve_emails(ids bigint[], sizes integer[], attempts integer[], leased boolean) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 declare
@@ -724,6 +764,29 @@ begin
     end loop;
 end ;
 
+function do_find_emails(message bigint) returns TABLE(state text, attempt integer, due_at timestamp with time zone, ended_at timestamp with time zone, enqueued_at timestamp with time zone, error text, payload jsonb, metadata jsonb) language plpgsql stable set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+declare
+    clock timestamptz := clock_timestamp();
+begin
+    return query
+        select case when q.due_at <= clock then 'due' when q.error is not null then 'retrying'
+                    when q.attempt = 0 then 'delayed' else 'leased' end,
+               q.attempt, q.due_at, null::timestamptz, q.enqueued_at, q.error,
+               q.payload[(message - q.id)::int + 1], q.metadata[(message - q.id)::int + 1]
+        from (select r.* from trunkline."queue_emails" r
+              where r.id <= message and r.id >= message / 1024 * 1024 order by r.id desc limit 1) q
+        where message - q.id < q.size;
+    if not found then
+        return query select 'dead', d.attempt, null::timestamptz, d.dead_at, d.enqueued_at, d.error, d.payload, d.metadata
+            from trunkline."dead_emails" d where d.id = message;
+    end if;
+    if not found then
+        return query select 'archived', a.attempt, null::timestamptz, a.archived_at, a.enqueued_at, null, a.payload, a.metadata
+            from trunkline."archive_emails" a where a.id = message;
+    end if;
+end ;
+
 function do_gather_emails(n integer, rows integer, cut boolean, apart integer, INOUT due timestamp with time zone, INOUT id bigint, OUT tids tid[], OUT got integer, OUT ran_out boolean) returns record language plpgsql volatile set search_path=pg_catalog, pg_temp as 
 #variable_conflict use_variable
 declare
@@ -819,6 +882,16 @@ begin
     end loop;
 end ;
 
+function do_gone_emails(ids bigint[], attempts integer[]) returns SETOF bigint language plpgsql stable set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+begin
+    return query
+        select d.id from unnest(ids, attempts) d(id, attempt)
+        left join lateral (select r.id, r.size, r.attempt, r.error from trunkline."queue_emails" r
+                           where r.id <= d.id and r.id >= d.id / 1024 * 1024 order by r.id desc limit 1) q on true
+        where (d.id - q.id < q.size and q.attempt = d.attempt and q.error is null) is not true;
+end ;
+
 function do_lease_emails(n integer, lease interval DEFAULT NULL::interval, floor timestamp with time zone DEFAULT '-infinity'::timestamp with time zone, rows integer DEFAULT 1, apart boolean DEFAULT false) returns TABLE(id bigint, attempt integer, size integer, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload jsonb[], metadata jsonb[], ran_out boolean, released integer) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 declare
@@ -870,6 +943,55 @@ function do_peek_emails(after_due timestamp with time zone, after_id bigint, n b
 begin
     return query select q.* from trunkline."queue_emails" q
         where (q.due_at, q.id + 0) > (after_due, after_id) order by q.due_at, q.id + 0 limit n;
+end ;
+
+function do_pick_emails(ids bigint[], leased boolean, OUT first bigint[], OUT sizes integer[], OUT busy bigint[]) returns record language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+declare
+    r trunkline."queue_emails"%rowtype;
+    wide record;
+begin
+    first := '{}';
+    sizes := '{}';
+    busy := '{}';
+    for wide in
+        with asked as (
+            select distinct i.id from unnest(ids) i(id) where i.id >= 0
+        ), mark as materialized (
+            select a.id as at, null::bigint[] as begun from asked a
+            union all
+            select q.id, array[q.id, q.size]
+            from (select distinct a.id / 1024 * 1024 as id from asked a) block,
+                 lateral (select q.id, q.size from trunkline."queue_emails" q
+                          where q.id >= block.id and q.id <= block.id + 1023) q
+        ), met as (
+            select m.at, m.begun is null as named,
+                   max(m.begun) over (order by m.at, m.begun is null rows unbounded preceding) as begun
+            from mark m
+        ), run as (
+            select n.begun, min(n.at) as at, count(*)::int as size
+            from (select m.begun, m.at, m.at - row_number() over (order by m.at) as island
+                  from met m where m.named and m.at - m.begun[1] < m.begun[2]) n
+            group by n.begun, n.island
+        )
+        select u.begun[1] as id, u.begun[2] as size, array_agg(u.at order by u.at) as runs,
+               array_agg(u.size order by u.at) as sizes, sum(u.size) as named
+        from run u group by u.begun order by u.begun
+    loop
+        select * into r from trunkline."queue_emails" q where q.id = wide.id for update skip locked;
+        if not found or r.size <> wide.size then
+            -- Also what was taken or cut meanwhile, which a fresh snapshot will tell.
+            busy := busy || array(
+                select k from unnest(wide.runs, wide.sizes) d(id, size), generate_series(d.id, d.id + d.size - 1) k);
+        elsif leased or r.attempt = 0 or r.error is not null or r.due_at <= clock_timestamp() then
+            if wide.named < wide.size then
+                perform trunkline."do_split_emails"(wide.id, array(
+                    select (e.at - wide.id)::int from unnest(wide.runs, wide.sizes) d(id, size), lateral (values (d.id), (d.id + d.size)) e(at)));
+            end if;
+            first := first || wide.runs;
+            sizes := sizes || wide.sizes;
+        end if;
+    end loop;
 end ;
 
 function do_prune_emails(age interval) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
@@ -924,6 +1046,28 @@ begin
         select b.id, b.enqueued_at, b.attempt + b.released, b.attempt + b.released, 1, '', array[b.payload],
                case when b.metadata is not null then array[b.metadata] end
         from back b order by b.id returning q.id;
+end ;
+
+function do_reschedule_emails(ids bigint[], due timestamp with time zone) returns TABLE(id bigint, done boolean) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+declare
+    picked record;
+begin
+    if due is null or due > clock_timestamp() + interval '36500 days' then
+        raise exception 'a due time of % is out of bounds', coalesce(due::text, 'null') using errcode = 'invalid_parameter_value',
+            hint = 'A message is due at most 36500 days from now; a time that has passed means now.';
+    end if;
+    picked := trunkline."do_pick_emails"(ids, false);
+    return query
+        with moved as (
+            update trunkline."queue_emails" q
+            set due_at = case when due > clock_timestamp() then due else least(q.due_at, trunkline.clock()) end,
+                error = case when q.attempt > 0 and due > clock_timestamp() then coalesce(q.error, 'the lease ran out') else q.error end
+            from unnest(picked.first, picked.sizes) d(id, size)
+            where q.id >= d.id and q.id < d.id + d.size
+            returning q.id, q.size)
+        select m.id + k, true from moved m, generate_series(0, m.size - 1) k;
+    return query select b, false from unnest(picked.busy) b;
 end ;
 
 function do_retry_emails(ids bigint[], sizes integer[], attempts integer[], delays interval[], errors text[]) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
@@ -1203,6 +1347,14 @@ begin
     return regexp_replace(template, '[{]([a-z_]+_)[}]', '"\1' || queue || '"', 'g');
 end ;
 
+function find(queue text, id bigint) returns TABLE(state text, attempt integer, due_at timestamp with time zone, ended_at timestamp with time zone, enqueued_at timestamp with time zone, error text, payload text, metadata jsonb) language plpgsql stable set search_path=pg_catalog, pg_temp as 
+begin
+    perform trunkline.check_queue(queue);
+    return query execute format(
+        'select f.state, f.attempt, f.due_at, f.ended_at, f.enqueued_at, f.error, f.payload::text, f.metadata from trunkline.%I($1) f',
+        'do_find_' || queue) using id;
+end ;
+
 function floor(queue text) returns timestamp with time zone language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off as 
 declare
     setting text := format('trunkline.floor_%s', to_regclass(format('trunkline.%I', 'queue_' || queue))::oid);
@@ -1465,6 +1617,12 @@ begin
     execute format('select count(*) from trunkline.%I(null, null)', 'do_replay_' || queue) into count;
     perform pg_notify('trunkline.' || queue, '');
     return count;
+end ;
+
+function reschedule(queue text, ids bigint[], due timestamp with time zone) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+begin
+    return query select trunkline.change('reschedule', queue, ids, due);
+    perform pg_notify('trunkline.' || queue, '');
 end ;
 
 function retry(queue text, id bigint, attempt integer, delay interval DEFAULT '00:00:00'::interval, error text DEFAULT ''::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 

@@ -15,6 +15,7 @@ pub use self::{
     postgres::{db::Db, in_transaction::InTransaction, json::Json},
     queue::{
         archive::Archived,
+        by_id::{Found, State},
         consumer::{Consumer, Work},
         dead::DeadLetter,
         draft::{Draft, IntoDraft},

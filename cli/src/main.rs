@@ -19,6 +19,9 @@ mod dequeue;
 mod work;
 mod peek;
 mod stats;
+mod find;
+mod cancel;
+mod reschedule;
 mod dead;
 mod archive;
 mod purge;
@@ -88,6 +91,12 @@ enum Verb {
     Peek(peek::Args),
     /// Show what queues hold, in numbers
     Stats(stats::Args),
+    /// Show one message, wherever it is
+    Find(find::Args),
+    /// Delete messages by their ids, leased ones too
+    Cancel(cancel::Args),
+    /// Make messages that wait due at another time
+    Reschedule(reschedule::Args),
     /// List, replay and discard dead letters
     #[command(subcommand)]
     Dead(dead::Verb),
@@ -119,6 +128,9 @@ async fn run(Program { verb, database }: Program) -> Result<()> {
         Verb::Work(args) => work::run(args, &database).await,
         Verb::Peek(args) => peek::run(args, &database).await,
         Verb::Stats(args) => stats::run(args, &database).await,
+        Verb::Find(args) => find::run(args, &database).await,
+        Verb::Cancel(args) => cancel::run(args, &database).await,
+        Verb::Reschedule(args) => reschedule::run(args, &database).await,
         Verb::Dead(verb) => dead::run(verb, &database).await,
         Verb::Archive(args) => archive::run(args, &database).await,
         Verb::Purge(args) => purge::purge(args, &database).await,

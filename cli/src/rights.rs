@@ -25,7 +25,7 @@ pub struct Grant {
     /// A role that may enqueue
     #[arg(long, value_name = "ROLE")]
     producer: Vec<String>,
-    /// A role that may dequeue, and end leases
+    /// A role that may dequeue, end leases, and find, cancel and reschedule messages
     #[arg(long, value_name = "ROLE")]
     consumer: Vec<String>,
     /// A role that may dequeue, and look after queues: read, replay, discard, purge, prune

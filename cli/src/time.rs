@@ -22,6 +22,50 @@ pub fn rfc3339(time: SystemTime) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z", millis.rem_euclid(1_000))
 }
 
+/// An argument: a point in time as RFC 3339 writes it, with its offset, from 1970 to 9999.
+pub fn instant(text: &str) -> Result<SystemTime, String> {
+    let wrong = || "a point in time is wanted, as 2030-01-01T08:00:00Z or 2030-01-01T08:00:00+02:00".to_owned();
+    let text = text.trim();
+    let (local, offset) = if let Some(local) = text.strip_suffix(['Z', 'z']) {
+        (local, 0)
+    } else {
+        let parts = text.len().checked_sub(6).and_then(|at| text.split_at_checked(at));
+        let (local, offset) = parts.ok_or_else(wrong)?;
+        let sign = if offset.starts_with('-') { -1 } else { 1 };
+        let [hours, minutes] = numbers(offset.strip_prefix(['+', '-']).ok_or_else(wrong)?, ':').ok_or_else(wrong)?;
+        if hours > 23 || minutes > 59 {
+            return Err(wrong());
+        }
+        (local, sign * (hours * 3_600 + minutes * 60))
+    };
+    let (date, clock) = local.split_once(['T', 't', ' ']).ok_or_else(wrong)?;
+    let (clock, fraction) = clock.split_once('.').unwrap_or((clock, "0"));
+    let [year, month, day] = numbers(date, '-').ok_or_else(wrong)?;
+    let [hour, minute, second] = numbers(clock, ':').ok_or_else(wrong)?;
+    let fraction =
+        Some(fraction).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit())).ok_or_else(wrong)?;
+    let fraction: f64 = format!("0.{fraction}").parse().map_err(|_| wrong())?;
+    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let days = [31, 28 + i64::from(leap), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let month_days = usize::try_from(month - 1).ok().and_then(|at| days.get(at)).ok_or_else(wrong)?;
+    if !(1970..=9999).contains(&year) || !(1..=*month_days).contains(&day) || hour > 23 || minute > 59 || second > 60 {
+        return Err(wrong());
+    }
+    let leaps = |year: i64| year / 4 - year / 100 + year / 400;
+    let before: i64 = days[..(month - 1) as usize].iter().sum();
+    let day = (year - 1970) * 365 + leaps(year - 1) - leaps(1969) + before + day - 1;
+    let since = day * 86_400 + hour * 3_600 + minute * 60 + second - offset;
+    let since = u64::try_from(since).map_err(|_| wrong())?;
+    Ok(UNIX_EPOCH + Duration::from_secs(since) + Duration::from_secs_f64(fraction))
+}
+
+/// As many numbers as are wanted, of digits alone.
+fn numbers<const N: usize>(text: &str, between: char) -> Option<[i64; N]> {
+    let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit()).then(|| part.parse().ok())?;
+    let numbers: Option<Vec<i64>> = text.split(between).map(digits).collect();
+    numbers?.try_into().ok()
+}
+
 /// For a table.
 pub fn age(age: Duration) -> String {
     match age.as_secs() {
@@ -99,6 +143,41 @@ mod tests {
         assert_eq!(before(86_400 * 365, 0), "1969-01-01T00:00:00.000Z");
         assert_eq!(before(11_644_473_600, 0), "1601-01-01T00:00:00.000Z");
         assert_eq!(before(62_135_596_800, 0), "0001-01-01T00:00:00.000Z");
+    }
+
+    #[test]
+    fn points_in_time_are_read_as_they_are_written() {
+        let again = |text| instant(text).map(rfc3339);
+        for (text, wanted) in [
+            ("1970-01-01T00:00:00Z", "1970-01-01T00:00:00.000Z"),
+            ("2000-02-29T12:34:56.789Z", "2000-02-29T12:34:56.789Z"),
+            ("2100-03-01 00:00:00+00:30", "2100-02-28T23:30:00.000Z"),
+            ("2024-12-31t23:59:59-01:00", "2025-01-01T00:59:59.000Z"),
+            (" 9999-12-31T23:59:59Z ", "9999-12-31T23:59:59.000Z"),
+        ] {
+            assert_eq!(again(text).as_deref(), Ok(wanted), "{text}");
+        }
+        for wrong in [
+            "",
+            "Z",
+            "now",
+            "2030-01-01",
+            "2030-01-01T08:00:00",
+            "2030-02-29T00:00:00Z",
+            "2030-13-01T00:00:00Z",
+            "2030-00-01T00:00:00Z",
+            "2030-01-01T24:00:00Z",
+            "2030-01-01T08:00Z",
+            "2030-01-01T08:00:00+2:00",
+            "1969-12-31T23:59:59Z",
+            "1970-01-01T00:00:00+01:00",
+            "+030-01-01T00:00:00Z",
+            "2030-01-01T08:00:00.1e5Z",
+            "2030-01-01T08:00:00é+02:00",
+            "\u{e9}\u{e9}\u{e9}\u{e9}",
+        ] {
+            assert!(instant(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -1,7 +1,8 @@
 -- Gives a role the least rights for what it does, in one queue or (null) in all, those that are created later among them.
 --
--- kind: 'producer' enqueues, and reads no payload. 'consumer' takes and leases, and ends leases. 'operator' does what a
--- consumer does, and reads, replays, discards, purges and prunes. Creating, altering and dropping queues is the owner's.
+-- kind: 'producer' enqueues, and reads no payload. 'consumer' takes and leases, and ends leases; finds, cancels and
+-- reschedules. 'operator' does what a consumer does, and reads, replays, discards, purges and prunes. Creating, altering and
+-- dropping queues is the owner's.
 -- Rights are kept by the role's name: revoke them before the role is dropped, or one created later under that name has them.
 create or replace function trunkline.grant_rights(role regrole, kind text, queue text default null) returns void
     language plpgsql set search_path = pg_catalog, pg_temp as $$

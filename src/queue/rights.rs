@@ -10,7 +10,7 @@ use crate::{
 pub enum Right {
     /// Enqueues. Reads no payload.
     Producer,
-    /// Takes and leases, and ends leases. Enqueues nothing.
+    /// Takes and leases, and ends leases; finds, cancels and reschedules. Enqueues nothing.
     Consumer,
     /// As a consumer; and reads, replays, discards, purges and prunes.
     Operator,

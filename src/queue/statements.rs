@@ -32,6 +32,11 @@ pub(crate) struct Statements {
     pub archived: Sql,
     pub purge: Sql,
     pub prune: Sql,
+    pub find: Sql,
+    pub gone: Sql,
+    pub cancel: Sql,
+    pub reschedule: Sql,
+    pub reschedule_at: Sql,
     /// `enqueue` for 1, 2, 3 … rows.
     pub enqueue: Vec<Sql>,
     /// The same, for rows of which some message has metadata.
@@ -74,6 +79,11 @@ impl Statements {
             archived: of("archived", include_str!("../../sql/archived.sql")),
             purge: of("purge", include_str!("../../sql/purge.sql")),
             prune: of("prune", include_str!("../../sql/prune.sql")),
+            gone: of("gone", include_str!("../../sql/gone.sql")),
+            find: of("find", include_str!("../../sql/find.sql")),
+            cancel: of("cancel", include_str!("../../sql/cancel.sql")),
+            reschedule: of("reschedule", include_str!("../../sql/reschedule.sql")),
+            reschedule_at: of("reschedule_at", include_str!("../../sql/reschedule_at.sql")),
             enqueue: by_rows("enqueue", include_str!("../../sql/enqueue.sql"), 3),
             enqueue_with: by_rows("enqueue_with", include_str!("../../sql/enqueue_with.sql"), 4),
         }

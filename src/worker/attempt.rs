@@ -117,7 +117,8 @@ impl<T: Payload> Attempt<T> {
         Self { queue, lease, told }
     }
 
-    /// Cancelled when the lease is lost all the same, or the worker gives up on the handler at its shutdown. Whatever
+    /// Cancelled when the lease is lost all the same, as by [`Queue::cancel`], or the worker gives up on the handler at its shutdown. The
+    /// worker looks every second, and more often where leases are shorter. Whatever
     /// the handler answers then is discarded, because someone else has the message, or will have it.
     #[must_use]
     pub fn lost(&self) -> CancellationToken {

@@ -1,6 +1,8 @@
 //! What a worker holds of one queue: messages that wait for a hand, those that run, and answers that are to be settled.
 //! Pure: the tasks around it do what it says.
 
+mod watch;
+
 use std::{
     collections::{HashSet, VecDeque},
     sync::Arc,
@@ -69,6 +71,8 @@ pub(super) struct Held<T> {
     /// A message that may have killed its worker, and when it began to run: nothing is leased beside it for a while, because
     /// that might be another.
     alone: Option<(Lease, Option<Instant>)>,
+    /// When it was looked last whether leases are there still.
+    checked: Instant,
 }
 
 /// What has to be done at a beat.
@@ -95,6 +99,7 @@ impl<T> Held<T> {
             underway: 0,
             started: now,
             alone: None,
+            checked: now,
         }
     }
 

@@ -1,4 +1,4 @@
-//! The beat of a worker: leases are kept while handlers run, and what would not start soon is given back.
+//! The beat of a worker: leases are kept while handlers run, handlers are told of those that are gone, and what would not start soon is given back.
 
 use std::{
     sync::Arc,
@@ -23,15 +23,18 @@ impl<T: Payload> Line<T> {
         loop {
             beats.tick().await;
             while sending.try_join_next().is_some() {}
-            let beat = self.held().beat(Instant::now(), sending.is_empty());
+            let (now, may_send) = (Instant::now(), sending.is_empty());
+            let beat = self.held().beat(now, may_send);
+            let check = if may_send { self.held().check(now) } else { Vec::new() };
             if beat.changed {
                 self.changed.notify_one();
             }
-            if !beat.release.is_empty() || !beat.renew.is_empty() {
+            if !beat.release.is_empty() || !beat.renew.is_empty() || !check.is_empty() {
                 let line = self.clone();
                 sending.spawn(async move {
                     line.renew(&beat.renew, lease).await;
                     line.release(&beat.release).await;
+                    line.check(&check).await;
                 });
             }
         }

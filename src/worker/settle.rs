@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use futures_util::future::{join, join_all};
-use tracing::warn;
+use tracing::{debug, warn};
 
 use crate::worker::{
     groups::{Answer, Failed, Finished, Settling},
@@ -92,6 +92,17 @@ impl<T: Payload> Line<T> {
         match lost_of(self.queue.extend(leases, lease).await) {
             Ok(lost) => self.held().renewed(leases, &lost, Instant::now()),
             Err(error) => warn!(queue = self.name(), messages = leases.len(), %error, "leases were not renewed"),
+        }
+    }
+
+    /// Tells handlers whose lease is there no more, long before it would be renewed.
+    pub async fn check(&self, leases: &[Lease]) {
+        if leases.is_empty() {
+            return;
+        }
+        match self.queue.gone(leases).await {
+            Ok(gone) => self.held().gone(leases, &gone),
+            Err(error) => debug!(queue = self.name(), %error, "leases were not looked after"), // the next renewal tells
         }
     }
 

@@ -137,6 +137,10 @@ async fn burials_splits_and_leases_cost_what_they_are_given() {
                  select i * 1024 + k as id from generate_series(1, :n / 8) i, unnest('{100,300,500,700,900,901,950,1000}'::int[]) k) c";
     let leased = rows("1", "1024", ":n / 8").replace("now() -", "now() + interval '1 hour' -");
     is_linear("carving", &sql, &leased, carve).await;
+    for verb in ["do_cancel_q(array_agg(id))", "do_reschedule_q(array_agg(id), now())"] {
+        let call = carve.replace("do_carve_q(array_agg(id), array_agg(1), array_agg(1), true)", verb);
+        is_linear(verb, &sql, &rows("0", "1024", ":n / 8"), &format!("select count(*) from ({call}) c")).await;
+    }
 }
 
 /// A sweep reads a few pages at a time where much is dead, so that nobody waits for it.
@@ -168,4 +172,24 @@ async fn a_sweep_of_much_that_is_dead_is_made_in_parts() {
         }
     }
     assert!(parts > 3 && strays == 1, "{parts} parts found {strays}");
+}
+
+/// Each block of ids is read once, however many of its rows are dead.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_is_found_and_cancelled_at_the_same_price_among_the_dead() {
+    let sql = queue().await;
+    let fill = "insert into trunkline.queue_q (id, due_at, size, payload)
+                select i, now() - interval '1 hour', 1, '{1}' from generate_series(1024 * 1024, 1024 * 1024 + 102399) i";
+    sql.batch_execute(fill).await.expect("filled");
+    let calls =
+        ["select * from trunkline.find('q', 1100776)", "select * from trunkline.cancel('q', '{1099776,1100000}')"];
+    let mut costs = Vec::new();
+    for kill in ["select 1", "delete from trunkline.queue_q where id <> 1099776"] {
+        sql.batch_execute(kill).await.expect("killed");
+        for call in calls {
+            sql.batch_execute(&format!("begin; {call}; rollback")).await.expect("planned, and the catalog read");
+            costs.push(pages(&sql, call).await);
+        }
+    }
+    assert!(costs[2] <= costs[0] + 60 && costs[3] <= costs[1] + 60, "pages: {costs:?}");
 }

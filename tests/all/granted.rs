@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio_postgres::Client;
-use trunkline::{Db, Draft, Error, Queue, Settings};
+use trunkline::{Db, Draft, Error, Queue, Settings, State};
 
 use crate::fixture::{Place, connect, place};
 
@@ -52,6 +52,9 @@ async fn consumes(queue: &Queue<i64>, sql: &Client) {
     queue.retry(&leased[3..4], Duration::ZERO, "again").await.expect("held");
     queue.release(&leased[4..5]).await.expect("held");
     queue.extend(&leased[5..], Duration::from_secs(60)).await.expect("held");
+    assert_eq!(queue.find(leased[5].id).await.expect("found").map(|found| found.state), Some(State::Leased));
+    assert_eq!(queue.cancel(&[leased[5].id, leased[4].id]).await.expect("cancelled").len(), 2);
+    assert_eq!(queue.reschedule(&[leased[3].id], Duration::from_secs(60)).await.expect("moved").len(), 1);
     let call = "select trunkline.ack('q', id, attempt) from trunkline.lease('q', 2)";
     sql.batch_execute(call).await.expect("leased and acknowledged");
     sql.batch_execute("select * from trunkline.take('q', 2)").await.expect("taken");
@@ -79,6 +82,9 @@ async fn a_producer_enqueues_and_nothing_else() {
     denied(mine.peek(1).await);
     denied(mine.stats().await);
     denied(mine.purge().await);
+    denied(mine.find(1024).await);
+    denied(mine.cancel(&[1024]).await);
+    denied(mine.reschedule(&[1024], Duration::ZERO).await);
     denied(mine.dead_letters(0, 1).await);
     denied(db.queue::<i64>("other").await.expect("it may know of it").enqueue(1).await);
     refused(&sql, &OWNERS).await;

@@ -9,6 +9,7 @@ mod contract;
 mod model;
 mod crowd;
 mod leases;
+mod by_id;
 mod late;
 mod hand_over;
 mod metadata;

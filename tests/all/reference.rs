@@ -31,12 +31,26 @@ const SECTIONS: [(&str, &[&str]); 7] = [
             "charge_many",
         ],
     ),
-    ("Look", &["messages", "stats", "dead_letters"]),
-    ("Look after", &["replay", "replay_all", "discard", "discard_all", "purge", "prune", "repair_sequence"]),
+    ("Look", &["messages", "find", "stats", "dead_letters"]),
+    (
+        "Look after",
+        &[
+            "cancel",
+            "reschedule",
+            "replay",
+            "replay_all",
+            "discard",
+            "discard_all",
+            "purge",
+            "prune",
+            "repair_sequence",
+        ],
+    ),
     ("Rights", &["grant_rights", "revoke_rights"]),
 ];
 /// These stand below the others, and may change with every version.
-const INTERNAL: [&str; 26] = [
+const INTERNAL: [&str; 27] = [
+    "change",
     "check_role",
     "kept_floor",
     "lock_queue",

@@ -5,6 +5,7 @@ mod demo;
 mod queues;
 mod messages;
 mod dead;
+mod by_id;
 mod bad_lines;
 mod errors;
 mod help;

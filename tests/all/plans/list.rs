@@ -19,6 +19,7 @@ const DUE: Way = Along(&["due_q"]);
 const DUE_FIRST: Way = Along(&["due_q", "key_q", "TIDSCAN"]);
 const KEY: Way = Along(&["key_q", "TIDSCAN"]);
 const DEAD: Way = Along(&["deadkey_q"]);
+const FIND: Way = Along(&["key_q", "deadkey_q", "archivekey_q"]);
 const WAITING: Way = Along(&["pk_waiting"]);
 const SWEEP: Way = Either(&["due_q", "TIDRANGESCAN"]);
 const TAKE: Way = Along(&["due_q", "key_q", "TIDSCAN", "TIDRANGESCAN", "pk_floor"]);
@@ -63,6 +64,15 @@ pub const STATEMENTS: &[Planned] = &[
     ("discard", "LETTERS, 9223372036854775807", DEAD),
     ("discard", "null, 100", DEAD),
     ("prune", "60", Along(&["age_q"])),
+    ("find", "3072000001025", FIND),
+    ("find", "6000000000003", FIND),
+    ("find", "7000000000000", FIND),
+    ("gone", "IDS, ONES", KEY),
+    ("cancel", "IDS", KEY),
+    // One in a row of three.
+    ("cancel", "'{3072000001025}'", KEY),
+    ("reschedule", "'{2048,3072}', 60", KEY),
+    ("reschedule_at", "'{2048,3072}', now()", KEY),
     ("purge", "", All("empties the table")),
     ("stats", "", All("counts every message")),
     ("hand_over", r"'q', '\x01', null", Along(&["waiting_by_queue", "pk_waiting"])),
@@ -103,6 +113,10 @@ pub const VERBS: &[Planned] = &[
     ("discard", "trunkline.discard('q', LETTERS)", DEAD),
     ("discard_all", "trunkline.discard_all('q')", All("empties the table")),
     ("prune", "trunkline.prune('q', '1 min')", Along(&["age_q"])),
+    ("find", "trunkline.find('q', 7)", FIND),
+    ("cancel", "trunkline.cancel('q', IDS)", KEY),
+    ("change", "trunkline.change('cancel', 'q', '{7168}')", KEY),
+    ("reschedule", "trunkline.reschedule('q', '{2048}', now())", KEY),
     ("purge", "trunkline.purge('q')", All("empties the table")),
     ("messages", "trunkline.messages('q')", All("shows every message, in order")),
     ("stats", "trunkline.stats('q')", All("counts every message")),

@@ -1,0 +1,52 @@
+//! `trunkline reschedule`
+
+use std::time::{Duration, SystemTime};
+
+use crate::{
+    database::Database,
+    error::{Error, Result},
+    print, time,
+};
+
+/// The arguments of `trunkline reschedule`.
+#[derive(Debug, clap::Args)]
+#[command(
+    group = clap::ArgGroup::new("when").args(["after", "at", "now"]).required(true),
+    after_help = "\
+Leased messages and dead letters are passed over. A message that failed keeps its error and its attempts.
+
+Examples:
+  trunkline reschedule emails 1024 --now           prints the ids that were moved
+  trunkline reschedule emails 1024 1025 --in 5m
+  trunkline reschedule emails 1024 --at 2030-01-01T08:00:00Z"
+)]
+pub struct Args {
+    /// The queue
+    queue: String,
+    /// Ids of messages that wait; others are passed over
+    #[arg(value_name = "ID", required = true)]
+    ids: Vec<i64>,
+    /// Due that long from now
+    #[arg(long = "in", value_name = "TIME", value_parser = time::duration)]
+    after: Option<Duration>,
+    /// Due at a point in time, in RFC 3339: 2030-01-01T08:00:00Z, or with an offset as +02:00; one that has passed is now
+    #[arg(long, value_name = "WHEN", value_parser = time::instant)]
+    at: Option<SystemTime>,
+    /// Due now; what is due already keeps its place
+    #[arg(long)]
+    now: bool,
+}
+
+pub async fn run(args: Args, database: &Database) -> Result<()> {
+    let queue = database.queue_unread(&args.queue).await?;
+    let moved = match args.at {
+        Some(at) => queue.reschedule_at(&args.ids, at).await?,
+        None => queue.reschedule(&args.ids, args.after.unwrap_or_default()).await?,
+    };
+    print::done(moved.iter())?;
+    if moved.is_empty() {
+        return Err(Error::new(format!("none of these ids is a message that waits in queue {:?}", args.queue))
+            .hint(format!("`trunkline find {} ID` says what became of one", args.queue)));
+    }
+    Ok(())
+}

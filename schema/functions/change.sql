@@ -1,0 +1,22 @@
+-- Cancels or reschedules, for the functions below. What somebody else has locked is mostly locked for a neighbour's sake and
+-- for a moment: it is tried again for a tenth of a second.
+create or replace function trunkline.change(verb text, queue text, ids bigint[], due timestamptz default null) returns setof bigint
+    language plpgsql set search_path = pg_catalog, pg_temp set jit = off as $$
+declare
+    changed bigint[];
+    busy bigint[] := ids;
+begin
+    perform trunkline.check_queue(queue);
+    if ids is null then
+        raise exception 'which messages? the ids are null' using errcode = 'null_value_not_allowed',
+            hint = 'Pass an array of ids; an empty one names no message.';
+    end if;
+    for pass in 1..20 loop
+        execute format('select array_agg(c.id order by c.id) filter (where c.done), array_agg(c.id) filter (where not c.done) from trunkline.%I($1 %s) c',
+                       'do_' || verb || '_' || queue, case verb when 'reschedule' then ', $2' else '' end)
+            into changed, busy using busy, due;
+        return query select unnest(changed);
+        exit when busy is null;
+        perform pg_sleep(0.005);
+    end loop;
+end $$;

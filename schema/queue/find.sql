@@ -1,0 +1,27 @@
+-- One message, wherever it is, in one snapshot. A row lies within one block of 1,024 ids: so the last one that begins at or
+-- before the id holds it, or none does, and the index is read backwards within the block at most.
+create or replace function trunkline.{do_find_}(message bigint)
+    returns table (state text, attempt int, due_at timestamptz, ended_at timestamptz, enqueued_at timestamptz, error text,
+                   payload {type}, metadata jsonb)
+    language plpgsql stable {planner} as $f$
+#variable_conflict use_variable
+declare
+    clock timestamptz := clock_timestamp();
+begin
+    return query
+        select case when q.due_at <= clock then 'due' when q.error is not null then 'retrying'
+                    when q.attempt = 0 then 'delayed' else 'leased' end,
+               q.attempt, q.due_at, null::timestamptz, q.enqueued_at, q.error,
+               q.payload[(message - q.id)::int + 1], q.metadata[(message - q.id)::int + 1]
+        from (select r.* from trunkline.{queue_} r
+              where r.id <= message and r.id >= message / 1024 * 1024 order by r.id desc limit 1) q
+        where message - q.id < q.size;
+    if not found then
+        return query select 'dead', d.attempt, null::timestamptz, d.dead_at, d.enqueued_at, d.error, d.payload, d.metadata
+            from trunkline.{dead_} d where d.id = message;
+    end if;
+    if not found then
+        return query select 'archived', a.attempt, null::timestamptz, a.archived_at, a.enqueued_at, null, a.payload, a.metadata
+            from trunkline.{archive_} a where a.id = message;
+    end if;
+end $f$;

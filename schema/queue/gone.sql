@@ -1,0 +1,12 @@
+-- Which of these leases are there no more, because somebody cancelled the messages, purged the queue, or has them after their
+-- time. Reads alone; an uncommitted end is none yet. Whether a lease is over by the clock is for whoever renews it.
+create or replace function trunkline.{do_gone_}(ids bigint[], attempts int[])
+    returns setof bigint language plpgsql stable {planner} as $f$
+#variable_conflict use_variable
+begin
+    return query
+        select d.id from unnest(ids, attempts) d(id, attempt)
+        left join lateral (select r.id, r.size, r.attempt, r.error from trunkline.{queue_} r
+                           where r.id <= d.id and r.id >= d.id / 1024 * 1024 order by r.id desc limit 1) q on true
+        where (d.id - q.id < q.size and q.attempt = d.attempt and q.error is null) is not true;
+end $f$;

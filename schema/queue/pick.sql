@@ -1,0 +1,54 @@
+-- Locks the rows of these messages and cuts them, so that the messages stand in rows without others; returns the ranges that
+-- those rows make up. Ids of no row are passed over, and so are messages under a lease, unless they are asked for. Waits
+-- for nobody: whoever settles would wait for what is locked here, and both for ever. What somebody else has locked is busy,
+-- perhaps only for a neighbour's sake, and may be tried again. Each block of 1,024 ids is read once, whatever is dead
+-- around it.
+create or replace function trunkline.{do_pick_}(ids bigint[], leased bool, out first bigint[], out sizes int[], out busy bigint[])
+    language plpgsql {planner} as $f$
+#variable_conflict use_variable
+declare
+    r trunkline.{queue_}%rowtype;
+    wide record;
+begin
+    first := '{}';
+    sizes := '{}';
+    busy := '{}';
+    for wide in
+        with asked as (
+            select distinct i.id from unnest(ids) i(id) where i.id >= 0
+        ), mark as materialized (
+            select a.id as at, null::bigint[] as begun from asked a
+            union all
+            select q.id, array[q.id, q.size]
+            from (select distinct a.id / 1024 * 1024 as id from asked a) block,
+                 lateral (select q.id, q.size from trunkline.{queue_} q
+                          where q.id >= block.id and q.id <= block.id + 1023) q
+        ), met as (
+            select m.at, m.begun is null as named,
+                   max(m.begun) over (order by m.at, m.begun is null rows unbounded preceding) as begun
+            from mark m
+        ), run as (
+            select n.begun, min(n.at) as at, count(*)::int as size
+            from (select m.begun, m.at, m.at - row_number() over (order by m.at) as island
+                  from met m where m.named and m.at - m.begun[1] < m.begun[2]) n
+            group by n.begun, n.island
+        )
+        select u.begun[1] as id, u.begun[2] as size, array_agg(u.at order by u.at) as runs,
+               array_agg(u.size order by u.at) as sizes, sum(u.size) as named
+        from run u group by u.begun order by u.begun
+    loop
+        select * into r from trunkline.{queue_} q where q.id = wide.id for update skip locked;
+        if not found or r.size <> wide.size then
+            -- Also what was taken or cut meanwhile, which a fresh snapshot will tell.
+            busy := busy || array(
+                select k from unnest(wide.runs, wide.sizes) d(id, size), generate_series(d.id, d.id + d.size - 1) k);
+        elsif leased or r.attempt = 0 or r.error is not null or r.due_at <= clock_timestamp() then
+            if wide.named < wide.size then
+                perform trunkline.{do_split_}(wide.id, array(
+                    select (e.at - wide.id)::int from unnest(wide.runs, wide.sizes) d(id, size), lateral (values (d.id), (d.id + d.size)) e(at)));
+            end if;
+            first := first || wide.runs;
+            sizes := sizes || wide.sizes;
+        end if;
+    end loop;
+end $f$;

@@ -1,0 +1,102 @@
+//! Many sessions change messages of the same rows at the same time.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use tokio::{task::JoinSet, time::timeout};
+use trunkline::{Settings, postgres::Statement};
+
+use super::{HOUR, NOW};
+use crate::fixture::{Place, SOON, enqueued, place};
+
+const COUNT: i64 = 4096;
+
+/// To which of four shares a message belongs; they are scattered over the rows.
+fn share_of(id: i64) -> i64 {
+    id * 7919 / 8 % 4
+}
+
+fn share(ids: &[i64], nr: i64) -> Vec<i64> {
+    ids.iter().copied().filter(|id| share_of(*id) == nr).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_message_meets_one_end_whoever_cancels_moves_and_consumes() {
+    let Place { queue, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
+    let ids = enqueued(&queue, COUNT).await;
+    let mut tasks = JoinSet::new();
+    for nr in 0..3 {
+        // Two cancel the same ones.
+        let (queue, mine) = (queue.clone(), share(&ids, nr / 2));
+        tasks.spawn(async move {
+            let mut gone = Vec::new();
+            for few in mine.chunks(37) {
+                gone.extend(queue.cancel(few).await.expect("cancelled"));
+            }
+            gone
+        });
+    }
+    let (other, to_move) = (queue.clone(), share(&ids, 2));
+    tasks.spawn(async move {
+        for few in to_move.chunks(53) {
+            other.reschedule(few, HOUR).await.expect("moved");
+            other.reschedule(few, NOW).await.expect("moved");
+        }
+        Vec::new()
+    });
+    for n in [5, 200] {
+        let queue = queue.clone();
+        tasks.spawn(async move {
+            let mut done = Vec::new();
+            for _ in 0..40 {
+                let messages = queue.lease(n).await.expect("leased");
+                let lost = queue.ack(&messages).await.map_or_else(|error| error.lost_ids().to_vec(), |()| Vec::new());
+                done.extend(messages.iter().map(|message| message.id).filter(|id| !lost.contains(id)));
+            }
+            done
+        });
+    }
+    let mut ended = Vec::new();
+    while let Some(some) = timeout(SOON * 4, tasks.join_next()).await.expect("in time") {
+        ended.extend(some.expect("nothing failed"));
+    }
+    let distinct: BTreeSet<i64> = ended.iter().copied().collect();
+    assert_eq!(distinct.len(), ended.len(), "each once");
+    let rest = queue.take(COUNT as usize).await.expect("taken");
+    assert_eq!(queue.stats().await.expect("counted").messages, 0);
+    let all: BTreeSet<i64> = distinct.into_iter().chain(rest.iter().map(|message| message.id)).collect();
+    assert_eq!(ended.len() + rest.len(), COUNT as usize, "nothing vanished, and nothing came twice");
+    assert_eq!(all, ids.into_iter().collect());
+    assert!(rest.iter().all(|message| share_of(message.id) > 1), "what was to be cancelled is nowhere");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_has_a_message_in_a_transaction_is_waited_for() {
+    static NOTHING: Statement<(), ()> = Statement::new("select");
+    let Place { queue, db, sql, .. } = place::<i64>(Settings::new("int8")).await;
+    let ids = enqueued(&queue, 2).await;
+    for commits in [false, true] {
+        let taker = db.begin().await.expect("begun");
+        assert_eq!(queue.take_in(&taker, 1).await.expect("taken").len(), 1);
+        let (other, named) = (queue.clone(), ids.clone());
+        let cancelling = tokio::spawn(async move { other.cancel(&named[..1]).await });
+        let passed = "select count(*) from trunkline.cancel('q', $1)";
+        assert_eq!(sql.query_one(passed, &[&&ids[..1]]).await.expect("passed over").get::<_, i64>(0), 0);
+        assert!(!cancelling.is_finished(), "it waits");
+        // The library's other statements are not behind it.
+        assert_eq!(queue.stats().await.expect("counted").messages, 2);
+        taker.run(&NOTHING, ()).await.expect("so is the transaction itself");
+        if commits {
+            taker.commit().await.expect("committed");
+        } else {
+            drop(taker);
+        }
+        let gone = timeout(Duration::from_secs(9), cancelling).await.expect("in time").expect("no panic");
+        let expected = if commits { vec![] } else { ids[..1].to_vec() };
+        assert_eq!(gone.expect("waited"), expected);
+        if !commits {
+            let again = "insert into trunkline.queue_q (id, size, payload, due_at) values ($1, 1, '{0}', '2000-01-01')";
+            sql.execute(again, &[&ids[0]]).await.expect("put back");
+        }
+    }
+    assert_eq!(queue.cancel(&ids).await.expect("cancelled"), ids[1..]);
+}
