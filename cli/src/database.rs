@@ -15,8 +15,10 @@ pub struct Database {
     /// A connection string: `postgres://user@host/database` or `host=… dbname=…`
     ///
     /// One with a password is better kept in the environment variable, because everybody on the machine can read the
-    /// arguments of a running program. Without either, a private PostgreSQL is used: kept in the user's data folder,
-    /// started when first needed, and left running (see `trunkline postgres`).
+    /// arguments of a running program. Without either, the variables of libpq say it (`PGHOST` and its like, `PGSERVICE`),
+    /// which also fill in what a connection string leaves out. Without any of `PGHOST`, `PGHOSTADDR`, `PGDATABASE` and
+    /// `PGSERVICE`, a private PostgreSQL is used: kept in the user's data folder, started when first needed, and left
+    /// running (see `trunkline postgres`).
     #[arg(long = "database-url", global = true, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
     pub url: Option<String>,
     /// The schema that holds the queues; `trunkline` unless it is named
@@ -36,9 +38,13 @@ impl Database {
             self.say(&format!("database: {}", without_secrets(url)));
             return Ok(Db::connect(&in_schema(url, self.schema.as_deref())).await?);
         }
+        if let Some(said) = said_by_environment(|name| std::env::var(name).ok()) {
+            self.say(&format!("database: {said}"));
+            return Ok(Db::connect(&in_schema("", self.schema.as_deref())).await?);
+        }
         let (url, folder) = crate::blocking(kept).await?;
         self.say(&format!("database: the private PostgreSQL in {folder}"));
-        let db = Db::connect(&in_schema(&url, self.schema.as_deref())).await?;
+        let db = connect_to_private(&in_schema(&url, self.schema.as_deref())).await?;
         db.migrate().await?;
         Ok(db)
     }
@@ -84,6 +90,24 @@ async fn open<T: Payload>(db: &Db, name: &str) -> Result<Queue<T>> {
         }
         opened => Ok(opened?),
     }
+}
+
+/// Connects to a PostgreSQL of our own, which libpq's variables are not about.
+pub async fn connect_to_private(url: &str) -> Result<Db> {
+    let ours = |name: &str| name.starts_with("TRUNKLINE_").then(|| std::env::var(name).ok()).flatten();
+    Ok(Db::connect_with(url, ours).await?)
+}
+
+/// Which database libpq's variables name, if they name one; no password.
+fn said_by_environment(variable: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let said = |name: &'static str| Some((name, variable(name).filter(|value| !value.is_empty())?));
+    ["PGSERVICE", "PGHOST", "PGHOSTADDR", "PGDATABASE"].into_iter().find_map(said)?;
+    let shown = ["PGSERVICE", "PGHOST", "PGHOSTADDR", "PGPORT", "PGUSER", "PGDATABASE"].into_iter().filter_map(said);
+    let shown = shown.map(|(name, value)| match value.contains(['=', '@', ' ']) {
+        true => format!("{name}=…"), // perhaps a connection string, with a password in it
+        false => format!("{name}={value}"),
+    });
+    Some(shown.collect::<Vec<_>>().join(" "))
 }
 
 /// Starts the private PostgreSQL where it does not run. Its address and its folder.
@@ -173,7 +197,7 @@ fn words_without_secrets(words: &str) -> String {
             ends
         });
         let end = end.map_or(after.len(), |(at, c)| if quote.is_some() { at + c.len_utf8() } else { at });
-        if ["host", "hostaddr", "port", "dbname", "user"].contains(&key.trim()) {
+        if ["service", "host", "hostaddr", "port", "dbname", "user"].contains(&key.trim()) {
             shown.push(format!("{}={}", key.trim(), &after[..end]));
         }
         rest = after[end..].trim_start();
@@ -183,7 +207,21 @@ fn words_without_secrets(words: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::without_secrets;
+    use super::{said_by_environment, without_secrets};
+
+    #[test]
+    fn the_environment_names_a_database_or_none() {
+        let said = |variables: &[(&str, &str)]| {
+            let value = |name: &str| Some(variables.iter().find(|(known, _)| *known == name)?.1.to_owned());
+            said_by_environment(value).unwrap_or_default()
+        };
+        assert_eq!(said(&[("PGPORT", "1"), ("PGUSER", "me"), ("PGPASSWORD", "secret"), ("PGHOST", "")]), "");
+        assert_eq!(said(&[("PGUSER", "me"), ("PGPASSWORD", "secret"), ("PGHOST", "h")]), "PGHOST=h PGUSER=me");
+        assert_eq!(said(&[("PGSERVICE", "prod")]), "PGSERVICE=prod");
+        assert_eq!(said(&[("PGHOSTADDR", "::1"), ("PGDATABASE", "d")]), "PGHOSTADDR=::1 PGDATABASE=d");
+        assert_eq!(said(&[("PGDATABASE", "postgres://u:secret@h/d")]), "PGDATABASE=…");
+        assert_eq!(said(&[("PGDATABASE", "host=h password=secret")]), "PGDATABASE=…");
+    }
 
     #[test]
     fn no_password_is_shown() {
@@ -203,6 +241,7 @@ mod tests {
             ("postgres://u@h:5432,[::1]:5433,[::2]/d", "postgres://u@h:5432,[::1]:5433,[::2]/d"),
             ("host=/run user=me password='a b\\' host=secret' dbname=app", "host=/run user=me dbname=app"),
             ("password = secret host = 'my host'", "host='my host'"),
+            ("service=prod password=secret", "service=prod"),
         ];
         for (url, shown) in cases {
             assert_eq!(without_secrets(url), shown);

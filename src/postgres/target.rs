@@ -1,18 +1,26 @@
 //! What a connection string asks for: hosts, who, and TLS with libpq's meaning of `sslmode`.
 
+mod setting;
+mod url;
 mod options;
+mod environment;
+mod service_file;
+mod hosts;
+mod password_file;
 mod tls;
 
-use std::{io, sync::Arc, time::Duration};
+use std::{io, path::Path, slice, sync::Arc, time::Duration};
 
 use rustls::ClientConfig;
-use tokio_postgres::{
-    Config,
-    config::{Host, SslMode},
-};
+use tokio_postgres::{Config, config::SslMode};
 
 pub(crate) use self::tls::MakeTls;
-use self::{options::Options, tls::client_config};
+use self::{
+    environment::Environment,
+    hosts::{Hosts, is_about_hosts},
+    options::Options,
+    tls::client_config,
+};
 use crate::{
     error::{Error, Kind, Result},
     postgres::sql::Schema,
@@ -23,6 +31,8 @@ use crate::{
 pub(crate) struct Target {
     /// Whether to encrypt is its `sslmode`; whom to trust then is in `rustls`.
     pub config: Config,
+    /// A connection to each host, where their passwords differ.
+    apart: Vec<Config>,
     pub rustls: Arc<ClientConfig>,
     /// The same for `tokio_postgres`.
     pub tls: MakeTls,
@@ -62,47 +72,42 @@ impl Target {
         Self::parse_in(url, |name| std::env::var(name).ok())
     }
 
-    /// As [`Target::parse`]. `PGSSLMODE` and `PGSSLROOTCERT` hold where the string says nothing, as in libpq: an environment that
-    /// demands TLS must not be passed over.
+    /// As [`Target::parse`], in another environment. What the string does not say is asked of a service, if one is named, then of the
+    /// variables, then of a password file.
     pub fn parse_in(url: &str, environment: impl Fn(&str) -> Option<String>) -> Result<Self> {
+        let environment = Environment(&environment);
         let mut options = Options::parse(url)?;
-        let given = |name: &str| environment(name).filter(|value| !value.is_empty());
-        let mode = options.take("sslmode")?.or_else(|| given("PGSSLMODE"));
-        let root = options.take("sslrootcert")?.or_else(|| given("PGSSLROOTCERT"));
-        let keeps_statements = switch(options.take("prepared_statements")?.as_deref())?;
-        let schema = options.take("schema")?.or_else(|| given("TRUNKLINE_SCHEMA"));
-        let schema = Schema::new(schema.as_deref().unwrap_or(Schema::DEFAULT))?;
+        let of_service = service_file::settings(&mut options, environment)?;
+        options.fill(of_service);
+        options.fill(environment.settings());
+
+        let root = options.read("sslrootcert", |path| Ok(path.to_owned()))?;
+        let mode = options.read("sslmode", |mode| encryption(mode, root.is_some()))?;
+        let (mut ssl_mode, verify) = mode.unwrap_or((SslMode::Prefer, false));
+        let keeps_statements = options.read("prepared_statements", switch)?.unwrap_or(true);
+        let schema = options.read("schema", Schema::new)?.map_or_else(|| Schema::new(Schema::DEFAULT), Ok)?;
         let limits = Limits {
-            answer: options.take("answer_timeout")?.map(|text| seconds("answer_timeout", &text)).transpose()?.flatten(),
-            answer_bytes: options.take("max_answer")?.map_or(Ok(ANSWER_BYTES), |text| bytes(&text))?,
+            answer: options.read("answer_timeout", |text| seconds("answer_timeout", text))?.flatten(),
+            answer_bytes: options.read("max_answer", bytes)?.unwrap_or(ANSWER_BYTES),
         };
-        let mut config: Config = options.rest().parse().map_err(|e: tokio_postgres::Error| {
-            Error::invalid(format!("the connection string is not valid: {}", full(&e)))
-        })?;
-        let (ssl_mode, verify) = encryption(mode.as_deref(), root.is_some())?;
-        config.ssl_mode(ssl_mode);
-        if !options.has("connect_timeout") {
-            config.connect_timeout(CONNECT);
+        let password_file = password_file::file(&mut options, environment)?;
+        let hosts = Hosts::of(&mut options)?;
+        if hosts.all_on_sockets() {
+            ssl_mode = SslMode::Disable;
         }
-        if config.get_application_name().is_none() {
-            config.application_name("trunkline");
+        let mut rest = options.config(|name| !is_about_hosts(name))?;
+        rest.ssl_mode(ssl_mode);
+        if options.get("connect_timeout").is_none() {
+            rest.connect_timeout(CONNECT);
         }
-        let on_socket = |host: &Host| matches!(host, Host::Unix(_));
-        if !config.get_hostaddrs().is_empty() && config.get_hosts().iter().any(on_socket) {
-            return Err(Error::invalid("a host that is a folder has a socket and no hostaddr: name one of the two"));
+        if rest.get_application_name().is_none() {
+            rest.application_name("trunkline");
         }
-        if config.get_hosts().is_empty() {
-            // An address is the name that its certificate must have, as in libpq.
-            for address in config.get_hostaddrs().to_vec() {
-                config.host(address.to_string());
-            }
-        }
-        if config.get_hosts().iter().all(on_socket) {
-            config.ssl_mode(SslMode::Disable);
-        }
+        let apart = with_passwords(&mut rest, &hosts, password_file.as_deref());
         let rustls = client_config(verify, root.as_deref())?;
         Ok(Self {
-            config,
+            config: hosts.all(&rest),
+            apart,
             tls: MakeTls::new(rustls.clone()),
             rustls: Arc::new(rustls),
             keeps_statements,
@@ -110,6 +115,34 @@ impl Target {
             schema,
         })
     }
+
+    /// How to connect to the hosts: all in the same way, or each in its own.
+    pub fn configs(&self) -> &[Config] {
+        if self.apart.is_empty() { slice::from_ref(&self.config) } else { &self.apart }
+    }
+}
+
+/// The password of a file, where none is given. Where hosts have different ones, a connection to each.
+fn with_passwords(config: &mut Config, hosts: &Hosts, file: Option<&Path>) -> Vec<Config> {
+    let user = config.get_user().map(str::to_owned).or_else(|| whoami::username().ok());
+    let (Some(file), Some(user), None) = (file, user, config.get_password()) else { return Vec::new() };
+    let database = config.get_dbname().unwrap_or(&user).to_owned();
+    let passwords = password_file::passwords(file, hosts, &user, &database);
+    let Some(first) = passwords.first() else { return Vec::new() };
+    if !hosts.are_paired() || passwords.iter().all(|password| password == first) {
+        if let Some(password) = first {
+            config.password(password);
+        }
+        return Vec::new();
+    }
+    let one = |(at, password): (usize, &Option<String>)| {
+        let mut config = hosts.one(config, at);
+        if let Some(password) = password {
+            config.password(password);
+        }
+        config
+    };
+    passwords.iter().enumerate().map(one).collect()
 }
 
 impl Target {
@@ -128,23 +161,23 @@ pub(crate) fn late(limit: Duration) -> io::Error {
 }
 
 /// Whether to encrypt, and whether to ask who the server is.
-fn encryption(mode: Option<&str>, root: bool) -> Result<(SslMode, bool)> {
+fn encryption(mode: &str, root: bool) -> Result<(SslMode, bool)> {
     match mode {
-        None | Some("prefer" | "allow") => Ok((SslMode::Prefer, false)),
-        Some("disable") => Ok((SslMode::Disable, false)),
-        Some("require") => Ok((SslMode::Require, root)),
-        Some("verify-full" | "verify-ca") => Ok((SslMode::Require, true)),
-        Some(other) => {
+        "prefer" | "allow" => Ok((SslMode::Prefer, false)),
+        "disable" => Ok((SslMode::Disable, false)),
+        "require" => Ok((SslMode::Require, root)),
+        "verify-full" | "verify-ca" => Ok((SslMode::Require, true)),
+        other => {
             Err(Error::invalid(format!("sslmode={other} is not known: use disable, prefer, require or verify-full")))
         }
     }
 }
 
-fn switch(value: Option<&str>) -> Result<bool> {
+fn switch(value: &str) -> Result<bool> {
     match value {
-        None | Some("on") => Ok(true),
-        Some("off") => Ok(false),
-        Some(other) => Err(Error::invalid(format!("prepared_statements={other} is not known: use on or off"))),
+        "on" => Ok(true),
+        "off" => Ok(false),
+        other => Err(Error::invalid(format!("prepared_statements={other} is not known: use on or off"))),
     }
 }
 
@@ -163,13 +196,6 @@ fn bytes(text: &str) -> Result<usize> {
     size.filter(|size| *size >= LEAST_ANSWER_BYTES).ok_or_else(|| {
         Error::invalid(format!("max_answer={text} is not a size of at least 1MB; write it as in 64MB or 4GB"))
     })
-}
-
-fn full(error: &tokio_postgres::Error) -> String {
-    match std::error::Error::source(error) {
-        Some(cause) => format!("{error}: {cause}"),
-        None => error.to_string(),
-    }
 }
 
 #[cfg(test)]

@@ -190,7 +190,7 @@ async fn what_broke_after_its_commit_happened_and_happened_once() {
         settings.setting("synchronous_commit", "local").start().expect("a private PostgreSQL starts")
     });
     let cluster = cluster.await.expect("no panic");
-    let url = cluster.url("postgres");
+    let url = crate::fixture::settled(&cluster.url("postgres"));
     let sql = connect(&url).await;
     let db = Db::connect(&url).await.expect("connected");
     db.migrate().await.expect("migrated");

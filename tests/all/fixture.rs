@@ -50,7 +50,12 @@ async fn create(name: &str, template: &str) -> String {
     if user() != cluster().user() {
         admin.batch_execute(&format!("grant create on database {name} to {}", user())).await.expect("granted");
     }
-    of_role(&cluster().url(name), user())
+    settled(&of_role(&cluster().url(name), user()))
+}
+
+/// The same address, whatever a developer's shell says about sessions. Where the server is and who we are, it says already.
+pub fn settled(url: &str) -> String {
+    format!("{url} options='' target_session_attrs=any connect_timeout=10")
 }
 
 /// The roles are there before the first database.

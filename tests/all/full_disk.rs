@@ -106,7 +106,7 @@ async fn where_the_data_find_no_room_an_enqueue_is_refused_and_nothing_else_suff
     let create = format!("create tablespace small location '{}'", place.display());
     admin.batch_execute(&create).await.expect("created");
     admin.batch_execute("create database small tablespace small").await.expect("there is room for an empty one");
-    let db = Db::connect(&cluster.url("small")).await.expect("connected");
+    let db = Db::connect(&crate::fixture::settled(&cluster.url("small"))).await.expect("connected");
     db.migrate().await.expect("migrated");
     db.create_queue("q", &Settings::new("bytea").max_batch(10)).await.expect("created");
     let queue = db.queue::<Vec<u8>>("q").await.expect("opened");
@@ -144,7 +144,7 @@ async fn where_the_log_finds_no_room_the_server_goes_down_and_nothing_that_retur
     stop(&cluster).await;
     disk.take_over(&cluster.data_dir().join("pg_wal"));
     start(&cluster).await;
-    let db = Db::connect(&cluster.url("postgres")).await.expect("connected");
+    let db = Db::connect(&crate::fixture::settled(&cluster.url("postgres"))).await.expect("connected");
     db.migrate().await.expect("migrated");
     db.create_queue("q", &Settings::new("bytea").max_batch(10)).await.expect("created");
     let queue = db.queue::<Vec<u8>>("q").await.expect("opened");

@@ -124,7 +124,7 @@ async fn a_message_is_handed_over_without_anything_flushed() {
         cluster.start().expect("a private PostgreSQL starts")
     });
     let cluster = started.await.expect("no panic");
-    let url = cluster.url("postgres");
+    let url = crate::fixture::settled(&cluster.url("postgres"));
     let (db, client) = (Db::connect(&url).await.expect("connected"), connect(&url).await);
     db.migrate().await.expect("migrated");
     db.create_queue("q", &Settings::new("bytea")).await.expect("created");

@@ -45,6 +45,7 @@ mod left_behind;
 mod asides;
 mod pooler;
 mod tls;
+mod environment;
 
 // The schema: how it comes to be, who may do what, the verbs in SQL.
 mod migrate;

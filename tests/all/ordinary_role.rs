@@ -20,7 +20,7 @@ async fn a_role_with_no_right_but_create_on_the_database_migrates_it_and_uses_ev
     ] {
         admin.batch_execute(sql).await.expect("done");
     }
-    let url = cluster().url("of_plain");
+    let url = crate::fixture::settled(&cluster().url("of_plain"));
     connect(&url).await.batch_execute("revoke all on schema public from public").await.expect("revoked");
 
     let db = Db::connect(&format!("{} options='-c search_path=app'", of_role(&url, "plain"))).await.expect("connected");

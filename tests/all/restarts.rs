@@ -148,7 +148,7 @@ impl Load {
 async fn callers_survive_a_server_that_restarts_and_know_what_happened() {
     let started = tokio::task::spawn_blocking(|| Cluster::temporary().setting("fsync", "off").start());
     let cluster = Arc::new(started.await.expect("no panic").expect("a private PostgreSQL starts"));
-    let db = Db::connect(&cluster.url("postgres")).await.expect("connected");
+    let db = Db::connect(&crate::fixture::settled(&cluster.url("postgres"))).await.expect("connected");
     db.migrate().await.expect("migrated");
     db.run(&Statement::<(), ()>::new("create table t (n int8)"), ()).await.expect("created");
     let settings = Settings::new("int8").max_attempts(1000).lease(Duration::from_secs(1));

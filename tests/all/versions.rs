@@ -57,7 +57,7 @@ async fn conform(binaries: Binaries) {
     let cluster =
         tokio::task::spawn_blocking(|| Cluster::temporary().binaries(binaries).setting("fsync", "off").start());
     let cluster = cluster.await.expect("no panic").unwrap_or_else(|error| panic!("PostgreSQL {major}: {error}"));
-    let url = cluster.url("postgres");
+    let url = crate::fixture::settled(&cluster.url("postgres"));
     let all = async {
         log_in(&url).await;
         let db = Db::connect(&url).await.expect("connected");

@@ -6,11 +6,11 @@ mod server;
 mod stamp;
 mod tally;
 
-use trunkline::{Db, Settings};
+use trunkline::Settings;
 use trunkline_embedded::Cluster;
 
 use self::{load::Load, report::Report, server::Server};
-use crate::{error::Result, print, progress};
+use crate::{database::connect_to_private, error::Result, print, progress};
 
 /// The arguments of `trunkline demo`.
 #[derive(Debug, clap::Args)]
@@ -44,7 +44,7 @@ pub async fn run(args: Args) -> Result<()> {
 }
 
 async fn on(cluster: &Cluster, url: &str, args: &Args) -> Result<()> {
-    let db = Db::connect(url).await?;
+    let db = connect_to_private(url).await?;
     db.migrate().await?;
     db.create_queue("demo", &Settings::new("bytea")).await?;
     let data = cluster.data_dir();

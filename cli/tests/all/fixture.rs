@@ -23,6 +23,21 @@ fn cluster() -> &'static Cluster {
     })
 }
 
+/// The program, with none of the variables in which a developer's shell may name a database.
+pub fn program() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trunkline"));
+    unset_database(&mut command);
+    command
+}
+
+/// Takes the variables away that name a database, or say how to connect.
+pub fn unset_database(command: &mut Command) {
+    let about_it = |name: &str| name.starts_with("PG") || name == "DATABASE_URL" || name == "TRUNKLINE_SCHEMA";
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(about_it)) {
+        command.env_remove(name);
+    }
+}
+
 /// Runs SQL that returns nothing.
 pub fn sql(url: &str, text: &str) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
@@ -104,7 +119,7 @@ impl Trunkline {
     }
 
     pub fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_trunkline"));
+        let mut command = program();
         command.args(args).env("DATABASE_URL", &self.url).stdin(Stdio::null());
         command
     }

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, process::Command};
 
-use crate::fixture::{Folder, Trunkline};
+use crate::fixture::{Folder, Trunkline, unset_database};
 
 /// The commands below `Examples` in a help text, without the remarks behind them.
 fn examples(help: &str) -> Vec<&str> {
@@ -16,6 +16,7 @@ fn shell(line: &str, folder: &Folder, trunkline: &Trunkline) -> Vec<u8> {
     let program = Path::new(env!("CARGO_BIN_EXE_trunkline")).parent().expect("it is in a folder");
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap_or_default());
     let mut command = Command::new("sh");
+    unset_database(&mut command);
     command.args(["-c", line]).current_dir(&folder.0).env("PATH", path).env("DATABASE_URL", &trunkline.url);
     let output = command.output().expect("sh runs");
     assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));

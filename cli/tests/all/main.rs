@@ -17,4 +17,5 @@ mod work;
 mod work_ends;
 mod rights;
 mod private;
+mod preference;
 mod delay_proxy;

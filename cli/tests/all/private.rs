@@ -1,15 +1,15 @@
 //! Without an address: a private PostgreSQL that is kept.
 
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 
-use crate::fixture::{Folder, failed};
+use crate::fixture::{Folder, failed, program};
 
 struct Home(Folder);
 
 impl Home {
     fn run(&self, args: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_trunkline"));
-        command.args(args).env_remove("DATABASE_URL").env("XDG_DATA_HOME", &self.0.0).env("HOME", &self.0.0);
+        let mut command = program();
+        command.args(args).env("XDG_DATA_HOME", &self.0.0).env("HOME", &self.0.0);
         command.stdin(Stdio::null()).output().expect("the program runs")
     }
 
@@ -43,8 +43,7 @@ fn a_private_postgres_starts_when_needed_stays_and_keeps_its_data() {
 
     let (url, error) = home.ok(&["postgres", "url"]);
     assert!(url.contains("dbname=postgres") && error.is_empty(), "{url} {error}");
-    let output =
-        Command::new(env!("CARGO_BIN_EXE_trunkline")).args(["stats", "--json", "--database-url", url.trim()]).output();
+    let output = program().args(["stats", "--json", "--database-url", url.trim()]).output();
     let output = output.expect("the program runs");
     assert!(String::from_utf8_lossy(&output.stdout).contains("\"due\":1"), "{output:?}");
 

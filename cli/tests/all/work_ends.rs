@@ -10,7 +10,7 @@ use std::{
 
 use crate::{
     delay_proxy,
-    fixture::{Folder, Trunkline, eventually, run_out, signal, sql},
+    fixture::{Folder, Trunkline, eventually, run_out, signal, sql, unset_database},
     work::no_group,
 };
 
@@ -171,6 +171,7 @@ fn a_full_disk_is_an_error_and_no_orderly_end() {
 fn a_hangup_that_is_ignored_stays_so() {
     let place = Place::new(0, &[]);
     let mut command = Command::new("sh");
+    unset_database(&mut command);
     command.arg("-c").arg("trap '' HUP; exec \"$0\" work q --exec 'echo > $DIR/begun'");
     command.arg(env!("CARGO_BIN_EXE_trunkline")).env("DATABASE_URL", &place.trunkline.url).env("DIR", &place.folder.0);
     let child = command.stderr(Stdio::piped()).spawn().expect("it runs");

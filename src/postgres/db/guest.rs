@@ -11,7 +11,15 @@ pub(crate) type TlsStream = <MakeTls as tokio_postgres::tls::MakeTlsConnect<Sock
 
 /// Connects once, without patience.
 pub(crate) async fn connect(target: &Target) -> Result<(Client, Connection<Socket, TlsStream>)> {
-    let connecting =
-        async { target.config.connect(target.tls.clone()).await.map_err(|e| Error::new(Kind::Connect(e))) };
+    let connecting = async {
+        let mut outcome = Err(Error::invalid("there is no host to connect to"));
+        for config in target.configs() {
+            outcome = config.connect(target.tls.clone()).await.map_err(|error| Error::new(Kind::Connect(error)));
+            if outcome.is_ok() {
+                break;
+            }
+        }
+        outcome
+    };
     target.in_time(target.config.get_hosts().len(), connecting).await
 }

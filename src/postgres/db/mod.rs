@@ -88,24 +88,53 @@ impl fmt::Debug for Db {
 
 impl Db {
     /// Connects. The string is a URL (`postgres://user@host/database?sslmode=verify-full`) or words
-    /// (`host=/run/postgresql dbname=app`), with libpq's meaning of `sslmode` and `sslrootcert`. With
-    /// `prepared_statements=off` every statement is parsed with each use, for poolers in transaction mode; the role's default
-    /// isolation level must be `read committed` there.
+    /// (`host=/run/postgresql dbname=app`), with libpq's meaning. What it does not say, and with an empty string that is everything, is
+    /// taken from the first of these that says it:
     ///
-    /// A host has ten seconds to take us, unless `connect_timeout` says otherwise. With `answer_timeout=60` a connection whose server
-    /// says nothing for so many seconds, while an answer is due, is given up. An answer is at most 2 GiB, unless `max_answer=64MB`
-    /// says otherwise.
+    /// 1. a service: `service=NAME` or `PGSERVICE`, looked up in `PGSERVICEFILE` or `~/.pg_service.conf`, then in
+    ///    `PGSYSCONFDIR/pg_service.conf`;
+    /// 2. the variables of this table;
+    /// 3. for the password, the file `passfile` or `PGPASSFILE`, else `~/.pgpass`, for each host by itself. It is ignored, with a
+    ///    warning, where others may read it.
     ///
-    /// With `schema=NAME` (or the environment variable `TRUNKLINE_SCHEMA`) the queues are in that schema instead of `trunkline`, so
-    /// that two applications share a database without meeting: 1 to 14 characters of a-z, 0-9 and `_`.
+    /// | setting | variable | not said |
+    /// |---|---|---|
+    /// | `host`, `hostaddr`, `port` | `PGHOST`, `PGHOSTADDR`, `PGPORT` | the socket in `/run/postgresql`, `/var/run/postgresql` or `/tmp`, else `localhost`; 5432 |
+    /// | `user`, `password`, `dbname` | `PGUSER`, `PGPASSWORD`, `PGDATABASE` | the system's user, none, the user's name |
+    /// | `sslmode`, `sslrootcert` | `PGSSLMODE`, `PGSSLROOTCERT` | `prefer`; `require` encrypts, `verify-full` checks the certificate |
+    /// | `sslnegotiation`, `channel_binding` | `PGSSLNEGOTIATION`, `PGCHANNELBINDING` | `postgres`, `prefer` |
+    /// | `target_session_attrs`, `load_balance_hosts` | `PGTARGETSESSIONATTRS`, `PGLOADBALANCEHOSTS` | `any` (or `read-write`, `read-only`), `disable` |
+    /// | `connect_timeout` | `PGCONNECT_TIMEOUT` | 10 s, for each host, until the login has ended; 0 is no limit |
+    /// | `options`, `application_name` | `PGOPTIONS`, `PGAPPNAME` | none, `trunkline` |
+    /// | `keepalives`, `keepalives_idle`, `keepalives_interval`, `keepalives_retries`, `tcp_user_timeout` | | those of `tokio_postgres` |
+    /// | `answer_timeout` | | none; seconds after which a server that says nothing, while an answer is due, is given up |
+    /// | `max_answer` | | 2 GiB for an answer; as in `64MB` |
+    /// | `prepared_statements` | | `on`; `off` for poolers in transaction mode, where the role's default isolation level must be `read committed` |
+    /// | `schema` | `TRUNKLINE_SCHEMA` | `trunkline`: where the queues are, 1 to 14 characters of a-z, 0-9 and `_` |
+    ///
+    /// A variable that is empty is not set; a setting that is empty in the string (`options=''`) is said, and left as in the last column. All of it
+    /// is read once, here: later connections use the same.
     ///
     /// A handle may outlive the runtime that it was made in: connections end with the runtime that made them, and are made anew. A
     /// current-thread runtime that is not running stops its connections with it.
     ///
     /// # Errors
-    /// The string does not parse, or the database cannot be reached now. Only later losses are waited out.
+    /// The string, a variable or a line of a service file is not valid (the error names it), a service that is named is not found, or
+    /// the database cannot be reached now. Only later losses are waited out.
     pub async fn connect(url: &str) -> Result<Self> {
-        let target = Target::parse(url)?;
+        Self::to(Target::parse(url)?).await
+    }
+
+    /// As [`Db::connect`], in another environment: `environment` gives the value of the variable of a name, `HOME` included, and the process' own
+    /// variables are not read. With `|_| None` nothing counts but the string.
+    ///
+    /// # Errors
+    /// As those of [`Db::connect`].
+    pub async fn connect_with(url: &str, environment: impl Fn(&str) -> Option<String>) -> Result<Self> {
+        Self::to(Target::parse_in(url, environment)?).await
+    }
+
+    async fn to(target: Target) -> Result<Self> {
         let first = Session::open_now(&target, Use::Alone, Arc::default()).await?; // the first transaction will have it
         let schema = target.schema.clone();
         let db = Self(Arc::new(Inner {

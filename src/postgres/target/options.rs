@@ -1,101 +1,66 @@
-//! The options of a connection string, read as libpq reads them.
+//! All settings of a connection, and how a connection string says them.
 
-use std::fmt::Write;
+use tokio_postgres::Config;
 
+use super::{
+    setting::{Setting, cause},
+    url,
+};
 use crate::error::{Error, Result};
 
-/// What a connection string consists of.
+/// What was said so far. One said empty is said: nothing else is asked for it.
 #[derive(Debug)]
-pub(super) struct Options {
-    /// Of a URL, all before its options; nothing of words.
-    head: Option<String>,
-    options: Vec<(String, String)>,
-}
+pub(super) struct Options(Vec<Setting>);
 
 impl Options {
     pub fn parse(text: &str) -> Result<Self> {
-        for scheme in ["postgres://", "postgresql://"] {
-            if let Some(rest) = text.strip_prefix(scheme) {
-                return of_url(scheme, rest);
-            }
-        }
-        Ok(Self { head: None, options: words(text)? })
+        let of_url = |scheme| text.strip_prefix(scheme).map(url::settings);
+        of_url("postgres://").or_else(|| of_url("postgresql://")).unwrap_or_else(|| words(text)).map(Self)
     }
 
-    /// Takes an option out. Twice with two meanings, it would be a guess which of them counts.
-    pub fn take(&mut self, name: &str) -> Result<Option<String>> {
-        let mut taken: Option<String> = None;
-        for (_, value) in self.options.extract_if(.., |(key, _)| key == name) {
-            if taken.replace(value).is_some() {
+    /// Adds what is not said yet.
+    pub fn fill(&mut self, more: Vec<Setting>) {
+        let new: Vec<Setting> =
+            more.into_iter().filter(|more| self.0.iter().all(|said| said.name != more.name)).collect();
+        self.0.extend(new);
+    }
+
+    /// What was said, unless it was said to be empty.
+    pub fn get(&self, name: &str) -> Option<&Setting> {
+        self.0.iter().rfind(|setting| setting.name == name).filter(|setting| !setting.value.is_empty())
+    }
+
+    pub fn remove(&mut self, name: &str) {
+        self.0.retain(|setting| setting.name != name);
+    }
+
+    /// Takes a setting out. Twice with two meanings, it would be a guess which of them counts.
+    pub fn take(&mut self, name: &str) -> Result<Option<Setting>> {
+        let mut taken: Option<Setting> = None;
+        for setting in self.0.extract_if(.., |setting| setting.name == name) {
+            if taken.replace(setting).is_some() {
                 return Err(Error::invalid(format!("the connection string has {name} twice; name it once")));
             }
         }
         Ok(taken)
     }
 
-    pub fn has(&self, name: &str) -> bool {
-        self.options.iter().any(|(key, _)| key == name)
+    /// Takes a setting out and reads it.
+    pub fn read<T>(&mut self, name: &str, read: impl FnOnce(&str) -> Result<T>) -> Result<Option<T>> {
+        let taken = self.take(name)?;
+        taken.map(|setting| read(&setting.value).map_err(|error| setting.origin.blamed(error))).transpose()
     }
 
-    /// The string without what was taken.
-    pub fn rest(&self) -> String {
-        let mut rest = self.head.clone().unwrap_or_default();
-        for (at, (key, value)) in self.options.iter().enumerate() {
-            // Writing to a string cannot fail.
-            let _ = match (&self.head, at) {
-                (Some(_), 0) => write!(rest, "?{}={}", encoded(key), encoded(value)),
-                (Some(_), _) => write!(rest, "&{}={}", encoded(key), encoded(value)),
-                (None, _) => write!(rest, "{key}='{}' ", value.replace('\\', "\\\\").replace('\'', "\\'")),
-            };
-        }
-        rest
+    /// The settings of some names.
+    pub fn config(&self, of: impl Fn(&str) -> bool) -> Result<Config> {
+        let said = self.0.iter().filter(|setting| of(&setting.name) && !setting.value.is_empty());
+        let words: String = said.map(Setting::words).collect::<Result<_>>()?;
+        words.parse().map_err(|error| Error::invalid(format!("the connection string is not valid: {}", cause(&error))))
     }
-}
-
-fn of_url(scheme: &str, rest: &str) -> Result<Options> {
-    // A password may have a question mark in it, and an option an at sign.
-    let end = |mark: char| rest.find(mark).unwrap_or(rest.len());
-    let (at, slash, question) = (end('@'), end('/'), end('?'));
-    let has_login = at < rest.len() && (at < slash || at < question);
-    let (login, place) = rest.split_at(if has_login { at + 1 } else { 0 });
-    let (place, query) = place.split_once('?').unwrap_or((place, ""));
-    // The parser of the rest would take what is before any at sign for a login.
-    let place = if has_login { place.to_owned() } else { place.replace('@', "%40") };
-    let options = query.split('&').filter(|option| !option.is_empty()).map(|option| {
-        let (key, value) = option
-            .split_once('=')
-            .ok_or_else(|| Error::invalid(format!("the option {option:?} of the connection string has no value")))?;
-        Ok((decoded(key)?, decoded(value)?))
-    });
-    Ok(Options { options: options.collect::<Result<_>>()?, head: Some(format!("{scheme}{login}{place}")) })
-}
-
-fn decoded(text: &str) -> Result<String> {
-    let digit = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
-    let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text.as_bytes());
-    while let Some((first, after)) = rest.split_first() {
-        (rest, ()) = match (first, digit(after.first()), digit(after.get(1))) {
-            (b'%', Some(high), Some(low)) => (&after[2..], bytes.push((high * 16 + low) as u8)),
-            _ => (after, bytes.push(*first)),
-        };
-    }
-    String::from_utf8(bytes).map_err(|_| Error::invalid(format!("{text:?} of the connection string is not UTF-8")))
-}
-
-fn encoded(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/:,".contains(&byte);
-    text.bytes().fold(String::with_capacity(text.len()), |mut encoded, byte| {
-        if plain(byte) {
-            encoded.push(char::from(byte));
-        } else {
-            let _ = write!(encoded, "%{byte:02X}"); // writing to a string cannot fail
-        }
-        encoded
-    })
 }
 
 /// `key = value` and `key='a value'`, where a backslash keeps what follows as it is.
-fn words(text: &str) -> Result<Vec<(String, String)>> {
+fn words(text: &str) -> Result<Vec<Setting>> {
     let (mut words, mut rest) = (Vec::new(), text.trim_start());
     while !rest.is_empty() {
         let end = rest.find(|c: char| c == '=' || c.is_whitespace()).unwrap_or(rest.len());
@@ -107,7 +72,7 @@ fn words(text: &str) -> Result<Vec<(String, String)>> {
         let (value, after) = value(after.trim_start()).ok_or_else(|| {
             Error::invalid(format!("the connection string is not valid: the quotes of {key} do not end"))
         })?;
-        words.push((key.to_owned(), value));
+        words.push(Setting::in_text(key, value));
         rest = after.trim_start();
     }
     Ok(words)

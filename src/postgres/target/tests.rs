@@ -1,3 +1,5 @@
+mod said;
+
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -45,6 +47,13 @@ fn an_option_is_what_libpq_takes_it_for() {
         ("host=/tmp sslmode=require", "Disable - -"),
         ("sslmode=require sslmode=disable", "has sslmode twice"),
         ("postgres://h/?sslmode=require&sslmode=disable", "has sslmode twice"),
+        ("postgres://u:p%ff@h/d", "the password of the connection string is not UTF-8"),
+        ("postgres://[::1/d", "invalid value for option `host`"),
+        (
+            "postgres://h/d?sslmode=disable%20x=y",
+            "sslmode=disable x=y is not known: use disable, prefer, require or verify-full",
+        ),
+        ("postgres://h/d?user%3Dx%20a=b", "unknown option `user=x a`"),
         ("host=h sslmode='require", "the quotes of sslmode do not end"),
         ("host=h sslmode", "no name or no value"),
         ("host=h =require", "no name or no value"),
@@ -142,7 +151,7 @@ proptest! {
         };
         let mut options = Options::parse(&text).expect("valid");
         options.take("sslmode").expect("once at most");
-        let config: tokio_postgres::Config = options.rest().parse().expect("still valid");
+        let config = options.config(|_| true).expect("still valid");
         prop_assert_eq!(config.get_application_name(), Some(&*name));
     }
 }

@@ -31,11 +31,14 @@ use crate::{
 ///
 /// `connect_timeout` is for each address, from its socket to the end of its login. Where several hosts refuse, each one's reason is told.
 pub(crate) async fn connect(target: &Target) -> Result<Connected> {
-    let mut places = places(&target.config)?;
-    shuffle(&mut places, &target.config);
+    let mut ways = Vec::new();
+    for config in target.configs() {
+        ways.extend(places(config)?.into_iter().map(|place| (place, config)));
+    }
+    shuffle(&mut ways, &target.config);
     let mut refusals = Vec::new();
-    for place in places {
-        match reach(&place, target).await {
+    for (place, config) in ways {
+        match reach(&place, config, target).await {
             Ok(connected) => return Ok(connected),
             Err(error) => {
                 debug!(%error, host = %place, "a host did not take us");
@@ -46,8 +49,7 @@ pub(crate) async fn connect(target: &Target) -> Result<Connected> {
     Err(Error::nowhere(refusals))
 }
 
-async fn reach(place: &Place, target: &Target) -> Result<Connected> {
-    let config = &target.config;
+async fn reach(place: &Place, config: &Config, target: &Target) -> Result<Connected> {
     let (name, address) = match &place.way {
         #[cfg(unix)]
         Way::Socket(path) => {

@@ -13,7 +13,7 @@ use super::{Answer, Columns, Connection, Failure, Group, Prepared, Use, connect:
 use crate::postgres::target::Target;
 
 pub(super) async fn connection() -> Connection {
-    let target = Target::parse(&server().await.on_socket()).expect("a valid string");
+    let target = Target::parse_in(&server().await.on_socket(), |_| None).expect("a valid string");
     Connection::open(&target, Use::Alone).await.expect("connected")
 }
 

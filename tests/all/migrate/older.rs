@@ -67,7 +67,8 @@ async fn databases_of_other_encodings_work_or_are_refused() {
         let create =
             format!("create database enc_{name} encoding '{encoding}' lc_collate 'C' lc_ctype 'C' template template0");
         admin.batch_execute(&create).await.expect("created");
-        let db = Db::connect(&cluster().url(&format!("enc_{name}"))).await.expect("connected");
+        let db =
+            Db::connect(&crate::fixture::settled(&cluster().url(&format!("enc_{name}")))).await.expect("connected");
         if encoding == "SQL_ASCII" {
             let error = db.migrate().await.expect_err("refused").to_string();
             assert!(error.contains("SQL_ASCII") && error.contains("UTF8"), "{error}");

@@ -74,9 +74,8 @@ mod tests {
             ("host=/run port=9", "/run/.s.PGSQL.9"),
             ("host=a,b port=1,2,3", "ports"),
             ("host=a,b hostaddr=10.0.0.1", "hostaddrs"),
-            ("user=u", ""),
         ] {
-            let found = match places(&Target::parse(text).expect(text).config) {
+            let found = match places(&Target::parse_in(text, |_| None).expect(text).config) {
                 Ok(places) => places.iter().map(shown).collect::<Vec<_>>().join(", "),
                 Err(error) => error.to_string(),
             };
@@ -93,7 +92,7 @@ mod tests {
 
     #[test]
     fn an_address_alone_is_no_reason_to_leave_tls_out() {
-        let config = Target::parse("hostaddr=10.0.0.1 sslmode=require").expect("parsed").config;
+        let config = Target::parse_in("hostaddr=10.0.0.1 sslmode=require", |_| None).expect("parsed").config;
         assert_eq!(config.get_ssl_mode(), tokio_postgres::config::SslMode::Require);
     }
 }

@@ -15,7 +15,7 @@ use crate::{
 };
 
 async fn to(url: &str) -> Result<Connected> {
-    connect(&Target::parse(url)?).await
+    connect(&Target::parse_in(url, |_| None)?).await
 }
 
 /// What the attempt ended in: the kind of stream, or the error with its code in front.
@@ -57,7 +57,10 @@ async fn each_proof_of_a_password_is_given() {
             format!("28P01 cannot connect to the database: password authentication failed for user \"{role}\"");
         assert_eq!(wrong, wanted);
         let none = outcome(&url).await;
-        assert!(none.ends_with("asks for a password, and the connection string has none"), "{none}");
+        assert!(
+            none.ends_with("asks for a password, and neither the connection string nor the environment has one"),
+            "{none}"
+        );
     }
 }
 

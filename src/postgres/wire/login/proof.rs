@@ -108,7 +108,12 @@ fn must_bind(config: &Config) -> bool {
 }
 
 fn password(config: &Config) -> Result<&[u8]> {
-    let missing = || failed(PermissionDenied, "the server asks for a password, and the connection string has none");
+    let missing = || {
+        failed(
+            PermissionDenied,
+            "the server asks for a password, and neither the connection string nor the environment has one",
+        )
+    };
     config.get_password().ok_or_else(missing)
 }
 

@@ -8,7 +8,7 @@ use crate::postgres::target::Target;
 /// A connection through a proxy that can cut it.
 async fn through(proxy: &DelayProxy) -> Connection {
     let url = format!("host=127.0.0.1 port={} user=trunkline dbname=postgres sslmode=disable", proxy.addr().port());
-    Connection::open(&Target::parse(&url).expect("a valid string"), Use::Alone).await.expect("connected")
+    Connection::open(&Target::parse_in(&url, |_| None).expect("a valid string"), Use::Alone).await.expect("connected")
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -99,7 +99,7 @@ async fn a_server_that_closes_at_once_is_told() {
 #[tokio::test]
 async fn a_server_that_says_nothing_is_left_in_time() {
     for mode in ["disable", "prefer"] {
-        let mut target = Target::parse(&url(fake(vec![Vec::new()]), mode)).expect("parsed");
+        let mut target = Target::parse_in(&url(fake(vec![Vec::new()]), mode), |_| None).expect("parsed");
         target.config.connect_timeout(Duration::from_millis(20));
         let error = connect(&target).await.expect_err("nothing was said").to_string();
         assert!(error.ends_with("no answer in 0.02 s (connect_timeout)"), "{error}");

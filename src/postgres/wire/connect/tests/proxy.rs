@@ -39,7 +39,7 @@ pub async fn in_the_middle(server: u16) -> u16 {
         client.read_exact(&mut [0; 8]).await?;
         client.write_all(b"S").await?;
         let mut client = acceptor(&[]).accept(client).await?;
-        let target = Target::parse("host=localhost sslmode=require").expect("parsed");
+        let target = Target::parse_in("host=localhost sslmode=require", |_| None).expect("parsed");
         let server = TcpStream::connect(("127.0.0.1", server)).await?;
         let mut server = encrypted(server, "localhost", &target).await.expect("the server has TLS");
         copy_bidirectional(&mut client, &mut server).await

@@ -1,0 +1,70 @@
+//! Which database it is where several are named.
+
+use std::process::{Command, Stdio};
+
+use crate::fixture::{Folder, Trunkline, program};
+
+/// `host`, `port` and so on of an address in words.
+fn word<'a>(url: &'a str, name: &str) -> &'a str {
+    url.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('=')).expect("it is named")
+}
+
+/// The queues that it shows, and what it says about the database.
+fn shown(mut command: Command) -> (String, String) {
+    let output = command.args(["queue", "list"]).stdin(Stdio::null()).output().expect("the program runs");
+    let [out, error] = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    assert!(output.status.success(), "{error}");
+    (out, error)
+}
+
+#[test]
+fn the_argument_counts_then_the_url_then_the_variables_then_the_private_postgres() {
+    let [by_argument, by_url, by_variables] = ["by_argument", "by_url", "by_variables"].map(|name| {
+        let trunkline = Trunkline::new();
+        trunkline.ok(&["queue", "create", name]);
+        trunkline
+    });
+    let folder = Folder::new();
+    let [host, port, user, database] = ["host", "port", "user", "dbname"].map(|name| word(&by_variables.url, name));
+    let start = || {
+        let mut command = program();
+        command.env("HOME", &folder.0).env("XDG_DATA_HOME", &folder.0).env("PGPASSWORD", "secret");
+        command
+    };
+    let with_variables = || {
+        let mut command = start();
+        command.env("PGHOST", host).env("PGPORT", port).env("PGUSER", user).env("PGDATABASE", database);
+        command
+    };
+
+    let mut all = with_variables();
+    all.env("DATABASE_URL", &by_url.url).args(["--database-url", &by_argument.url]);
+    let (out, said) = shown(all);
+    assert!(out.contains("by_argument") && said == format!("database: {}\n", by_argument.url), "{out} {said}");
+
+    let mut url = with_variables();
+    url.env("DATABASE_URL", &by_url.url);
+    let (out, said) = shown(url);
+    assert!(out.contains("by_url") && said == format!("database: {}\n", by_url.url), "{out} {said}");
+
+    let mut variables = with_variables();
+    variables.env("DATABASE_URL", "");
+    let (out, said) = shown(variables);
+    let wanted = format!("database: PGHOST={host} PGPORT={port} PGUSER={user} PGDATABASE={database}\n");
+    assert!(out.contains("by_variables") && said == wanted, "{out} {said}");
+
+    let mut service = start();
+    std::fs::write(folder.join(".pg_service.conf"), format!("[s]\n{}\n", by_url.url.replace(' ', "\n")))
+        .expect("written");
+    service.env("PGSERVICE", "s").env("PGHOST", "nowhere.invalid");
+    let (out, said) = shown(service);
+    assert!(out.contains("by_url") && said == "database: PGSERVICE=s PGHOST=nowhere.invalid\n", "{out} {said}");
+
+    // Who we are says nothing about which database it is, and the private one asks nobody.
+    let mut private = start();
+    private.env("PGUSER", "nobody").env("PGPORT", "1").env("PGOPTIONS", "-c nonsense=");
+    let (out, said) = shown(private);
+    let stopped = start().args(["postgres", "stop"]).output().expect("the program runs");
+    assert!(!out.contains("by_") && said.starts_with("database: the private PostgreSQL in "), "{out} {said}");
+    assert!(stopped.status.success());
+}

@@ -1,0 +1,53 @@
+//! What the environment says where a connection string says nothing.
+
+use std::path::PathBuf;
+
+use super::setting::{Origin, Setting};
+
+/// libpq's variables, as far as we know what they ask for, and ours.
+const VARIABLES: [(&str, &str); 17] = [
+    ("host", "PGHOST"),
+    ("hostaddr", "PGHOSTADDR"),
+    ("port", "PGPORT"),
+    ("user", "PGUSER"),
+    ("password", "PGPASSWORD"),
+    ("passfile", "PGPASSFILE"),
+    ("dbname", "PGDATABASE"),
+    ("options", "PGOPTIONS"),
+    ("application_name", "PGAPPNAME"),
+    ("sslmode", "PGSSLMODE"),
+    ("sslrootcert", "PGSSLROOTCERT"),
+    ("sslnegotiation", "PGSSLNEGOTIATION"),
+    ("channel_binding", "PGCHANNELBINDING"),
+    ("connect_timeout", "PGCONNECT_TIMEOUT"),
+    ("target_session_attrs", "PGTARGETSESSIONATTRS"),
+    ("load_balance_hosts", "PGLOADBALANCEHOSTS"),
+    ("schema", "TRUNKLINE_SCHEMA"),
+];
+
+/// Variables by their names: the process' own, or those of a test.
+#[derive(Clone, Copy)]
+pub(super) struct Environment<'a>(pub &'a dyn Fn(&str) -> Option<String>);
+
+impl Environment<'_> {
+    /// A variable that is set to nothing is not set.
+    pub fn get(self, name: &str) -> Option<String> {
+        (self.0)(name).filter(|value| !value.is_empty())
+    }
+
+    pub fn settings(self) -> Vec<Setting> {
+        let setting = |&(name, variable): &(&str, &'static str)| {
+            let value = self.get(variable)?;
+            Some(Setting { name: name.to_owned(), value, origin: Origin::Variable(variable) })
+        };
+        VARIABLES.iter().filter_map(setting).collect()
+    }
+
+    /// A file of the user's, where libpq looks for it.
+    pub fn file_at_home(self, unix: &str, windows: &str) -> Option<PathBuf> {
+        if cfg!(windows) {
+            return Some(PathBuf::from(self.get("APPDATA")?).join("postgresql").join(windows));
+        }
+        Some(PathBuf::from(self.get("HOME")?).join(unix))
+    }
+}

@@ -1,0 +1,135 @@
+//! Which hosts, by which way.
+
+use std::{net::IpAddr, path::Path};
+
+use tokio_postgres::{Config, config::Host};
+
+use super::options::Options;
+use crate::error::{Error, Result};
+
+const PORT: u16 = 5432;
+/// Where servers put their sockets: distributions, and PostgreSQL as it comes.
+const SOCKETS: [&str; 3] = ["/run/postgresql", "/var/run/postgresql", "/tmp"];
+/// What says where a server is.
+const NAMES: [&str; 3] = ["host", "hostaddr", "port"];
+
+/// The hosts, the addresses that are given apart, and the ports, each in the order in which they were said.
+pub(super) struct Hosts {
+    names: Vec<Host>,
+    addresses: Vec<IpAddr>,
+    ports: Vec<u16>,
+}
+
+pub(super) fn is_about_hosts(name: &str) -> bool {
+    NAMES.contains(&name)
+}
+
+impl Hosts {
+    pub fn of(options: &mut Options) -> Result<Self> {
+        one_way(options);
+        let config = options.config(is_about_hosts)?;
+        let (mut hosts, addresses) = (config.get_hosts().to_vec(), config.get_hostaddrs().to_vec());
+        if !addresses.is_empty() && hosts.iter().any(is_socket) {
+            return Err(Error::invalid("a host that is a folder has a socket and no hostaddr: name one of the two"));
+        }
+        if hosts.is_empty() {
+            // An address is the name that its certificate must have, as in libpq.
+            hosts = addresses.iter().map(|address| Host::Tcp(address.to_string())).collect();
+        }
+        if hosts.is_empty() {
+            hosts.push(usual(config.get_ports().first().copied().unwrap_or(PORT)));
+        }
+        Ok(Self { names: hosts, addresses, ports: config.get_ports().to_vec() })
+    }
+
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    pub fn all_on_sockets(&self) -> bool {
+        self.names.iter().all(is_socket)
+    }
+
+    /// A connection to all of them.
+    pub fn all(&self, of: &Config) -> Config {
+        let mut config = of.clone();
+        for host in &self.names {
+            add(&mut config, host);
+        }
+        for address in &self.addresses {
+            config.hostaddr(*address);
+        }
+        for port in &self.ports {
+            config.port(*port);
+        }
+        config
+    }
+
+    /// A connection to one of them.
+    pub fn one(&self, of: &Config, at: usize) -> Config {
+        let mut config = of.clone();
+        if let Some(host) = self.names.get(at) {
+            add(&mut config, host);
+        }
+        if let Some(address) = self.addresses.get(at) {
+            config.hostaddr(*address);
+        }
+        config.port(self.port(at));
+        config
+    }
+
+    /// Whether each has its own address and port, or all the same.
+    pub fn are_paired(&self) -> bool {
+        let (addresses, ports) = (self.addresses.len(), self.ports.len());
+        (addresses == 0 || addresses == self.len()) && (ports <= 1 || ports == self.len())
+    }
+
+    /// What one is called in a password file, and its port.
+    pub fn names(&self, at: usize) -> (Vec<String>, u16) {
+        let names = match self.names.get(at) {
+            Some(Host::Tcp(name)) => vec![name.clone()],
+            #[cfg(unix)]
+            Some(Host::Unix(folder)) => vec![folder.display().to_string(), "localhost".to_owned()],
+            _ => Vec::new(),
+        };
+        (names, self.port(at))
+    }
+
+    fn port(&self, at: usize) -> u16 {
+        self.ports.get(at).or(self.ports.first()).copied().unwrap_or(PORT)
+    }
+}
+
+/// A folder and an address are two ways. Where they were said in two places, the one counts that was said with more weight.
+fn one_way(options: &mut Options) {
+    let (Some(host), Some(address)) = (options.get("host"), options.get("hostaddr")) else { return };
+    if host.value.split(',').any(|host| host.starts_with('/')) {
+        if host.origin.outdoes(&address.origin) {
+            options.remove("hostaddr");
+        } else if address.origin.outdoes(&host.origin) {
+            options.remove("host");
+        }
+    }
+}
+
+/// Where nobody says it: this machine, by its socket if there is one.
+fn usual(port: u16) -> Host {
+    let has_socket = |folder: &&&str| Path::new(folder).join(format!(".s.PGSQL.{port}")).exists();
+    #[cfg(unix)]
+    if let Some(folder) = SOCKETS.iter().find(has_socket) {
+        return Host::Unix(folder.into());
+    }
+    Host::Tcp("localhost".to_owned())
+}
+
+fn is_socket(host: &Host) -> bool {
+    matches!(host, Host::Unix(_))
+}
+
+fn add(config: &mut Config, host: &Host) {
+    match host {
+        Host::Tcp(name) => config.host(name),
+        #[cfg(unix)]
+        Host::Unix(folder) => config.host_path(folder),
+    };
+}

@@ -1,0 +1,181 @@
+//! Service files: settings under a name, in a file that many programs share.
+
+use std::{
+    io::ErrorKind,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    environment::Environment,
+    options::Options,
+    setting::{Origin, Setting},
+};
+use crate::error::{Error, Result};
+
+/// What a service may say to us.
+const KNOWN: [&str; 26] = [
+    "answer_timeout",
+    "application_name",
+    "channel_binding",
+    "connect_timeout",
+    "dbname",
+    "host",
+    "hostaddr",
+    "keepalives",
+    "keepalives_idle",
+    "keepalives_interval",
+    "keepalives_retries",
+    "load_balance_hosts",
+    "max_answer",
+    "options",
+    "passfile",
+    "password",
+    "port",
+    "prepared_statements",
+    "schema",
+    "sslmode",
+    "sslnegotiation",
+    "sslrootcert",
+    "target_session_attrs",
+    "tcp_user_timeout",
+    "user",
+    "keepalives_count",
+];
+/// What it may say to others without harm to us: we have no Kerberos, and always speak UTF-8.
+const OF_OTHERS: [&str; 7] = [
+    "client_encoding",
+    "fallback_application_name",
+    "gssdelegation",
+    "gssencmode",
+    "gsslib",
+    "krbsrvname",
+    "sslcompression",
+];
+
+/// The settings of the service that the string or the environment names; none where neither does.
+pub(super) fn settings(options: &mut Options, environment: Environment<'_>) -> Result<Vec<Setting>> {
+    let own_file = options.take("servicefile")?.map(|setting| setting.value).filter(|file| !file.is_empty());
+    let named = options.take("service")?.map(|setting| setting.value).or_else(|| environment.get("PGSERVICE"));
+    match named.filter(|name| !name.is_empty()) {
+        Some(name) => find(&name, own_file.or_else(|| environment.get("PGSERVICEFILE")), environment),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// In the user's file, else in the machine's. A file that was named must be there.
+fn find(name: &str, named: Option<String>, environment: Environment<'_>) -> Result<Vec<Setting>> {
+    let must = named.is_some();
+    let of_user = named.map(PathBuf::from).or_else(|| environment.file_at_home(".pg_service.conf", ".pg_service.conf"));
+    let of_machine = environment.get("PGSYSCONFDIR").map(|folder| PathBuf::from(folder).join("pg_service.conf"));
+    let mut seen = Vec::new();
+    for (file, must) in of_user.map(|file| (file, must)).into_iter().chain(of_machine.map(|file| (file, false))) {
+        match std::fs::read_to_string(&file) {
+            Ok(text) => {
+                if let Some(found) = section(&text, name, &file)? {
+                    return Ok(found);
+                }
+                seen.push(format!("{} has no [{name}]", file.display()));
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound && !must => {
+                seen.push(format!("there is no {}", file.display()));
+            }
+            Err(error) => {
+                return Err(Error::invalid(format!("the service file {} cannot be read: {error}", file.display())));
+            }
+        }
+    }
+    let seen = if seen.is_empty() { "no service file is named".to_owned() } else { seen.join(", ") };
+    Err(Error::invalid(format!(
+        "the service {name:?} is not defined: {seen}; write it into ~/.pg_service.conf, or name another file in PGSERVICEFILE"
+    )))
+}
+
+/// What the first section of that name says, each setting the first time that it does. Other sections are not looked at.
+fn section(text: &str, name: &str, file: &Path) -> Result<Option<Vec<Setting>>> {
+    let mut found: Option<Vec<Setting>> = None;
+    for (at, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        if let Some(section) = line.strip_prefix('[') {
+            match found {
+                Some(_) => return Ok(found),
+                None => found = section.split(']').next().filter(|section| *section == name).map(|_| Vec::new()),
+            }
+            continue;
+        }
+        let Some(settings) = &mut found else { continue };
+        let origin = Origin::Service { file: file.to_owned(), line: at + 1 };
+        let setting = setting(line, origin)?;
+        settings.extend(setting.filter(|new| settings.iter().all(|said| said.name != new.name)));
+    }
+    Ok(found)
+}
+
+/// None where it concerns only others.
+fn setting(line: &str, origin: Origin) -> Result<Option<Setting>> {
+    // Without the line: it may have a password in it.
+    let Some((name, value)) = line.split_once('=') else {
+        return Err(Error::invalid(format!("{origin} is neither [a service], name=value nor # a comment")));
+    };
+    match name {
+        "service" | "servicefile" => Err(Error::invalid(format!("{origin}: a service cannot lead to another"))),
+        name if line.starts_with("ldap") && !KNOWN.contains(&name) => {
+            Err(Error::invalid(format!("{origin}: services are not looked up by LDAP here; write the settings down")))
+        }
+        name if OF_OTHERS.contains(&name) => Ok(None),
+        "keepalives_count" => {
+            Ok(Some(Setting { name: "keepalives_retries".to_owned(), value: value.to_owned(), origin }))
+        }
+        name if KNOWN.contains(&name) => Ok(Some(Setting { name: name.to_owned(), value: value.to_owned(), origin })),
+        other => Err(Error::invalid(format!("{origin}: {other:?} is not a setting that is understood here"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(text: &str, name: &str) -> String {
+        match section(text, name, Path::new("/etc/s.conf")) {
+            Ok(None) => "nothing".to_owned(),
+            Ok(Some(settings)) => {
+                let all = settings.iter().map(|setting| format!("{}={}", setting.name, setting.value));
+                all.collect::<Vec<_>>().join(" ")
+            }
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn a_service_is_the_first_section_of_its_name() {
+        let text =
+            "# all of ours\nlost\n[a]\nhost=h\n  port=1  \nport=2\r\n\n[b]\nbad\n[a]\nuser=u\n[ab]\npassword=a=b c#d\n";
+        for (name, settings) in
+            [("a", "host=h port=1"), ("ab", "password=a=b c#d"), ("c", "nothing"), ("A", "nothing"), ("", "nothing")]
+        {
+            assert_eq!(said(text, name), settings, "{name}");
+        }
+        assert_eq!(said(text, "b"), "line 9 of /etc/s.conf is neither [a service], name=value nor # a comment");
+    }
+
+    #[test]
+    fn a_line_that_is_not_understood_is_named() {
+        for (line, wanted) in [
+            ("gssencmode=disable", ""),
+            ("keepalives_count=3", "keepalives_retries=3"),
+            ("options=-c search_path=a", "options=-c search_path=a"),
+            ("secret", "line 2 of /etc/s.conf is neither [a service], name=value nor # a comment"),
+            ("service=b", "line 2 of /etc/s.conf: a service cannot lead to another"),
+            (
+                "ldap://x/y?z=1",
+                "line 2 of /etc/s.conf: services are not looked up by LDAP here; write the settings down",
+            ),
+            ("sslcert=/x", "line 2 of /etc/s.conf: \"sslcert\" is not a setting that is understood here"),
+            ("host =h", "line 2 of /etc/s.conf: \"host \" is not a setting that is understood here"),
+        ] {
+            assert_eq!(said(&format!("[a]\n{line}"), "a"), wanted, "{line}");
+        }
+    }
+}

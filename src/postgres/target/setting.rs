@@ -1,0 +1,68 @@
+//! A setting of a connection, and where it was said.
+
+use std::{fmt, path::PathBuf};
+
+use tokio_postgres::Config;
+
+use crate::error::{Error, Result};
+
+/// One setting, by libpq's name for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Setting {
+    pub name: String,
+    pub value: String,
+    pub origin: Origin,
+}
+
+/// Where a setting was said; what comes first here counts before what comes later.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Origin {
+    Text,
+    Service { file: PathBuf, line: usize },
+    Variable(&'static str),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text => write!(out, "the connection string"),
+            Self::Service { file, line } => write!(out, "line {line} of {}", file.display()),
+            Self::Variable(name) => write!(out, "{name}"),
+        }
+    }
+}
+
+impl Origin {
+    /// Says where it was said, unless that is the string, which the caller knows.
+    pub fn blamed(&self, error: Error) -> Error {
+        if *self == Self::Text { error } else { Error::invalid(format!("{self}: {error}")) }
+    }
+
+    /// Whether this counts, and what the other said does not.
+    pub fn outdoes(&self, other: &Self) -> bool {
+        std::mem::discriminant(self) != std::mem::discriminant(other) && self < other
+    }
+}
+
+impl Setting {
+    pub fn in_text(name: impl Into<String>, value: impl Into<String>) -> Self {
+        Self { name: name.into(), value: value.into(), origin: Origin::Text }
+    }
+
+    /// As words of a connection string that is valid.
+    pub fn words(&self) -> Result<String> {
+        let Self { name, value, origin } = self;
+        if !name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_') {
+            return Err(Error::invalid(format!("{origin} is not valid: unknown option `{}`", name.escape_debug())));
+        }
+        let words = format!("{name}='{}' ", value.replace('\\', "\\\\").replace('\'', "\\'"));
+        let invalid = |error| Error::invalid(format!("{origin} is not valid: {}", cause(&error)));
+        words.parse::<Config>().map_err(invalid)?;
+        Ok(words)
+    }
+}
+
+/// What is not valid.
+pub(super) fn cause(error: &tokio_postgres::Error) -> String {
+    std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
+}

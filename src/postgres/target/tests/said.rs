@@ -1,0 +1,227 @@
+//! Which of string, service, variables and password file says what.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
+
+use tokio_postgres::{
+    Config,
+    config::{ChannelBinding, Host, TargetSessionAttrs},
+};
+
+use crate::postgres::target::Target;
+
+/// A folder to be at home in.
+struct Home(PathBuf);
+
+impl Home {
+    fn new() -> Self {
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let name = format!("trunkline-said-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir(&path).expect("a folder can be made");
+        Self(path)
+    }
+
+    /// Writes a file that only its owner may read.
+    fn with(self, name: &str, text: &str) -> Self {
+        let file = self.0.join(name);
+        fs::write(&file, text).expect("written");
+        allow(&file, 0o600);
+        self
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+
+    /// What a string comes to, with these variables and no others.
+    fn read(&self, text: &str, variables: &[(&str, &str)]) -> Result<Target, String> {
+        let home = self.0.display().to_string();
+        let value =
+            |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+        let parsed = Target::parse_in(text, |name| if name == "HOME" { Some(home.clone()) } else { value(name) });
+        parsed.map_err(|error| error.to_string())
+    }
+
+    fn shown(&self, text: &str, variables: &[(&str, &str)]) -> String {
+        match self.read(text, variables) {
+            Ok(target) => target.configs().iter().map(shown).collect::<Vec<_>>().join(" | "),
+            Err(error) => error.replace(&self.0.display().to_string(), "~"),
+        }
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn allow(file: &Path, mode: u32) {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(file, fs::Permissions::from_mode(mode)).expect("it is ours");
+}
+
+/// `user:password@hosts:ports/database`.
+fn shown(config: &Config) -> String {
+    let host = |host: &Host| match host {
+        Host::Tcp(name) => name.clone(),
+        Host::Unix(folder) => folder.display().to_string(),
+    };
+    let hosts: Vec<String> = config.get_hosts().iter().map(host).collect();
+    let ports: Vec<String> = config.get_ports().iter().map(ToString::to_string).collect();
+    let password = config.get_password().map(|text| format!(":{}", String::from_utf8_lossy(text))).unwrap_or_default();
+    let (user, database) = (config.get_user().unwrap_or("-"), config.get_dbname().unwrap_or("-"));
+    format!("{user}{password}@{}:{}/{database}", hosts.join(","), ports.join(","))
+}
+
+#[test]
+fn the_string_counts_then_the_service_then_the_variables() {
+    let home = Home::new().with(".pg_service.conf", "[s]\nhost=of_service\nport=2\npassword=service\n[t]\nhost=t\n");
+    let variables =
+        [("PGHOST", "of_variable"), ("PGPORT", "3"), ("PGUSER", "me"), ("PGPASSWORD", "mine"), ("PGDATABASE", "d")];
+    for (text, found) in [
+        ("", "me:mine@of_variable:3/d"),
+        ("dbname=e", "me:mine@of_variable:3/e"),
+        ("postgres://", "me:mine@of_variable:3/d"),
+        ("postgres:///e", "me:mine@of_variable:3/e"),
+        ("postgres://you:yours@h/e", "you:yours@h:3/e"),
+        ("postgres://h:4", "me:mine@h:4/d"),
+        ("postgres://h,[::1]:4/e", "me:mine@h,::1:5432,4/e"),
+        ("service=s", "me:service@of_service:2/d"),
+        ("postgres:///e?service=s&port=1", "me:service@of_service:1/e"),
+        ("host=h service=s password=p", "me:p@h:2/d"),
+        ("service=t", "me:mine@t:3/d"),
+        ("service=''", "me:mine@of_variable:3/d"),
+        ("host=h user='' password=''", "-@h:3/d"),
+    ] {
+        assert_eq!(home.shown(text, &variables), found, "{text}");
+    }
+    let with_service = [&variables[..], &[("PGSERVICE", "s")]].concat();
+    assert_eq!(home.shown("", &with_service), "me:service@of_service:2/d");
+    assert_eq!(home.shown("service=t", &with_service), "me:mine@t:3/d");
+}
+
+#[test]
+fn every_variable_is_heard_and_an_empty_one_is_not_set() {
+    let home = Home::new();
+    let variables = [
+        ("PGHOST", "h"),
+        ("PGHOSTADDR", "10.0.0.1"),
+        ("PGAPPNAME", "app"),
+        ("PGCONNECT_TIMEOUT", "3"),
+        ("PGTARGETSESSIONATTRS", "read-write"),
+        ("PGOPTIONS", "-c search_path=a\\ b"),
+        ("PGCHANNELBINDING", "require"),
+        ("PGPORT", ""),
+    ];
+    let config = home.read("", &variables).expect("valid").config;
+    assert_eq!(config.get_application_name(), Some("app"));
+    assert_eq!(config.get_connect_timeout(), Some(&Duration::from_secs(3)));
+    assert_eq!(config.get_target_session_attrs(), TargetSessionAttrs::ReadWrite);
+    assert_eq!(config.get_options(), Some("-c search_path=a\\ b"));
+    assert_eq!(config.get_channel_binding(), ChannelBinding::Require);
+    assert_eq!(config.get_hostaddrs().len(), 1);
+    assert!(config.get_ports().is_empty());
+    let quiet = "options='' application_name='' target_session_attrs='' connect_timeout='' hostaddr=''";
+    let config = home.read(quiet, &variables).expect("valid").config;
+    assert_eq!((config.get_options(), config.get_application_name()), (None, Some("trunkline")));
+    assert_eq!(config.get_target_session_attrs(), TargetSessionAttrs::Any);
+    assert_eq!(config.get_connect_timeout(), Some(&Duration::from_secs(10)));
+    assert!(config.get_hostaddrs().is_empty());
+}
+
+#[test]
+fn of_a_folder_and_an_address_the_one_counts_that_was_said_with_more_weight() {
+    let home = Home::new().with(".pg_service.conf", "[s]\nhost=/run/a\n");
+    assert_eq!(home.shown("host=/run/a", &[("PGHOSTADDR", "10.0.0.1")]), "-@/run/a:/-");
+    assert_eq!(home.shown("service=s", &[("PGHOSTADDR", "10.0.0.1")]), "-@/run/a:/-");
+    assert_eq!(home.shown("hostaddr=10.0.0.1", &[("PGHOST", "/run/a")]), "-@10.0.0.1:/-");
+    assert_eq!(home.shown("hostaddr=10.0.0.1 service=s", &[]), "-@10.0.0.1:/-");
+    let both = home.shown("", &[("PGHOST", "/run/a"), ("PGHOSTADDR", "10.0.0.1")]);
+    assert!(both.ends_with("no hostaddr: name one of the two"), "{both}");
+}
+
+#[test]
+fn without_a_host_it_is_this_machine() {
+    let found = Home::new().read("port=1", &[]).expect("valid").config;
+    assert_eq!(found.get_hosts(), [Host::Tcp("localhost".to_owned())], "nothing listens on port 1");
+}
+
+#[test]
+fn a_setting_that_is_not_valid_is_named_with_its_place() {
+    let home = Home::new().with(".pg_service.conf", "[s]\n\nsslmode=maybe\n[p]\nport=x\n[q]\nfoo=1\n");
+    let mode = "sslmode=maybe is not known: use disable, prefer, require or verify-full";
+    let port = "is not valid: invalid value for option `port`";
+    for (text, variable, said) in [
+        ("", ("PGPORT", "x"), format!("PGPORT {port}")),
+        ("host=h", ("PGSSLMODE", "maybe"), format!("PGSSLMODE: {mode}")),
+        ("service=s", ("PGPORT", "1"), format!("line 3 of ~/.pg_service.conf: {mode}")),
+        ("service=p", ("PGPORT", "1"), format!("line 5 of ~/.pg_service.conf {port}")),
+        (
+            "service=q",
+            ("PGPORT", "1"),
+            "line 7 of ~/.pg_service.conf: \"foo\" is not a setting that is understood here".to_owned(),
+        ),
+    ] {
+        assert_eq!(home.shown(text, &[variable]), said, "{text}");
+    }
+}
+
+#[test]
+fn a_service_is_looked_up_in_the_users_file_then_in_the_machines() {
+    let home = Home::new().with(".pg_service.conf", "[a]\nhost=users\n").with("named", "[a]\nhost=named\n");
+    let home = home.with("pg_service.conf", "[a]\nhost=machines\n[b]\nhost=machines_b\n");
+    let (named, absent, here) = (home.path("named"), home.path("absent"), home.0.display().to_string());
+    let folder = ("PGSYSCONFDIR", &*here);
+    assert_eq!(home.shown("service=a", &[folder]), "-@users:/-");
+    assert_eq!(home.shown("service=b", &[folder]), "-@machines_b:/-");
+    assert_eq!(home.shown("service=a", &[folder, ("PGSERVICEFILE", &named)]), "-@named:/-");
+    assert_eq!(home.shown("service=b", &[folder, ("PGSERVICEFILE", &named)]), "-@machines_b:/-");
+    assert_eq!(home.shown(&format!("service=a servicefile='{named}'"), &[]), "-@named:/-");
+    let none = home.shown("service=c", &[folder]);
+    let wanted = "the service \"c\" is not defined: ~/.pg_service.conf has no [c], ~/pg_service.conf has no [c]; ";
+    assert!(none.starts_with(wanted), "{none}");
+    let none = home.shown("service=a", &[("PGSERVICEFILE", &absent)]);
+    assert!(none.starts_with("the service file ~/absent cannot be read: "), "{none}");
+}
+
+#[test]
+fn a_password_that_nobody_says_is_looked_up_for_each_host() {
+    let file = "a:1:d:me:one\nb:*:*:me:two\nlocalhost:5432:d:me:socket\n/run/x:*:*:*:folder\n10.0.0.1:*:*:*:address\n";
+    let home = Home::new().with(".pgpass", file).with("other", "*:*:*:*:any\n");
+    for (text, found) in [
+        ("host=a port=1", "me:one@a:1/d"),
+        ("host=a", "me@a:/d"),
+        ("host=a port=1 password=p", "me:p@a:1/d"),
+        ("host=a,b port=1,2 target_session_attrs=read-write", "me:one@a:1/d | me:two@b:2/d"),
+        ("host=b,b port=1,2", "me:two@b,b:1,2/d"),
+        ("host=c,b port=7", "me@c:7/d | me:two@b:7/d"),
+        ("host=/tmp", "me:socket@/tmp:/d"),
+        ("host=/run/x port=9", "me:folder@/run/x:9/d"),
+        ("hostaddr=10.0.0.1", "me:address@10.0.0.1:/d"),
+        ("host=b hostaddr=10.0.0.1", "me:two@b:/d"),
+    ] {
+        assert_eq!(home.shown(text, &[("PGUSER", "me"), ("PGDATABASE", "d")]), found, "{text}");
+    }
+    let other = home.path("other");
+    assert_eq!(home.shown("host=z user=me", &[("PGPASSFILE", &other)]), "me:any@z:/-");
+    assert_eq!(home.shown(&format!("host=z user=me passfile='{other}'"), &[]), "me:any@z:/-");
+    assert_eq!(home.shown("host=z user=me", &[("PGPASSFILE", &other), ("PGPASSWORD", "p")]), "me:p@z:/-");
+    assert_eq!(home.shown("host=b user=me", &[("PGPASSFILE", "/nowhere")]), "me@b:/-");
+}
+
+#[test]
+fn a_password_file_that_others_may_read_is_ignored() {
+    let home = Home::new().with(".pgpass", "*:*:*:*:any\n");
+    for (mode, found) in [(0o600, "me:any@h:/-"), (0o400, "me:any@h:/-"), (0o640, "me@h:/-"), (0o604, "me@h:/-")] {
+        allow(&home.0.join(".pgpass"), mode);
+        assert_eq!(home.shown("host=h user=me", &[]), found, "{mode:o}");
+    }
+    let folder = home.0.display().to_string();
+    assert_eq!(home.shown("host=h user=me", &[("PGPASSFILE", &folder)]), "me@h:/-", "a folder is no file");
+}

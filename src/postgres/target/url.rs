@@ -1,0 +1,69 @@
+//! A connection string that is a URL.
+
+use super::setting::Setting;
+use crate::error::{Error, Result};
+
+/// What stands behind the scheme, as settings. What is left empty is not said, as in libpq.
+pub(super) fn settings(rest: &str) -> Result<Vec<Setting>> {
+    // A password may have a question mark in it, and an option an at sign.
+    let end = |mark: char| rest.find(mark).unwrap_or(rest.len());
+    let (at, slash, question) = (end('@'), end('/'), end('?'));
+    let has_login = at < rest.len() && (at < slash || at < question);
+    let (login, place) = if has_login { (&rest[..at], &rest[at + 1..]) } else { ("", rest) };
+    let (place, query) = place.split_once('?').unwrap_or((place, ""));
+    let (hosts, database) = place.split_once('/').unwrap_or((place, ""));
+    let (user, password) = login.split_once(':').unwrap_or((login, ""));
+    let (hosts, ports) = places(hosts)?;
+    let mut settings = Vec::new();
+    for (name, value) in [("user", user), ("password", password), ("dbname", database)] {
+        // Without the text: it may be a part of a password.
+        let value = decoded(value).ok_or_else(|| not_utf8(&format!("the {name}")))?;
+        settings.push(Setting::in_text(name, value));
+    }
+    settings.push(Setting::in_text("host", hosts));
+    settings.push(Setting::in_text("port", ports));
+    settings.retain(|setting| !setting.value.is_empty());
+    for option in query.split('&').filter(|option| !option.is_empty()) {
+        let (key, value) = option
+            .split_once('=')
+            .ok_or_else(|| Error::invalid(format!("the option {option:?} of the connection string has no value")))?;
+        let [key, value] = [key, value].map(|text| decoded(text).ok_or_else(|| not_utf8(&format!("{text:?}"))));
+        settings.push(Setting::in_text(key?, value?));
+    }
+    Ok(settings)
+}
+
+/// The hosts and their ports, each as a list with commas; no ports where none is named.
+fn places(text: &str) -> Result<(String, String)> {
+    let invalid = || Error::invalid("the connection string is not valid: invalid value for option `host`");
+    let (mut hosts, mut ports) = (Vec::new(), Vec::new());
+    for place in text.split(',') {
+        let (host, port) = match place.strip_prefix('[') {
+            Some(address) => match address.split_once(']').ok_or_else(invalid)? {
+                (host, "") => (host, ""),
+                (host, port) => (host, port.strip_prefix(':').ok_or_else(invalid)?),
+            },
+            None => place.split_once(':').unwrap_or((place, "")),
+        };
+        hosts.push(decoded(host).ok_or_else(|| not_utf8("a host"))?);
+        ports.push(decoded(port).ok_or_else(|| not_utf8("a port"))?);
+    }
+    let named = ports.iter().any(|port| !port.is_empty());
+    Ok((hosts.join(","), if named { ports.join(",") } else { String::new() }))
+}
+
+fn not_utf8(what: &str) -> Error {
+    Error::invalid(format!("{what} of the connection string is not UTF-8"))
+}
+
+fn decoded(text: &str) -> Option<String> {
+    let digit = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
+    let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text.as_bytes());
+    while let Some((first, after)) = rest.split_first() {
+        (rest, ()) = match (first, digit(after.first()), digit(after.get(1))) {
+            (b'%', Some(high), Some(low)) => (&after[2..], bytes.push((high * 16 + low) as u8)),
+            _ => (after, bytes.push(*first)),
+        };
+    }
+    String::from_utf8(bytes).ok()
+}
