@@ -112,6 +112,8 @@ alter table queue add constraint queue_max_batch CHECK (((max_batch >= 1) AND (m
 
 alter table queue add constraint queue_name CHECK ((name ~ '^[a-z][a-z0-9_.-]{0,47}$'::text));
 
+alter table queue_emails add constraint finite CHECK (isfinite(due_at));
+
 alter table queue_emails add constraint key_emails PRIMARY KEY (id);
 
 alter table template add constraint pk_template PRIMARY KEY (name);
@@ -1557,7 +1559,7 @@ end ;
 
 function refuse_row() returns trigger language plpgsql volatile set search_path=pg_catalog, pg_temp as 
 begin
-    if isfinite(new.due_at) and new.size between 1 and 1024
+    if new.size between 1 and 1024
        and (new.error is not null
             or array_ndims(new.payload) = 1 and array_lower(new.payload, 1) = 1 and cardinality(new.payload) = new.size
                and num_nulls(variadic new.payload) = 0
@@ -1565,7 +1567,7 @@ begin
                     and cardinality(new.metadata) <= new.size)) then
         return new;
     end if;
-    raise exception 'a row of % is no batch: its size is not its number of payloads, a payload is null, or its due time is infinite', tg_table_name
+    raise exception 'a row of % is no batch: its size is not its number of payloads, or a payload is null', tg_table_name
         using errcode = 'check_violation',
               hint = 'Enqueue through trunkline.enqueue or enqueue_many, or insert an array of one dimension, from 1 on, and its length (1 to 1,024) as size.';
 end ;

@@ -10,7 +10,7 @@ use std::{
 
 use tokio::{sync::mpsc, time::timeout};
 use tokio_postgres::Client;
-use trunkline::{Error, Found, Lease, Metadata, Queue, Settings, State, Wait, Worker};
+use trunkline::{Draft, Error, Found, Lease, Metadata, Queue, Settings, State, Wait, Worker};
 
 use crate::fixture::{Place, Runs, SOON, enqueued, place, run_out, until_asleep};
 
@@ -37,7 +37,7 @@ fn is_refused<T: std::fmt::Debug>(outcome: Result<T, Error>, word: &str) {
 async fn a_message_is_found_in_every_state() {
     let Place { queue, sql, db: _db, .. } = place(Settings::new("int8").max_attempts(9)).await;
     let metadata = Metadata::new().with("who", "me");
-    let id = queue.enqueue_with(7, &metadata, HOUR).await.expect("enqueued");
+    let id = queue.enqueue(Draft::new(7).metadata(metadata.clone()).after(HOUR)).await.expect("enqueued");
     let delayed = found(&queue, id).await;
     assert_eq!((delayed.state, delayed.attempt, delayed.payload, &delayed.error), (State::Delayed, 0, 7, &None));
     assert!(delayed.due_at.is_some_and(|due| due > delayed.enqueued_at + HOUR / 2) && delayed.ended_at.is_none());
@@ -209,8 +209,8 @@ async fn ids_of_no_message_that_waits_are_passed_over() {
 async fn moved_earlier_it_wakes_who_waits_and_moved_later_it_does_not_come() {
     let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
     for wait in [Wait::Notify, Wait::Adaptive] {
-        let id = queue.enqueue_after(7, HOUR).await.expect("enqueued");
-        let later = queue.enqueue_after(8, HOUR).await.expect("enqueued");
+        let id = queue.enqueue(Draft::new(7).after(HOUR)).await.expect("enqueued");
+        let later = queue.enqueue(Draft::new(8).after(HOUR)).await.expect("enqueued");
         let mut consumer = queue.consumer(wait);
         let waits = tokio::spawn(async move { consumer.take(10).await });
         until_asleep(&sql).await;
