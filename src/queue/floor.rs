@@ -218,7 +218,7 @@ mod tests {
         assert!(floor.claim_look(now + cost));
         floor.saw(look(2), now + cost, cost);
         assert_eq!(floor.floor(), Time(1));
-        assert!(!floor.claim_look(now + 90 * cost), "and then one percent");
+        assert!(floor.claim_look(now + 2 * cost), "the third one begins at that floor, and costs what it should");
     }
 
     #[test]
