@@ -186,7 +186,7 @@ fn length(plan: &mut Plan) {
         "throughput" if plan.told.case.starts_with("full-cycle") => (2, 1.0),
         "throughput" | "grid" => (2, 2.0),
         "latency" => (2, 5.0),
-        "old-snapshot" if plan.told.dead > 0 => (1, 600.0),
+        "old-snapshot" if plan.told.dead > 0 => (1, 300.0),
         "old-snapshot" if NEAREST.contains(&plan.contender.name) => (1, 1800.0),
         "old-snapshot" => (1, 300.0),
         "layer-comparison" => (3, 1.0),
@@ -210,7 +210,7 @@ fn estimate(plans: &[Plan]) -> Duration {
     let turn = |plan: &Plan| {
         let around = if plan.contender.is_own() { 1.5 } else { 2.0 };
         let counting = if plan.allocations { plan.told.seconds + around } else { 0.0 };
-        let dead = plan.told.dead as f64 / 50_000.0;
+        let dead = plan.told.dead as f64 / 100_000.0;
         let seeding = dead + plan.told.backlog as f64 / if plan.contender.is_quick { 300_000.0 } else { 40_000.0 };
         f64::from(plan.rounds) * (plan.told.seconds + plan.told.settle + around + seeding + counting)
     };
