@@ -152,13 +152,14 @@ impl<T> Queue<T> {
         let (began, mut pause) = (Instant::now(), FIRST_PAUSE);
         let (mut changed, mut busy) = (Vec::new(), ids.to_vec());
         loop {
-            let mut still_busy = Vec::new();
+            let (mut still_busy, before) = (Vec::new(), changed.len());
             let params: Vec<&(dyn ToSql + Sync)> = [&busy as _].into_iter().chain(more.iter().copied()).collect();
             for row in self.shared.query(sql, &params).await? {
                 if row.read(1)? { &mut changed } else { &mut still_busy }.push(row.read(0)?);
             }
-            if !more.is_empty() {
-                self.shared.db.wake(&self.shared.channel); // with nothing more it is a cancel, which makes nothing due
+            // With nothing more it is a cancel, which makes nothing due. A try that met only locks has moved nothing.
+            if !more.is_empty() && changed.len() > before {
+                self.shared.db.wake(&self.shared.channel);
             }
             if still_busy.is_empty() || began.elapsed() > PATIENCE {
                 changed.sort_unstable();
