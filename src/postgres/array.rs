@@ -80,7 +80,7 @@ pub(crate) fn after(count: usize, elements: &[u8]) -> usize {
 }
 
 /// Why bytes are no array.
-pub(crate) type Unreadable = Box<dyn std::error::Error + Sync + Send>;
+pub(crate) type BadArray = Box<dyn std::error::Error + Sync + Send>;
 
 impl<'a> Received<'a> {
     pub fn of(bytes: &'a [u8]) -> Self {
@@ -91,14 +91,14 @@ impl<'a> Received<'a> {
         self.0
     }
 
-    /// What its elements are, by the array's own word.
+    /// The type of the elements, as the array declares it.
     pub fn element(&self) -> Option<u32> {
         self.0.get(8..)?.first_chunk().map(|oid| u32::from_be_bytes(*oid))
     }
 
     /// Its elements: a header of 12 bytes, 8 bytes a dimension, then a length and a value each.
-    pub fn elements(&self) -> Result<Each<'a>, Unreadable> {
-        let number = |at: usize| -> Result<i32, Unreadable> {
+    pub fn elements(&self) -> Result<Each<'a>, BadArray> {
+        let number = |at: usize| -> Result<i32, BadArray> {
             let bytes = self.0.get(at..at + 4).ok_or("the array ends early")?;
             Ok(i32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
         };
@@ -111,6 +111,22 @@ impl<'a> Received<'a> {
     }
 }
 
+impl<'a> Received<'a> {
+    /// Its elements in parts of so many each, one after another; a part is shorter where they end.
+    pub fn parts(&self, counts: &[usize]) -> Result<Vec<Elements<'a>>, BadArray> {
+        let Each { left, mut rest } = self.elements()?;
+        let mut left = usize::try_from(left).unwrap_or_default();
+        let (element, nulls) = (self.element().unwrap_or_default(), self.0.get(4..8) != Some(&[0; 4]));
+        let part = |count: &usize| {
+            let count = left.min(*count);
+            let (values, behind) = rest.split_at_checked(after(count, rest)).ok_or("the array ends early")?;
+            (left, rest) = (left - count, behind);
+            Ok(Elements { element, count: count as i32, nulls, values })
+        };
+        counts.iter().map(part).collect()
+    }
+}
+
 /// The elements of an array in binary format, one after another; `None` is null.
 #[derive(Debug)]
 pub(crate) struct Each<'a> {
@@ -119,7 +135,7 @@ pub(crate) struct Each<'a> {
 }
 
 impl<'a> Iterator for Each<'a> {
-    type Item = Result<Option<&'a [u8]>, Unreadable>;
+    type Item = Result<Option<&'a [u8]>, BadArray>;
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
@@ -133,7 +149,7 @@ impl<'a> Iterator for Each<'a> {
 
 impl<'a> Each<'a> {
     #[inline]
-    fn element(&mut self) -> Result<Option<&'a [u8]>, Unreadable> {
+    fn element(&mut self) -> Result<Option<&'a [u8]>, BadArray> {
         let (length, rest) = self.rest.split_first_chunk::<4>().ok_or("the array ends early")?;
         self.rest = rest;
         let Ok(length) = usize::try_from(i32::from_be_bytes(*length)) else { return Ok(None) };

@@ -12,8 +12,7 @@ use tokio::sync::oneshot;
 use tokio_postgres::types::ToSql;
 use tracing::{Instrument, Span, warn};
 
-pub(crate) use self::back::Dequeue;
-use self::back::{Batches, unanswered};
+use self::back::unanswered;
 use crate::{
     error::Result,
     postgres::{array::Received, db::Lane, in_transaction::Fetched, sql::Sql, time::Time},
@@ -24,6 +23,7 @@ use crate::{
         metric::End,
         ownerless::{Ownerless, Unreadable},
         payload::Payload,
+        share::{Batches, Call, Dequeue, PAGE, Turn},
         span,
     },
 };
@@ -37,9 +37,6 @@ impl Dequeue {
     }
 }
 
-/// Messages that one statement takes or leases at most; larger wishes take several.
-pub(crate) const PAGE: usize = 1 << 15;
-
 impl Shared {
     /// Dequeues up to `n` messages, each statement in a transaction of its own.
     pub async fn dequeue<T: Payload>(self: &Arc<Self>, n: usize, how: Dequeue) -> Result<Dequeued<T>> {
@@ -48,7 +45,7 @@ impl Shared {
         let mut got = 0;
         while got < n {
             let wanted = (n - got).min(PAGE);
-            let page = match self.dequeue_page(wanted as i32, how).await {
+            let page = match self.dequeue_page(wanted, how).await {
                 Err(_) if got > 0 => break, // what was dequeued before is the caller's
                 outcome => outcome?,
             };
@@ -90,7 +87,7 @@ impl Shared {
             let outcome = outcome.map_err(|error| error.or_no_queue(shared.name())).and_then(|mut answers| {
                 let (leased, ended) = (answers.pop().unwrap_or_default(), answers.pop().unwrap_or_default());
                 // First what was leased: if the rest of the answer cannot be read, it is given back.
-                let leased = Batches::of(leased, Dequeue::LeaseApart(time), shared.clone(), began, &noted);
+                let leased = shared.dequeued(leased, Dequeue::LeaseApart(time), began, &noted);
                 let ended = ended.iter().map(Settled::of).collect::<Result<Vec<_>>>()?;
                 let lost = asked.saturating_sub(Settled::messages(ended.iter().copied()));
                 shared.metrics.settled(End::Done, asked, lost, began);
@@ -104,23 +101,43 @@ impl Shared {
         Ok((self.open(vec![page], size)?, ended))
     }
 
-    async fn dequeue_page(self: &Arc<Self>, n: i32, how: Dequeue) -> Result<Batches> {
-        let (shared, (answer, answered)) = (self.clone(), oneshot::channel());
-        let span = how.span(self.name(), n);
-        let noted = span.clone();
-        let work = async move {
-            let began = Instant::now();
-            let (floor, rows) = (shared.floor(), shared.rows_for(n as usize));
-            let outcome = match how {
-                Dequeue::Take => shared.query(&shared.sql.take, &[&n, &floor, &rows, &true]).await,
-                Dequeue::Lease(time) => shared.query(&shared.sql.lease, &[&n, &time, &floor, &rows]).await,
-                Dequeue::LeaseApart(time) => shared.query(&shared.sql.lease_apart, &[&n, &time, &floor, &rows]).await,
-            };
-            let outcome = outcome.map(|rows| Batches::of(rows, how, shared, began, &noted));
-            let _ = answer.send(outcome); // dropped there, given back
-        };
-        tokio::spawn(work.instrument(span));
+    /// One statement's share, or all of it.
+    async fn dequeue_page(self: &Arc<Self>, n: usize, how: Dequeue) -> Result<Batches> {
+        let (share, answered) = oneshot::channel();
+        if let Some(turn) = self.dequeuer.join(Call { n, how, share }) {
+            tokio::spawn(dequeue_all(self.clone(), turn));
+        }
         answered.await.unwrap_or_else(|_| Err(unanswered()))
+    }
+
+    /// One statement for all of these calls, which dequeue in the same way.
+    async fn dequeue_for(self: &Arc<Self>, calls: Vec<Call>) {
+        let asks: Vec<usize> = calls.iter().map(|call| call.n).collect();
+        let (n, how) = (asks.iter().sum::<usize>() as i32, calls[0].how);
+        let span = how.span(self.name(), n);
+        match self.dequeue_now(n, how, &span).instrument(span.clone()).await {
+            Ok(all) => {
+                for (call, share) in calls.into_iter().zip(all.deal(&asks)) {
+                    let _ = call.share.send(Ok(share)); // dropped there, given back
+                }
+            }
+            Err(error) => {
+                for call in calls {
+                    let _ = call.share.send(Err(error.clone())); // the caller went away
+                }
+            }
+        }
+    }
+
+    async fn dequeue_now(self: &Arc<Self>, n: i32, how: Dequeue, span: &Span) -> Result<Batches> {
+        let began = Instant::now();
+        let (floor, rows) = (self.floor(), self.rows_for(n as usize));
+        let rows = match how {
+            Dequeue::Take => self.query(&self.sql.take, &[&n, &floor, &rows, &true]).await?,
+            Dequeue::Lease(time) => self.query(&self.sql.lease, &[&n, &time, &floor, &rows]).await?,
+            Dequeue::LeaseApart(time) => self.query(&self.sql.lease_apart, &[&n, &time, &floor, &rows]).await?,
+        };
+        Ok(self.dequeued(rows, how, began, span))
     }
 
     /// Decodes. From here to the caller nothing waits, so nothing can be dropped in between.
@@ -213,13 +230,26 @@ impl Shared {
             unreadable.push(Unreadable::of_row(row, batch, metadata.as_ref(), error.to_string()));
         }
         for Unreadable { id, reason, .. } in &unreadable[before..] {
-            warn!(queue = self.name(), id, reason, "a message cannot be read");
+            warn!(queue = self.name(), id, reason, "message payload cannot be decoded");
         }
         Ok(())
     }
 }
 
-/// A row, whoever got it.
+/// Dequeues for the calls that have gathered, statement after statement, until none waits.
+async fn dequeue_all(shared: Arc<Shared>, mut turn: Turn) {
+    loop {
+        let calls = turn.next();
+        if calls.is_empty() {
+            return;
+        }
+        shared.dequeue_for(calls).await;
+        // The callers who were just answered come first: what they ask for next shares the next statement.
+        tokio::task::yield_now().await;
+    }
+}
+
+/// A row, of either driver.
 struct Opened<'a> {
     id: i64,
     attempt: i32,

@@ -29,6 +29,7 @@ use crate::{
         payload::{Column, Payload},
         settings::Description,
         settle::Settler,
+        share::Dequeuer,
         statements::Statements,
     },
 };
@@ -68,6 +69,7 @@ impl Db {
             batch_size: AtomicUsize::new(description.max_batch as usize),
             coalescer: Coalescer::new(description.max_batch as usize),
             settler: Arc::default(),
+            dequeuer: Arc::default(),
             metrics: Metrics::of(name),
             ownerless: Kept::default(),
             description,
@@ -117,6 +119,7 @@ pub(crate) struct Shared {
     pub sql: Statements,
     pub coalescer: Arc<Coalescer>,
     pub settler: Arc<Settler>,
+    pub dequeuer: Arc<Dequeuer>,
     pub metrics: Metrics,
     /// What was dequeued, is nobody's, and could not be sent back by the runtime that had it.
     pub ownerless: Kept,
@@ -168,7 +171,7 @@ impl Shared {
             let sql = self.db.statement("keep_floor", include_str!("../../sql/keep_floor.sql"));
             // What was seen counts whether or not others may begin there: a role may lack the right to say so.
             if let Err(error) = self.query_again(&sql, &[&self.name(), &reached]).await {
-                debug!(queue = self.name(), %error, "the floor was not kept for other processes");
+                debug!(queue = self.name(), %error, "floor not kept for other processes");
             }
         }
         row.read(2)

@@ -17,12 +17,13 @@ use crate::{
         transaction::Transaction,
     },
     queue::{
-        dequeue::{Dequeue, Dequeued, PAGE},
+        dequeue::Dequeued,
         handle::Queue,
         message::{Lease, Message, Ranges, Settled},
         metric::End,
         payload::Payload,
         settle::{Ending, as_text, lost_or_ok},
+        share::{Dequeue, PAGE},
         span,
     },
 };

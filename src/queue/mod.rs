@@ -15,6 +15,7 @@ pub(crate) mod notify;
 pub(crate) mod migrate;
 pub(crate) mod coalesce;
 pub(crate) mod settle;
+pub(crate) mod share;
 pub(crate) mod ownerless;
 pub(crate) mod settings;
 pub(crate) mod handle;

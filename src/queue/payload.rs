@@ -7,7 +7,7 @@ use tracing::warn;
 use crate::{
     error::{Error, Kind, Result},
     postgres::{
-        array::{Each, Elements, Received, Unreadable},
+        array::{BadArray, Each, Elements, Received},
         json::Json,
     },
 };
@@ -224,7 +224,7 @@ impl Column {
             Ok(elements) => elements,
             Err(cause) => return Ok(vec![(first_id, without(first_id, cause)?)]),
         };
-        let decode = |(id, raw): (i64, Result<Option<&[u8]>, Unreadable>)| match raw {
+        let decode = |(id, raw): (i64, Result<Option<&[u8]>, BadArray>)| match raw {
             Ok(Some(raw)) => Ok((id, self.decode_one(queue, id, raw).map_err(|cause| page(id, cause))?)),
             Ok(None) => Ok((id, without(id, "it is null".into())?)),
             Err(cause) => Ok((id, without(id, cause)?)),
@@ -234,7 +234,7 @@ impl Column {
 
     /// The elements, if it is one array of them. Of another type than the column was when the queue was opened, they would be read
     /// as what they are not.
-    fn elements<'a, T>(&self, queue: &str, batch: &Received<'a>) -> Result<Result<Each<'a>, Unreadable>> {
+    fn elements<'a, T>(&self, queue: &str, batch: &Received<'a>) -> Result<Result<Each<'a>, BadArray>> {
         match batch.element() {
             Some(found) if found != self.element.oid() => {
                 let found = Type::from_oid(found).map_or_else(|| format!("type {found}"), |ty| ty.name().to_owned());
@@ -254,6 +254,6 @@ impl Column {
     }
 }
 
-fn unreadable<T>(queue: &str, id: i64, cause: Unreadable) -> Error {
+fn unreadable<T>(queue: &str, id: i64, cause: BadArray) -> Error {
     Error::new(Kind::Decode { queue: queue.to_owned(), id, rust: std::any::type_name::<T>(), cause })
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     error::Result,
-    queue::{dequeue::Dequeue, handle::Queue, message::Message, payload::Payload},
+    queue::{handle::Queue, message::Message, payload::Payload, share::Dequeue},
 };
 
 impl<T: Payload> Queue<T> {

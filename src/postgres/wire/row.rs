@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::{BufMut, Bytes, BytesMut};
 use postgres_types::{FromSql, Type, WrongType};
 
 use crate::error::{Error, Kind, Result};
@@ -20,7 +20,7 @@ pub(crate) struct Row {
     pub(super) values: Bytes,
 }
 
-/// Why a value is not what was asked for.
+/// Why a column cannot be read as the type that was asked for.
 pub type Wrong = Box<dyn std::error::Error + Send + Sync>;
 
 impl Row {
@@ -32,6 +32,28 @@ impl Row {
     /// The names and types of all columns.
     pub fn columns(&self) -> &[(String, Type)] {
         &self.columns.columns
+    }
+
+    /// A row of values in the wire's format: a length and a value for each column.
+    #[cfg(test)]
+    pub fn of(columns: Arc<Columns>, values: Bytes) -> Self {
+        Self { columns, values }
+    }
+
+    /// The row with other values: `cell` appends each to the buffer, given its column's number and the value it had, and says whether
+    /// there is one; without, it is null.
+    pub fn rewritten(&self, mut cell: impl FnMut(usize, Option<&[u8]>, &mut BytesMut) -> bool) -> Result<Self, Wrong> {
+        let mut old = Values::new(&self.columns, &self.values);
+        let mut values = BytesMut::new();
+        for column in 0..self.columns.columns.len() {
+            let (value, at) = (old.skip()?, values.len());
+            values.put_i32(-1);
+            if cell(column, value, &mut values) {
+                let length = (values.len() - at - 4) as i32;
+                values[at..at + 4].copy_from_slice(&length.to_be_bytes());
+            }
+        }
+        Ok(Self { columns: self.columns.clone(), values: values.freeze() })
     }
 
     pub fn try_get<'a, T: FromSql<'a>>(&'a self, at: usize) -> Result<T, Wrong> {

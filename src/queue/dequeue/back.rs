@@ -17,54 +17,19 @@ use crate::{
         message::{Ranges, Settled},
         metric::End,
         ownerless::{Ownerless, Unreadable},
+        share::{Batches, Dequeue, GiveBack},
     },
 };
-
-/// How messages leave the queue.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Dequeue {
-    Take,
-    /// For that many seconds, or the queue's lease time.
-    Lease(Option<f64>),
-    /// As `Lease`, but what ran out comes alone.
-    LeaseApart(Option<f64>),
-}
 
 /// Seconds that a message which could not be read waits for a consumer that can.
 const PAUSE: f64 = 1.0;
 
-/// Rows that were dequeued and belong to nobody yet.
-pub(super) struct Batches {
-    pub rows: Vec<Row>,
-    /// Messages in them.
-    pub size: usize,
-    pub how: Dequeue,
-    shared: Arc<Shared>,
-}
-
-impl Batches {
-    /// What a statement brought that was sent when it was `began`.
-    pub fn of(rows: Vec<Row>, how: Dequeue, shared: Arc<Shared>, began: Instant, span: &Span) -> Self {
-        let size = rows.iter().map(|row| row.read::<i32>(2).unwrap_or_default().unsigned_abs() as usize).sum();
-        span.record("got", size);
-        match how {
-            Dequeue::Take => shared.metrics.taken(size, began),
-            Dequeue::Lease(_) | Dequeue::LeaseApart(_) => shared.metrics.leased(size, began),
-        }
-        shared.saw_batches(size, rows.len());
-        Self { rows, size, how, shared }
-    }
-}
-
-impl Drop for Batches {
-    fn drop(&mut self) {
-        let rows = std::mem::take(&mut self.rows);
-        if !rows.is_empty() {
-            self.shared.send_back(match self.how {
-                Dequeue::Take => rows.into_iter().map(Ownerless::Taken).collect(),
-                Dequeue::Lease(_) | Dequeue::LeaseApart(_) => [Ownerless::Leased(rows)].into(),
-            });
-        }
+impl GiveBack for Shared {
+    fn give_rows_back(self: Arc<Self>, rows: Vec<Row>, how: Dequeue) {
+        self.send_back(match how {
+            Dequeue::Take => rows.into_iter().map(Ownerless::Taken).collect(),
+            Dequeue::Lease(_) | Dequeue::LeaseApart(_) => [Ownerless::Leased(rows)].into(),
+        });
     }
 }
 
@@ -85,13 +50,25 @@ impl Returning {
         let shared = self.shared.clone();
         while let Some(next) = self.left.pop_front() {
             if let Err(error) = shared.give_back(&next).await {
-                warn!(queue = shared.name(), %error, what = %Named(&next), "dequeued messages could not be given back");
+                warn!(queue = shared.name(), %error, what = %Named(&next), "dequeued messages not given back");
             }
         }
     }
 }
 
 impl Shared {
+    /// The rows of a statement that was sent at `began`.
+    pub(super) fn dequeued(self: &Arc<Self>, rows: Vec<Row>, how: Dequeue, began: Instant, span: &Span) -> Batches {
+        let batches = Batches::of(rows, how, self.clone());
+        span.record("got", batches.size);
+        match how {
+            Dequeue::Take => self.metrics.taken(batches.size, began),
+            Dequeue::Lease(_) | Dequeue::LeaseApart(_) => self.metrics.leased(batches.size, began),
+        }
+        self.saw_batches(batches.size, batches.rows.len());
+        batches
+    }
+
     /// Sends messages back in a task.
     pub(crate) fn send_back(self: &Arc<Self>, left: VecDeque<Ownerless>) {
         let returning = Returning { shared: self.clone(), left };
