@@ -147,7 +147,7 @@ impl Error {
         Self::new(Kind::Ended { what, sent })
     }
 
-    /// What a statement that was sent came back with: an answer of the server, or none.
+    /// The outcome of a statement that was sent: a reply of the server, or none.
     pub(crate) fn of_statement(what: &'static str, error: tokio_postgres::Error) -> Self {
         if is_broken(&error) {
             Self::new(Kind::Unknown { what, source: error.into() })
@@ -192,7 +192,7 @@ impl Error {
         match &*self.0 {
             Kind::Unknown { .. } | Kind::Answer(_) => true,
             Kind::Ended { sent, .. } => *sent,
-            // Some rows are there, and nobody can say which; none is plain.
+            // Some rows are stored, and it is unknown which; if none is, that is certain.
             Kind::NotStored { stored, .. } => *stored > 0,
             _ => false,
         }
@@ -233,7 +233,7 @@ impl Error {
         matches!(&*self.0, Kind::Server { .. })
     }
 
-    /// Whether trying again is in vain, as long as nobody changes the queue, the program or the login.
+    /// Permanent: no retry can succeed until the queue, the program or the credentials change.
     pub(crate) fn is_final(&self) -> bool {
         match &*self.0 {
             Kind::Connect(_) | Kind::Refused(_) | Kind::Unreachable(_) | Kind::Nowhere(_) => !self.may_pass(),

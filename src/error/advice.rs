@@ -1,4 +1,4 @@
-//! What the user can do about an error of the server's in a statement of our own.
+//! Advice for the user about the server's errors in Trunkline's own statements.
 
 use tokio_postgres::error::SqlState;
 
@@ -23,7 +23,7 @@ pub(super) fn advice(what: &str, queue: Option<&str>, error: &ServerError) -> St
     String::new()
 }
 
-/// The right that a statement needs, and who has it.
+/// The right that a statement needs, and the roles that have it.
 fn right(what: &str) -> (&'static str, Option<&'static str>) {
     match what {
         "enqueue" | "enqueue_with" | "enqueue_in" | "hand_over" => (

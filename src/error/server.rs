@@ -1,4 +1,4 @@
-//! What the server says when it refuses, or warns.
+//! The server's errors and notices.
 
 use std::{error, fmt};
 

@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// What programs written for `tokio_postgres` call, with the same names and arguments, on a [`Db`] and on a [`Transaction`].
+/// The calls of `tokio_postgres`, with the same names and arguments, for a [`Db`] and a [`Transaction`].
 ///
 /// So they can move statement by statement: bring this trait into scope in place of `tokio_postgres::GenericClient`. A text is
 /// prepared once a connection, by itself; [`Statement`] and its types are the way that decodes without a detour.
@@ -35,7 +35,7 @@ use crate::{
 /// }
 /// ```
 pub trait GenericClient: Sync {
-    /// Runs a statement and reads its answer: what the other calls rest on.
+    /// Runs a statement and reads its reply. The other calls are built on this one.
     ///
     /// # Errors
     /// As [`Db::run`] and [`Transaction::run`].
@@ -128,7 +128,7 @@ impl FromRow for AnyRow {
     }
 }
 
-/// What a column of an [`AnyRow`] is asked for by: its number, or its name, in which case counts where no other name fits.
+/// The number or the name of a column of an [`AnyRow`]. The case of a name counts only if two names differ in nothing else.
 pub trait Column: Copy {
     /// Its number.
     ///

@@ -32,10 +32,10 @@ pub(crate) mod sealed {
     }
 }
 
-/// A row, whoever got it.
-pub struct Fetched(Inner);
+/// A row, of either driver.
+pub struct Fetched(Either);
 
-enum Inner {
+enum Either {
     Ours(Row),
     Theirs(tokio_postgres::Row),
 }
@@ -44,8 +44,8 @@ impl Fetched {
     /// A column of one of our own statements. A server that answers something else must not end the program.
     pub(crate) fn read<'a, T: FromSql<'a>>(&'a self, at: usize) -> Result<T> {
         match &self.0 {
-            Inner::Ours(row) => row.read(at),
-            Inner::Theirs(row) => row.try_get(at).map_err(|cause| Error::new(Kind::Answer(cause.into()))),
+            Either::Ours(row) => row.read(at),
+            Either::Theirs(row) => row.try_get(at).map_err(|cause| Error::new(Kind::Answer(cause.into()))),
         }
     }
 }
@@ -53,7 +53,7 @@ impl Fetched {
 impl Rows for Vec<Fetched> {
     fn read(answered: Answered<'_>) -> Result<Self, Wrong> {
         let rows = answered.answer.rows(answered.place, answered.columns);
-        Ok(rows.into_iter().map(|row| Fetched(Inner::Ours(row))).collect())
+        Ok(rows.into_iter().map(|row| Fetched(Either::Ours(row))).collect())
     }
 }
 
@@ -69,6 +69,6 @@ impl sealed::Fetch for tokio_postgres::Transaction<'_> {
     async fn fetch(&self, text: &Arc<str>, params: &[(&(dyn ToSql + Sync), Type)]) -> Result<Vec<Fetched>> {
         let rows = self.query_typed(text, params).await;
         let rows = rows.map_err(|error| Error::of_statement("the transaction", error))?;
-        Ok(rows.into_iter().map(|row| Fetched(Inner::Theirs(row))).collect())
+        Ok(rows.into_iter().map(|row| Fetched(Either::Theirs(row))).collect())
     }
 }

@@ -16,7 +16,7 @@ use crate::{
         sql::quote,
         statement::Statement,
         transaction::{Pending, Transaction},
-        wire::{Columns, Failure, Group, Prepared},
+        wire::{Columns, Group, Prepared, WireError},
     },
 };
 
@@ -47,7 +47,7 @@ impl<P, R> Insert<P, R> {
         Self { table, columns, ending: "", shape: PhantomData }
     }
 
-    /// What follows the rows: `on conflict …`, `returning …`.
+    /// The clauses behind the rows: `on conflict …`, `returning …`.
     #[must_use]
     pub const fn ending(self, ending: &'static str) -> Self {
         Self { ending, ..self }
@@ -58,12 +58,12 @@ impl<P, R> Insert<P, R> {
         format!("select {} from {}", self.columns.join(", "), self.table)
     }
 
-    fn text(&self, types: &Columns) -> std::result::Result<String, Failure> {
+    fn text(&self, types: &Columns) -> std::result::Result<String, WireError> {
         let mut arrays = String::new();
         for (at, (name, ty)) in types.columns.iter().enumerate() {
             if let TypeKind::Array(_) = ty.kind() {
                 let text = format!("column {name:?} is an array; insert_many takes plain columns, use run_many");
-                return Err(Failure::encode(text));
+                return Err(WireError::encode(text));
             }
             let separator = if at == 0 { "" } else { ", " };
             let (schema, ty) = (quote(ty.schema()), quote(ty.name()));
@@ -143,12 +143,12 @@ impl Arrays {
         Self(columns.columns.iter().map(|(_, ty)| array(ty)).collect())
     }
 
-    fn extend<P: Params>(&mut self, rows: impl IntoIterator<Item = P>) -> std::result::Result<(), Failure> {
+    fn extend<P: Params>(&mut self, rows: impl IntoIterator<Item = P>) -> std::result::Result<(), WireError> {
         for row in rows {
             row.with(|values| {
                 if values.len() != self.0.len() {
                     let text = format!("a row has {} values for {} columns", values.len(), self.0.len());
-                    return Err(Failure::encode(text));
+                    return Err(WireError::encode(text));
                 }
                 self.0.iter_mut().zip(values).try_for_each(|(array, value)| array.push(*value))
             })?;
@@ -162,17 +162,17 @@ impl Array {
         Elements { element: self.element.oid(), count: self.count, nulls: self.nulls, values: &self.values }
     }
 
-    fn push(&mut self, value: &(dyn ToSql + Sync)) -> std::result::Result<(), Failure> {
+    fn push(&mut self, value: &(dyn ToSql + Sync)) -> std::result::Result<(), WireError> {
         let start = self.values.len();
         self.values.put_i32(-1);
-        match value.to_sql_checked(&self.element, &mut self.values).map_err(Failure::encode)? {
+        match value.to_sql_checked(&self.element, &mut self.values).map_err(WireError::encode)? {
             IsNull::Yes => self.nulls = true,
             IsNull::No => {
-                let length = i32::try_from(self.values.len() - start - 4).map_err(Failure::encode)?;
+                let length = i32::try_from(self.values.len() - start - 4).map_err(WireError::encode)?;
                 self.values[start..start + 4].copy_from_slice(&length.to_be_bytes());
             }
         }
-        self.count = self.count.checked_add(1).ok_or_else(|| Failure::encode("too many rows"))?;
+        self.count = self.count.checked_add(1).ok_or_else(|| WireError::encode("too many rows"))?;
         Ok(())
     }
 }

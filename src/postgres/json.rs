@@ -6,10 +6,10 @@ use bytes::{BufMut, BytesMut};
 use postgres_types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// What `jsonb` has before its text.
+/// The version byte before a `jsonb`'s text.
 const VERSION: u8 = 1;
 
-/// A value that is stored as JSON, in a column of type `jsonb` or `json`: whatever serde can write and read.
+/// A value that is stored as JSON, in a column of type `jsonb` or `json`. Any type that serde can serialize and deserialize.
 ///
 /// It is used like the value itself.
 ///

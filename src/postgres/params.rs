@@ -1,8 +1,8 @@
-//! What a statement takes: a tuple of values, written in place into the connection's buffer.
+//! The parameters of a statement: a tuple of values, written in place into the connection's buffer.
 
 use postgres_types::ToSql;
 
-type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
+type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 /// The parameters of a statement, `$1` first.
 ///
@@ -13,7 +13,7 @@ pub trait Params {
     fn with<R>(&self, write: impl FnOnce(&[&(dyn ToSql + Sync)]) -> R) -> R;
 }
 
-impl Params for Values<'_> {
+impl Params for Parameters<'_> {
     fn with<R>(&self, write: impl FnOnce(&[&(dyn ToSql + Sync)]) -> R) -> R {
         write(self)
     }

@@ -1,10 +1,10 @@
-//! What a statement gives: rows decoded from the connection's buffer straight into the caller's values.
+//! The result of a statement: rows decoded from the connection's buffer straight into the caller's values.
 
 use std::sync::Arc;
 
 use postgres_types::FromSqlOwned;
 
-use crate::postgres::wire::{Answer, Columns, Values, Wrong};
+use crate::postgres::wire::{Columns, Reply, Values, Wrong};
 
 /// One row as a value of yours, read column by column from the left.
 ///
@@ -41,7 +41,7 @@ pub trait Rows: Sized {
 /// The answer to one statement.
 #[derive(Debug, Clone, Copy)]
 pub struct Answered<'a> {
-    pub(crate) answer: &'a Answer,
+    pub(crate) answer: &'a Reply,
     pub(crate) place: usize,
     pub(crate) columns: &'a Arc<Columns>,
 }

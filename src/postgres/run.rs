@@ -9,7 +9,7 @@ use crate::{
         params::Params,
         rows::{Answered, Rows},
         statement::Statement,
-        wire::{Answer, Columns, Failure, Group, Prepared},
+        wire::{Columns, Group, Prepared, Reply, WireError},
     },
 };
 
@@ -87,8 +87,8 @@ impl Db {
     async fn gathered(
         &self,
         text: &str,
-        gather: impl FnMut(&[Prepared]) -> Result<Group, Failure>,
-    ) -> Result<(Answer, Prepared)> {
+        gather: impl FnMut(&[Prepared]) -> Result<Group, WireError>,
+    ) -> Result<(Reply, Prepared)> {
         let session = self.session(Lane::Run).await?;
         let outcome = session.together(std::iter::once(text), gather).await;
         let (answer, mut prepared) = outcome.map_err(|failure| told_to_user(0, text, failure))?;
@@ -97,7 +97,7 @@ impl Db {
 }
 
 /// Reads the answer of one statement.
-pub(crate) fn read<R: Rows>(answer: &Answer, place: usize, columns: &Arc<Columns>, text: &str) -> Result<R> {
+pub(crate) fn read<R: Rows>(answer: &Reply, place: usize, columns: &Arc<Columns>, text: &str) -> Result<R> {
     let read = R::read(Answered { answer, place, columns });
     read.map_err(|cause| Error::new(Kind::Rows { text: text.to_owned(), cause }))
 }

@@ -75,7 +75,7 @@ impl Schema {
     }
 }
 
-/// A name as Postgres reads it whatever it consists of.
+/// A name, quoted for Postgres.
 pub(crate) fn quote(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

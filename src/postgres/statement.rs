@@ -1,4 +1,4 @@
-//! A statement as a value: its text, what it takes and what it gives.
+//! A statement as a value: its text, the types of its parameters and of its result.
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
 

@@ -1,8 +1,8 @@
-//! What a connection string asks for: hosts, who, and TLS with libpq's meaning of `sslmode`.
+//! A parsed connection string: hosts, user, and TLS with libpq's meaning of `sslmode`.
 
 mod setting;
 mod url;
-mod options;
+mod connection_string;
 mod environment;
 mod service_file;
 mod hosts;
@@ -16,9 +16,9 @@ use tokio_postgres::{Config, config::SslMode};
 
 pub(crate) use self::tls::MakeTls;
 use self::{
+    connection_string::ConnectionString,
     environment::Environment,
     hosts::{Hosts, is_about_hosts},
-    options::Options,
     tls::client_config,
 };
 use crate::{
@@ -43,7 +43,7 @@ pub(crate) struct Target {
     pub schema: Schema,
 }
 
-/// What a server may cost us.
+/// Limits on the time and the memory that a server may cost.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     /// How long it may say nothing while an answer is due.
@@ -76,7 +76,7 @@ impl Target {
     /// variables, then of a password file.
     pub fn parse_in(url: &str, environment: impl Fn(&str) -> Option<String>) -> Result<Self> {
         let environment = Environment(&environment);
-        let mut options = Options::parse(url)?;
+        let mut options = ConnectionString::parse(url)?;
         let of_service = service_file::settings(&mut options, environment)?;
         options.fill(of_service);
         options.fill(environment.settings());
@@ -154,7 +154,7 @@ impl Target {
     }
 }
 
-/// Nobody answered within `connect_timeout`.
+/// No host answered within `connect_timeout`.
 pub(crate) fn late(limit: Duration) -> io::Error {
     let text = format!("no answer in {} s (connect_timeout)", limit.as_secs_f64());
     io::Error::new(io::ErrorKind::TimedOut, text)

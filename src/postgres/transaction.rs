@@ -1,7 +1,7 @@
 //! A transaction whose statements are on their way before their answers are asked for.
 
 mod sent;
-mod line;
+mod pipeline;
 mod pending;
 mod stream;
 
@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use tokio_postgres::types::ToSql;
 
-use self::line::Line;
+use self::pipeline::Pipeline;
 pub use self::{pending::Pending, stream::RowStream};
 use crate::{
     error::{Error, Kind, Result},
@@ -18,7 +18,7 @@ use crate::{
         params::Params,
         rows::Rows,
         statement::Statement,
-        wire::{Failure, Prepared},
+        wire::{Prepared, WireError},
     },
 };
 
@@ -47,7 +47,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Transaction {
     db: Db,
-    line: Arc<Line>,
+    pipeline: Arc<Pipeline>,
     committed: Arc<OnceLock<bool>>,
 }
 
@@ -60,19 +60,23 @@ impl Db {
         self.begin_with("").await
     }
 
-    /// Begins a transaction with what SQL's `begin` can say: `isolation level serializable, read only`.
+    /// Begins a transaction with the modes of SQL's `begin`: `isolation level serializable, read only`.
     pub async fn begin_with(&self, modes: &str) -> Result<Transaction> {
         let begin = match modes {
             "" => self.begin_text().to_owned(),
             modes => format!("begin {modes}"),
         };
         let session = self.own_session().await?;
-        Ok(Transaction { db: self.clone(), line: Arc::new(Line::new(session, begin)), committed: Arc::default() })
+        Ok(Transaction {
+            db: self.clone(),
+            pipeline: Arc::new(Pipeline::new(session, begin)),
+            committed: Arc::default(),
+        })
     }
 }
 
 impl Transaction {
-    /// Sends a statement; returns as soon as it has a place in the order of things, with what waits for its answer. Drop that
+    /// Queues a statement and returns at once, with a handle that waits for its reply. Drop the handle
     /// where the answer does not matter: an error still ends the transaction, and the commit says so.
     ///
     /// Waits only where the statement has to be prepared first on this connection, or much is on its way already.
@@ -91,8 +95,8 @@ impl Transaction {
     }
 
     fn push<R>(&self, prepared: Prepared, params: &[&(dyn ToSql + Sync)]) -> Result<Pending<R>> {
-        let (sent, place) = self.line.push(&prepared.text, |group| group.push(&prepared, params))?;
-        Ok(Pending::new(self.line.clone(), sent, place, prepared.text, prepared.columns))
+        let (sent, place) = self.pipeline.push(&prepared.text, |group| group.push(&prepared, params))?;
+        Ok(Pending::new(self.pipeline.clone(), sent, place, prepared.text, prepared.columns))
     }
 
     /// Sends a statement and waits for its answer, and for those of all that was sent before.
@@ -128,10 +132,10 @@ impl Transaction {
     /// # Errors
     /// As [`Transaction::send`].
     pub async fn copy_in(&self, statement: &Statement<(), u64>, data: &[u8]) -> Result<Pending<u64>> {
-        self.line.session.connection().room().await;
+        self.pipeline.session.connection().room().await;
         let text: Arc<str> = statement.text().into();
-        let (sent, place) = self.line.push(&text, |group| group.push_copy(&text, data))?;
-        Ok(Pending::new(self.line.clone(), sent, place, text, Arc::default()))
+        let (sent, place) = self.pipeline.push(&text, |group| group.push_copy(&text, data))?;
+        Ok(Pending::new(self.pipeline.clone(), sent, place, text, Arc::default()))
     }
 
     /// Commits.
@@ -146,25 +150,25 @@ impl Transaction {
     }
 
     async fn send_commit(&self) -> Result<()> {
-        let Some((sent, place)) = self.line.end("commit")? else {
-            self.db.give_back(self.line.session.clone());
+        let Some((sent, place)) = self.pipeline.end("commit")? else {
+            self.db.give_back(self.pipeline.session.clone());
             return Ok(()); // nothing was ever sent
         };
         let outcome = sent.answer().await;
         match &*outcome {
             Ok(answer) if answer.tag(place) == "COMMIT" => {
-                self.db.give_back(self.line.session.clone());
+                self.db.give_back(self.pipeline.session.clone());
                 Ok(())
             }
             Ok(_) => {
-                self.db.give_back(self.line.session.clone());
-                Err(self.line.first_error().unwrap_or_else(|| Error::new(Kind::RolledBack)))
+                self.db.give_back(self.pipeline.session.clone());
+                Err(self.pipeline.first_error().unwrap_or_else(|| Error::new(Kind::RolledBack)))
             }
             Err(failure) => {
-                let error = self.line.first_error().unwrap_or_else(|| self.line.error(&sent, failure));
-                if let Failure::Server { .. } = failure {
-                    self.line.roll_back_unheard();
-                    self.db.give_back(self.line.session.clone());
+                let error = self.pipeline.first_error().unwrap_or_else(|| self.pipeline.error(&sent, failure));
+                if let WireError::Server { .. } = failure {
+                    self.pipeline.roll_back_unheard();
+                    self.db.give_back(self.pipeline.session.clone());
                 }
                 Err(error)
             }
@@ -176,13 +180,13 @@ impl Transaction {
     /// # Errors
     /// The connection broke: the server rolls back then.
     pub async fn rollback(self) -> Result<()> {
-        if let Some((sent, _)) = self.line.end("rollback")? {
+        if let Some((sent, _)) = self.pipeline.end("rollback")? {
             let outcome = sent.answer().await;
             if let Err(failure) = &*outcome {
                 return Err(sent.error(failure));
             }
         }
-        self.db.give_back(self.line.session.clone());
+        self.db.give_back(self.pipeline.session.clone());
         Ok(())
     }
 
@@ -193,21 +197,21 @@ impl Transaction {
 
     /// A statement that can be bound. What was sent before it goes first where it has to be prepared: it may need what that makes.
     pub(crate) async fn prepared(&self, text: &str) -> Result<Prepared> {
-        let connection = self.line.session.connection();
+        let connection = self.pipeline.session.connection();
         connection.room().await;
         if let Some(prepared) = connection.prepared(text) {
             return Ok(prepared);
         }
-        self.line.flush();
-        connection.prepare(text).await.map_err(|failure| self.line.not_prepared(text, failure))
+        self.pipeline.flush();
+        connection.prepare(text).await.map_err(|failure| self.pipeline.not_prepared(text, failure))
     }
 }
 
 impl Drop for Transaction {
     fn drop(&mut self) {
         let _ = self.committed.set(false); // unless it was committed
-        if self.line.abandon() {
-            self.db.give_back(self.line.session.clone());
+        if self.pipeline.abandon() {
+            self.db.give_back(self.pipeline.session.clone());
         } // else the connection closes once all is answered: nobody else shall wait for what goes on there
     }
 }

@@ -254,7 +254,7 @@ impl<T: Payload> Consumer<T> {
                 },
                 // Leasing or taking again is within the contract; the door waits for the database.
                 Err(error) if error.is_outcome_unknown() && error.is_closed() => {
-                    warn!(queue = self.queue.shared.name(), %error, "the connection broke; dequeueing again");
+                    warn!(queue = self.queue.shared.name(), %error, "connection lost during a dequeue; retrying");
                 }
                 Err(error) => return Err(error),
             }

@@ -136,7 +136,7 @@ impl Place {
         let payload = match column.decode_one(shared.name(), id, &element) {
             Ok(payload) => payload,
             Err(error) => {
-                warn!(queue = shared.name(), id, %error, "a message cannot be read");
+                warn!(queue = shared.name(), id, %error, "message payload cannot be decoded");
                 let message = (id, (0, 0), Time::of_unix(enqueued_us));
                 let element = (column.element(), Some(&element[..]));
                 let unreadable = Unreadable::of_message(message, element, &metadata, error.to_string());

@@ -55,6 +55,6 @@ impl Hooks {
 /// Whoever watches must not harm the work.
 fn call(hook: impl FnOnce()) {
     if catch_unwind(AssertUnwindSafe(hook)).is_err() {
-        warn!("a hook panicked; the work goes on");
+        warn!("hook panicked; the work goes on");
     }
 }

@@ -1,5 +1,5 @@
 //! Every metric of the library: its name, and the only calls that move it. Handles are made once a queue, so moving one costs an
-//! atomic, and nothing where no recorder is installed. The table for users is `OBSERVABILITY.md`; a test compares.
+//! atomic, and nothing where no recorder is installed. The table for users is `docs/observability.md`; a test compares.
 
 use std::time::{Instant, SystemTime};
 
@@ -22,7 +22,7 @@ pub(crate) enum End {
 }
 
 impl End {
-    const ALL: [Self; 6] = [Self::Done, Self::Archived, Self::Retried, Self::Dead, Self::Released, Self::Lost];
+    pub const ALL: [Self; 6] = [Self::Done, Self::Archived, Self::Retried, Self::Dead, Self::Released, Self::Lost];
 
     pub fn name(self) -> &'static str {
         match self {

@@ -134,7 +134,7 @@ impl Sending {
             let sent = self.db.query_again(Lane::Enqueue, &NOTIFY, &[&self.unsent, &self.db.listener().mark]).await;
             self.unsent.clear();
             if let Err(error) = sent {
-                debug!(%error, "a notification was not sent; consumers of other processes find the messages by polling");
+                debug!(%error, "notification not sent; consumers of other processes find the messages by polling");
             }
         }
     }

@@ -1,15 +1,15 @@
-//! How many messages to hold beyond those that run: what starts soon, and no more, so that nobody hoards. Pure.
+//! How many messages to prefetch: those that start soon, and no more. Pure.
 
 use std::time::Duration;
 
-/// What is leased ahead starts within this time, or a tenth of the lease if that is shorter.
+/// Prefetched messages start within this time, or a tenth of the lease if that is shorter.
 const HORIZON: Duration = Duration::from_millis(100);
 /// Messages that are leased ahead at most.
 const MOST: usize = 8 << 10;
-/// What a new duration weighs in the mean.
+/// The weight of a new duration in the mean.
 const WEIGHT: f64 = 1.0 / 16.0;
 
-/// What is known of the handlers' and the database's speed.
+/// Estimates of the handlers' and the database's speed.
 #[derive(Debug)]
 pub(super) struct Ahead {
     horizon: f64,

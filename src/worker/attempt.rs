@@ -22,7 +22,7 @@ pub struct Attempt<T> {
     told: Arc<Told>,
 }
 
-/// What the worker and the handler tell each other while the handler runs.
+/// State that the worker and a running handler share.
 #[derive(Debug)]
 pub(crate) struct Told {
     lost: CancellationToken,
@@ -36,14 +36,14 @@ pub(crate) struct Told {
 enum Ended {
     #[default]
     No,
-    /// By an acknowledgement in a transaction of its own, whose end nobody tells us.
+    /// By an acknowledgement in a transaction of its own, whose end is not reported to the worker.
     InTheirs,
     /// By one in a transaction that tells whether it was committed.
     InOurs(Arc<OnceLock<bool>>),
     Released,
 }
 
-/// What became of a message through its handler's own doing.
+/// How a handler ended its message's lease by itself, as the worker sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OwnEnd {
     /// Nothing: the worker ends its lease.
@@ -90,7 +90,7 @@ impl Told {
         }
     }
 
-    /// Whether the worker leaves the message alone: whatever it said of it would wait for the handler's transaction.
+    /// Whether the worker leaves the message alone: a settlement would wait for the handler's transaction.
     pub fn is_settled(&self) -> bool {
         !matches!(self.own_end(), OwnEnd::None | OwnEnd::Undone)
     }
@@ -125,7 +125,7 @@ impl<T: Payload> Attempt<T> {
         self.told.lost.clone()
     }
 
-    /// What names this delivery.
+    /// The id and the attempt of this delivery.
     #[must_use]
     pub fn lease(&self) -> Lease {
         self.lease

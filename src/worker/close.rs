@@ -1,4 +1,4 @@
-//! The end of a worker: what runs may finish, up to a limit; what did not is given back.
+//! The end of a worker: running handlers may finish, up to a limit; the other messages are released.
 
 use std::{pin::pin, time::Duration};
 
@@ -38,7 +38,7 @@ impl<T: Payload> Line<T> {
         let _ = timeout(LAST_WORDS, last_words).await; // what was not said comes back when its lease ends
     }
 
-    /// Settles what finishes, until nothing is held any more.
+    /// Settles finished messages until none is held.
     async fn finish(&self) {
         let mut outage = Outage::default();
         loop {

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use crate::queue::message::Lease;
 
-/// What became of a message, as far as its handler and the retry policy decide.
+/// What to do with a message, as its handler and the retry policy decide.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Answer {
+pub(super) enum Decision {
     Done,
     /// The handler ended its lease by itself, which was counted already.
     Settled,
@@ -17,7 +17,7 @@ pub(super) enum Answer {
 /// A failure that was decided upon at that time; its delay counts from then.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Failed {
-    pub answer: Answer,
+    pub answer: Decision,
     pub at: Instant,
 }
 
@@ -29,14 +29,14 @@ pub(super) struct Finished<A> {
     pub answer: A,
 }
 
-/// What is to be settled, acknowledgements apart because they are many.
+/// Decisions to be settled, acknowledgements apart because they are many.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Settling {
+pub(super) struct ToSettle {
     pub done: Vec<Finished<()>>,
     pub failed: Vec<Finished<Failed>>,
 }
 
-impl Settling {
+impl ToSettle {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -53,27 +53,27 @@ impl Settling {
 
 /// A row as it was leased: it is settled as a whole where possible, because settling a part of it cuts it.
 #[derive(Default)]
-struct Group {
+struct LeasedRow {
     /// Messages without an answer.
     open: usize,
-    answered: Settling,
+    answered: ToSettle,
     /// Whether a part of it was answered at the last beat.
     partial: bool,
 }
 
-/// The rows that are held, and what there is to settle of them.
+/// The rows that are held, and the decisions to be settled of each.
 #[derive(Default)]
 pub(super) struct Groups {
-    rows: Vec<Group>,
+    rows: Vec<LeasedRow>,
     free: Vec<usize>,
-    pub settling: Settling,
+    pub settling: ToSettle,
 }
 
 impl Groups {
     /// A number for a row.
     pub fn begin(&mut self) -> usize {
         self.free.pop().unwrap_or_else(|| {
-            self.rows.push(Group::default());
+            self.rows.push(LeasedRow::default());
             self.rows.len() - 1
         })
     }
@@ -83,8 +83,8 @@ impl Groups {
         self.rows[nr].open += 1;
     }
 
-    /// What was answered of a row so far.
-    pub fn answered(&mut self, nr: usize) -> &mut Settling {
+    /// The decisions of a row so far.
+    pub fn answered(&mut self, nr: usize) -> &mut ToSettle {
         &mut self.rows[nr].answered
     }
 
@@ -99,7 +99,7 @@ impl Groups {
         }
     }
 
-    /// What was answered at the last beat, and waits for the rest of its row since, is settled without it.
+    /// Decisions that have waited for the rest of their row since the last beat are settled without it.
     pub fn beat(&mut self) {
         for group in &mut self.rows {
             if group.partial {

@@ -10,7 +10,7 @@ use futures_util::FutureExt;
 use tokio::task::coop::consume_budget;
 use tracing::{Instrument, info, warn};
 
-use crate::worker::{groups::Answer, handler::text_of, held::Start, line::Line, tally::Outcome};
+use crate::worker::{groups::Decision, handler::text_of, held::Start, line::Line};
 use crate::{
     queue::{
         failure::Failure,
@@ -38,7 +38,7 @@ impl<T: Payload> Drop for Hand<T> {
         // A task that was stopped at the worker's end leaves what it holds to be given back. After a panic nobody would.
         if !self.has_ended && std::thread::panicking() {
             let mut held = self.line.held();
-            let failed = Answer::Retry(AFTER_PANIC, "the worker panicked while it held the message".to_owned());
+            let failed = Decision::Retry(AFTER_PANIC, "the worker panicked while it held the message".to_owned());
             let answers = vec![failed; held.leases(self.nr).count()];
             held.finish(self.nr, answers, Instant::now());
             held.hand_ended(self.nr);
@@ -77,15 +77,15 @@ impl<T: Payload> Hand<T> {
 
 impl<T: Payload> Line<T> {
     /// The same failure of all that a hand holds.
-    fn all_failed(&self, nr: usize, reason: &str) -> Vec<Answer> {
+    fn all_failed(&self, nr: usize, reason: &str) -> Vec<Decision> {
         let leases: Vec<(Lease, u32)> = self.held().leases(nr).collect();
         let failure = Failure::retry(reason);
         self.options.hooks.after_attempt(leases.iter().map(|(lease, _)| (*lease, Err(&failure))));
         leases.into_iter().map(|lease| self.decide(lease, &failure)).collect()
     }
 
-    /// Notes the answers to what the hand held, and gives it more. Cheap, because every job passes here.
-    fn next(&self, nr: usize, answers: Vec<Answer>, now: Instant) -> Option<Start<T>> {
+    /// Notes the decisions about the hand's messages, and gives the hand more. Cheap, because every job passes here.
+    fn next(&self, nr: usize, answers: Vec<Decision>, now: Instant) -> Option<Start<T>> {
         let goes_on = self.hands.goes_on(self.nr);
         let (start, lost, settles) = {
             let mut held = self.held();
@@ -107,8 +107,8 @@ impl<T: Payload> Line<T> {
         start
     }
 
-    /// Calls the handler, and decides what becomes of each message.
-    async fn handle(&self, nr: usize, start: Start<T>) -> Vec<Answer> {
+    /// Calls the handler, and decides about each message.
+    async fn handle(&self, nr: usize, start: Start<T>) -> Vec<Decision> {
         let Some(first) = start.messages.first().map(crate::Message::lease) else { return Vec::new() };
         let span = span::handle(self.name(), &start.messages);
         let told = start.told;
@@ -122,54 +122,48 @@ impl<T: Payload> Line<T> {
             hooks.after_attempt(leases.into_iter().zip(answers.iter().map(|answer| answer.as_ref().copied())));
         }
         if own_end == OwnEnd::None && answers.iter().all(Result::is_ok) {
-            span.record("outcome", "done");
-            return answers.iter().map(|_| Answer::Done).collect();
+            span.record("outcome", End::Done.name());
+            return answers.iter().map(|_| Decision::Done).collect();
         }
         let _entered = span.enter();
         let leases: Vec<(Lease, u32)> = self.held().leases(nr).collect();
-        let decided: Vec<Answer> =
+        let decided: Vec<Decision> =
             leases.into_iter().zip(answers).map(|(lease, answer)| self.answer(lease, own_end, answer)).collect();
-        let any = |kind: fn(&Answer) -> bool| decided.iter().any(kind);
-        let outcome = match () {
-            () if any(|answer| matches!(answer, Answer::Bury(_))) => "dead",
-            () if any(|answer| matches!(answer, Answer::Retry(..))) => "retry",
-            () => "done",
-        };
-        span.record("outcome", outcome);
+        span.record("outcome", end_of(&decided).name());
         decided
     }
 
-    /// What becomes of a message after what its handler said and did.
-    fn answer(&self, (lease, charged): (Lease, u32), own_end: OwnEnd, answer: Result<(), Failure>) -> Answer {
+    /// The decision for a message, from its handler's result and its handler's own settlement.
+    fn answer(&self, (lease, charged): (Lease, u32), own_end: OwnEnd, answer: Result<(), Failure>) -> Decision {
         let Lease { id, attempt } = lease;
         match (own_end, answer) {
-            (OwnEnd::None, Ok(())) => Answer::Done,
+            (OwnEnd::None, Ok(())) => Decision::Done,
             (OwnEnd::Committed, answer) => {
                 if let Err(failure) = answer {
                     let reason = failure.reason();
                     warn!(
                         queue = self.name(),
-                        id, attempt, reason, "a handler failed after its commit; the message is done"
+                        id, attempt, reason, "handler failed after its commit; the message is done"
                     );
                 }
-                self.tally.add(Outcome::Done, 1);
-                Answer::Settled
+                self.tally.add(End::Done, 1);
+                Decision::Settled
             }
             (OwnEnd::Assumed, Ok(())) => {
-                self.tally.add(Outcome::Done, 1);
-                Answer::Settled
+                self.tally.add(End::Done, 1);
+                Decision::Settled
             }
             (OwnEnd::Released, _) => {
-                self.tally.add(Outcome::Released, 1);
-                Answer::Settled
+                self.tally.add(End::Released, 1);
+                Decision::Settled
             }
             (OwnEnd::Open, _) => {
                 warn!(
                     queue = self.name(),
-                    id, attempt, "a handler ended before the transaction that acknowledges its message"
+                    id, attempt, "handler ended before the transaction that acknowledges its message"
                 );
-                self.tally.add(Outcome::Lost, 1);
-                Answer::Settled
+                self.tally.add(End::Lost, 1);
+                Decision::Settled
             }
             (OwnEnd::Undone, Ok(())) => self.decide(
                 (lease, charged),
@@ -179,26 +173,26 @@ impl<T: Payload> Line<T> {
         }
     }
 
-    fn decide(&self, (Lease { id, attempt }, charged): (Lease, u32), failure: &Failure) -> Answer {
+    fn decide(&self, (Lease { id, attempt }, charged): (Lease, u32), failure: &Failure) -> Decision {
         let reason = failure.reason();
         if let Some(after) = self.options.retry.decide(charged, failure, random()) {
-            info!(queue = self.name(), id, attempt, outcome = "retry", ?after, reason, "a handler failed");
-            Answer::Retry(after, reason.to_owned())
+            info!(queue = self.name(), id, attempt, outcome = "retried", ?after, reason, "handler failed");
+            Decision::Retry(after, reason.to_owned())
         } else {
-            warn!(queue = self.name(), id, attempt, outcome = "dead", reason, "a handler failed for good");
-            Answer::Bury(reason.to_owned())
+            warn!(queue = self.name(), id, attempt, outcome = "dead", reason, "handler failed for good");
+            Decision::Bury(reason.to_owned())
         }
     }
 }
 
-/// What metrics call it; of several, the worst.
-fn end_of(answers: &[Answer]) -> End {
+/// As metrics, spans and the tally call it; of several, the worst.
+fn end_of(answers: &[Decision]) -> End {
     let mut end = End::Done;
     for answer in answers {
         match answer {
-            Answer::Bury(_) => return End::Dead,
-            Answer::Retry(..) => end = End::Retried,
-            Answer::Done | Answer::Settled => {}
+            Decision::Bury(_) => return End::Dead,
+            Decision::Retry(..) => end = End::Retried,
+            Decision::Done | Decision::Settled => {}
         }
     }
     end

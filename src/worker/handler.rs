@@ -1,4 +1,4 @@
-//! A user's function, called: whatever it does, there is an answer for each message.
+//! Calls the user's function; each message gets a result, even if the function panics or takes too long.
 
 use std::{any::Any, panic::AssertUnwindSafe, time::Duration};
 
@@ -13,7 +13,7 @@ use crate::{
     worker::attempt::Attempt,
 };
 
-/// What a handler says, a line a message.
+/// A handler's results, one for each message.
 type Answers = Vec<Result<(), Failure>>;
 type Call<T> = dyn Fn(Vec<Message<T>>, Option<Attempt<T>>) -> BoxFuture<'static, Answers> + Send + Sync;
 
@@ -100,7 +100,7 @@ where
     })
 }
 
-/// What a panic said.
+/// A panic's text.
 pub(super) fn text_of(panic: &(dyn Any + Send)) -> &str {
     panic
         .downcast_ref::<&str>()

@@ -8,10 +8,10 @@ use tokio::sync::Notify;
 /// be noticed; the rest go by weight to the queues that have work.
 pub(super) struct Hands {
     limit: usize,
-    queues: Mutex<Vec<Queue>>,
+    queues: Mutex<Vec<Share>>,
 }
 
-struct Queue {
+struct Share {
     weight: u32,
     /// Its last lease found something.
     busy: bool,
@@ -25,14 +25,14 @@ impl Hands {
         Self { limit, queues: Mutex::default() }
     }
 
-    fn queues(&self) -> MutexGuard<'_, Vec<Queue>> {
+    fn queues(&self) -> MutexGuard<'_, Vec<Share>> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A queue joins; `changed` tells it that there may be more hands now. Returns its number.
     pub fn join(&self, weight: u32, changed: Arc<Notify>) -> usize {
         let mut queues = self.queues();
-        queues.push(Queue { weight: weight.max(1), busy: false, used: 0, changed });
+        queues.push(Share { weight: weight.max(1), busy: false, used: 0, changed });
         queues.len() - 1
     }
 
@@ -104,17 +104,17 @@ impl Drop for Reserved<'_> {
     }
 }
 
-fn tell_others(queues: &[Queue], nr: usize) {
+fn tell_others(queues: &[Share], nr: usize) {
     for (_, queue) in queues.iter().enumerate().filter(|(other, _)| *other != nr) {
         queue.changed.notify_one();
     }
 }
 
 /// How many hands a queue may use if it has work: one, and its part by weight of those that are left when each has one.
-fn share(limit: usize, queues: &[Queue], nr: usize) -> usize {
+fn share(limit: usize, queues: &[Share], nr: usize) -> usize {
     // Wide enough for any number of hands times any weights.
     let rest = limit.saturating_sub(queues.len()) as u128;
-    let weight = |at: usize, queue: &Queue| if queue.busy || at == nr { u128::from(queue.weight) } else { 0 };
+    let weight = |at: usize, queue: &Share| if queue.busy || at == nr { u128::from(queue.weight) } else { 0 };
     let all: u128 = queues.iter().enumerate().map(|(at, queue)| weight(at, queue)).sum();
     let before: u128 = queues[..nr].iter().enumerate().map(|(at, queue)| weight(at, queue)).sum();
     let until = before + weight(nr, &queues[nr]);

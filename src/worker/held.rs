@@ -1,4 +1,4 @@
-//! What a worker holds of one queue: messages that wait for a hand, those that run, and answers that are to be settled.
+//! The messages that a worker holds of one queue: prefetched, running, and finished but not settled.
 //! Pure: the tasks around it do what it says.
 
 mod watch;
@@ -11,7 +11,7 @@ use std::{
 
 use crate::worker::{
     ahead::Ahead,
-    groups::{Answer, Failed, Finished, Groups, Settling},
+    groups::{Decision, Failed, Finished, Groups, ToSettle},
 };
 use crate::{
     queue::message::{Lease, Message},
@@ -23,7 +23,7 @@ const ALONE: Duration = Duration::from_secs(1);
 /// Clocks run apart a little; so much later a lease is over by the server's, too.
 const MARGIN: Duration = Duration::from_secs(1);
 
-struct Waiting<T> {
+struct Prefetched<T> {
     message: Message<T>,
     group: usize,
     until: Instant,
@@ -39,15 +39,15 @@ struct Running {
     lost: bool,
 }
 
-/// A hand that runs: what it holds, since when.
+/// A running hand: the messages it handles, and since when.
 #[derive(Default)]
-struct Hand {
+struct HandState {
     running: Vec<Running>,
     told: Option<Arc<Told>>,
     since: Option<Instant>,
 }
 
-/// What a hand is given.
+/// The next messages for a hand.
 pub(super) struct Start<T> {
     pub messages: Vec<Message<T>>,
     pub told: Option<Arc<Told>>,
@@ -58,11 +58,11 @@ pub(super) struct Start<T> {
 pub(super) struct Held<T> {
     lease: Duration,
     pub ahead: Ahead,
-    waiting: VecDeque<Waiting<T>>,
+    waiting: VecDeque<Prefetched<T>>,
     /// When no more than that wait, it is time to lease.
     pub low: usize,
     groups: Groups,
-    hands: Vec<Hand>,
+    hands: Vec<HandState>,
     free_hands: Vec<usize>,
     /// Answers that somebody is settling at the moment.
     underway: usize,
@@ -75,7 +75,7 @@ pub(super) struct Held<T> {
     checked: Instant,
 }
 
-/// What has to be done at a beat.
+/// The duties of a beat.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Beat {
     /// Give back: it would not start soon.
@@ -111,7 +111,7 @@ impl<T> Held<T> {
         !self.groups.settling.is_empty()
     }
 
-    /// Messages that were leased, as was heard at that time. By the server's clock their leases began before, and end before; renewals
+    /// Keeps leased messages; `now` is when the reply arrived. The server's leases began earlier, so they end earlier; renewals
     /// come early enough for that.
     pub fn leased(&mut self, messages: Vec<Message<T>>, now: Instant) {
         if self.waiting.is_empty() {
@@ -130,9 +130,9 @@ impl<T> Held<T> {
             self.groups.open(group);
             if message.ran_out {
                 self.alone = Some((message.lease(), None));
-                self.waiting.push_front(Waiting { message, group, until });
+                self.waiting.push_front(Prefetched { message, group, until });
             } else {
-                self.waiting.push_back(Waiting { message, group, until });
+                self.waiting.push_back(Prefetched { message, group, until });
             }
         }
     }
@@ -140,7 +140,7 @@ impl<T> Held<T> {
     /// A number for a hand that starts.
     pub fn hand(&mut self) -> usize {
         self.free_hands.pop().unwrap_or_else(|| {
-            self.hands.push(Hand::default());
+            self.hands.push(HandState::default());
             self.hands.len() - 1
         })
     }
@@ -174,7 +174,7 @@ impl<T> Held<T> {
         }
         let mut messages = Vec::with_capacity(count);
         let hand = &mut self.hands[nr];
-        for Waiting { message, group, until } in self.waiting.drain(..count) {
+        for Prefetched { message, group, until } in self.waiting.drain(..count) {
             hand.running.push(Running {
                 lease: message.lease(),
                 charged: message.charged(),
@@ -196,13 +196,13 @@ impl<T> Held<T> {
         Some(Start { messages, told: hand.told.clone(), low })
     }
 
-    /// What a hand holds, and how many attempts of each were charged.
+    /// The leases of a hand's messages, and how many attempts of each were charged.
     pub fn leases(&self, nr: usize) -> impl Iterator<Item = (Lease, u32)> {
         self.hands[nr].running.iter().map(|running| (running.lease, running.charged))
     }
 
     /// A hand's answers, one for each of its messages. Returns how many of those come after their lease was lost.
-    pub fn finish(&mut self, nr: usize, answers: impl IntoIterator<Item = Answer>, now: Instant) -> usize {
+    pub fn finish(&mut self, nr: usize, answers: impl IntoIterator<Item = Decision>, now: Instant) -> usize {
         let hand = &mut self.hands[nr];
         hand.told = None;
         if let Some(since) = hand.since.take() {
@@ -214,9 +214,9 @@ impl<T> Held<T> {
             self.alone.take_if(|(alone, _)| *alone == lease);
             let answered = self.groups.answered(at);
             match answer {
-                Answer::Settled => {}
+                Decision::Settled => {}
                 _ if is_lost => lost += 1,
-                Answer::Done => answered.done.push(Finished { lease, until, answer: () }),
+                Decision::Done => answered.done.push(Finished { lease, until, answer: () }),
                 answer => answered.failed.push(Finished { lease, until, answer: Failed { answer, at: now } }),
             }
             self.groups.close(at);
@@ -225,8 +225,8 @@ impl<T> Held<T> {
         lost
     }
 
-    /// What there is to settle now. Say with [`Held::settled`] what came of it.
-    pub fn settle(&mut self) -> Settling {
+    /// The settlement that is due now. [`Held::settled`] reports its outcome.
+    pub fn settle(&mut self) -> ToSettle {
         let settling = std::mem::take(&mut self.groups.settling);
         self.underway += settling.len();
         settling
@@ -234,7 +234,7 @@ impl<T> Held<T> {
 
     /// So many were being settled, from that time on; of these some could not be, and are kept for the next time, unless
     /// their lease was over already then. Returns how many are given up.
-    pub fn settled(&mut self, count: usize, mut again: Settling, began: Instant) -> usize {
+    pub fn settled(&mut self, count: usize, mut again: ToSettle, began: Instant) -> usize {
         self.underway -= count;
         let before = again.len();
         again.done.retain(|done| done.until + MARGIN > began);
@@ -289,7 +289,7 @@ impl<T> Held<T> {
         Beat { release, renew, changed: false }
     }
 
-    /// Leases were renewed, as was heard at that time, except for the lost ones, whose handlers are told.
+    /// Leases were renewed, except for the lost ones, whose handlers are told; `now` is when the reply arrived.
     pub fn renewed(&mut self, leases: &[Lease], lost: &[i64], now: Instant) {
         let (leases, lost): (HashSet<&Lease>, HashSet<&i64>) = (leases.iter().collect(), lost.iter().collect());
         for hand in &mut self.hands {
@@ -309,7 +309,7 @@ impl<T> Held<T> {
         std::mem::take(&mut self.waiting).into_iter().map(|waiting| self.give_up(waiting)).collect()
     }
 
-    fn give_up(&mut self, Waiting { message, group, .. }: Waiting<T>) -> Lease {
+    fn give_up(&mut self, Prefetched { message, group, .. }: Prefetched<T>) -> Lease {
         self.groups.close(group);
         self.alone.take_if(|(alone, _)| *alone == message.lease());
         message.lease()
@@ -320,7 +320,7 @@ impl<T> Held<T> {
         self.hands.iter().filter_map(|hand| hand.told.as_ref()).map(|told| told.lose()).count() > 0
     }
 
-    /// All that runs and is not lost, to be given back: nobody runs it any more.
+    /// The leases of running messages that are not lost, to be released after their handlers were dropped.
     pub fn give_up_running(&mut self) -> Vec<Lease> {
         let mut given_up = Vec::new();
         for nr in 0..self.hands.len() {

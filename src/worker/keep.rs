@@ -1,4 +1,4 @@
-//! The beat of a worker: leases are kept while handlers run, handlers are told of those that are gone, and what would not start soon is given back.
+//! The beat of a worker: leases are kept while handlers run, handlers are told of those that are gone, and messages that would not start soon are released.
 
 use std::{
     sync::Arc,

@@ -68,7 +68,7 @@ impl<T: Payload> Line<T> {
         Ok(())
     }
 
-    /// Settles what is finished, leases what can start soon, starts it; waits where there is nothing to do.
+    /// Settles finished messages, leases those that can start soon, starts them; waits if there is nothing to do.
     async fn step(
         self: &Arc<Self>,
         consumer: &mut Consumer<T>,
@@ -127,7 +127,7 @@ impl<T: Payload> Line<T> {
         Ok(Asked::Something)
     }
 
-    /// Nothing is due: ends the line if nobody works any more who could enqueue or fail, else waits for who does.
+    /// Nothing is due: ends the line if no handler runs that could enqueue or fail, else waits for the running ones.
     async fn drained(&self, was_idle: bool, running: &mut JoinSet<()>, stop: &CancellationToken) {
         if running.is_empty() {
             if was_idle && self.held().is_empty() {
@@ -142,7 +142,7 @@ impl<T: Payload> Line<T> {
         }
     }
 
-    /// Starts hands for what waits, as many as are free.
+    /// Starts free hands for prefetched messages.
     fn start(self: &Arc<Self>, free: &mut Reserved<'_>, running: &mut JoinSet<()>) {
         while running.try_join_next().is_some() {}
         let (waiting, numbers) = {

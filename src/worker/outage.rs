@@ -21,9 +21,9 @@ impl Outage {
         self.tries += 1;
         if self.since.is_none() {
             self.since = Some(Instant::now());
-            warn!(queue, %error, "a worker cannot work; it tries again until it can");
+            warn!(queue, %error, "worker lost the database; retrying with backoff");
         } else {
-            debug!(queue, %error, tries = self.tries, "a worker still cannot work");
+            debug!(queue, %error, tries = self.tries, "worker still has no database");
         }
         retry_policy::exponential(FIRST_PAUSE, LONGEST_PAUSE, self.tries, retry_policy::random())
     }
@@ -31,7 +31,7 @@ impl Outage {
     /// A try succeeded.
     pub fn over(&mut self, queue: &str) {
         if let Some(since) = self.since.take() {
-            info!(queue, after = ?since.elapsed(), "a worker works again");
+            info!(queue, after = ?since.elapsed(), "worker has the database again");
             self.tries = 0;
         }
     }

@@ -12,7 +12,7 @@ use tracing::warn;
 
 use crate::queue::failure::{Failure, Verdict};
 
-/// What a queue takes as a delay at most.
+/// The longest delay that a queue accepts.
 const LONGEST: Duration = Duration::from_secs(365 * 86_400);
 
 /// When a message whose handler failed is tried again, if ever.

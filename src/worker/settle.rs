@@ -1,4 +1,4 @@
-//! What became of messages, said to the database, together with the next lease.
+//! Settles finished messages, together with the next lease.
 
 use std::time::{Duration, Instant};
 
@@ -6,24 +6,24 @@ use futures_util::future::{join, join_all};
 use tracing::{debug, warn};
 
 use crate::worker::{
-    groups::{Answer, Failed, Finished, Settling},
+    groups::{Decision, Failed, Finished, ToSettle},
     line::Line,
-    tally::Outcome,
 };
 use crate::{
     error::{Error, Result},
     queue::{
         message::{Lease, Message},
+        metric::End,
         payload::Payload,
     },
 };
 
 impl<T: Payload> Line<T> {
     /// Settles, and leases up to `n` messages: the acknowledgements and the lease in one round trip, the failures beside
-    /// them. What could not be settled is kept for the next time.
-    pub async fn settle_and_lease(&self, settling: Settling, n: usize) -> (Vec<Message<T>>, Result<()>) {
+    /// them. Settlements that failed are kept for the next time.
+    pub async fn settle_and_lease(&self, settling: ToSettle, n: usize) -> (Vec<Message<T>>, Result<()>) {
         let mut underway = Underway { line: self, began: Instant::now(), count: settling.len(), settling };
-        let Settling { done, failed } = &underway.settling;
+        let ToSettle { done, failed } = &underway.settling;
         let ends = join_all(failed.iter().map(|failed| self.end(failed)));
         let (leased, ended) = join(self.ack_and_lease(done, n), ends).await;
         let mut outcome = Ok(());
@@ -51,7 +51,7 @@ impl<T: Payload> Line<T> {
         } else {
             (Vec::new(), lost_of(self.queue.ack(leases).await)?)
         };
-        self.tally.add(Outcome::Done, done.len() - lost.len());
+        self.tally.add(End::Done, done.len() - lost.len());
         self.lose(lost.len());
         Ok(messages)
     }
@@ -59,27 +59,27 @@ impl<T: Payload> Line<T> {
     /// Ends the lease of a message whose handler failed.
     async fn end(&self, Finished { lease, answer, .. }: &Finished<Failed>) -> Result<()> {
         let (lost, outcome) = match &answer.answer {
-            Answer::Retry(after, reason) => {
+            Decision::Retry(after, reason) => {
                 let after = after.saturating_sub(answer.at.elapsed());
-                (lost_of(self.queue.retry([lease], after, reason).await)?, Outcome::Retried)
+                (lost_of(self.queue.retry([lease], after, reason).await)?, End::Retried)
             }
-            Answer::Bury(reason) => (lost_of(self.queue.bury([lease], reason).await)?, Outcome::Dead),
-            Answer::Done | Answer::Settled => return Ok(()), // these are no failures
+            Decision::Bury(reason) => (lost_of(self.queue.bury([lease], reason).await)?, End::Dead),
+            Decision::Done | Decision::Settled => return Ok(()), // these are no failures
         };
         self.tally.add(outcome, 1 - lost.len());
         self.lose(lost.len());
         Ok(())
     }
 
-    /// Gives messages back, uncharged. What is not given back comes back when its lease ends.
+    /// Releases messages, uncharged. A message whose release fails is due again when its lease ends.
     pub async fn release(&self, leases: &[Lease]) {
         if leases.is_empty() {
             return;
         }
         match lost_of(self.queue.release(leases).await) {
-            Ok(lost) => self.tally.add(Outcome::Released, leases.len() - lost.len()),
+            Ok(lost) => self.tally.add(End::Released, leases.len() - lost.len()),
             Err(error) => {
-                warn!(queue = self.name(), messages = leases.len(), %error, "not given back; they come back when their leases end");
+                warn!(queue = self.name(), messages = leases.len(), %error, "messages not released; they are due again when their leases end");
             }
         }
     }
@@ -91,7 +91,7 @@ impl<T: Payload> Line<T> {
         }
         match lost_of(self.queue.extend(leases, lease).await) {
             Ok(lost) => self.held().renewed(leases, &lost, Instant::now()),
-            Err(error) => warn!(queue = self.name(), messages = leases.len(), %error, "leases were not renewed"),
+            Err(error) => warn!(queue = self.name(), messages = leases.len(), %error, "leases not renewed"),
         }
     }
 
@@ -102,24 +102,24 @@ impl<T: Payload> Line<T> {
         }
         match self.queue.gone(leases).await {
             Ok(gone) => self.held().gone(leases, &gone),
-            Err(error) => debug!(queue = self.name(), %error, "leases were not looked after"), // the next renewal tells
+            Err(error) => debug!(queue = self.name(), %error, "leases not checked"), // the next renewal tells
         }
     }
 
     pub fn lose(&self, messages: usize) {
         if messages > 0 {
-            self.tally.add(Outcome::Lost, messages);
-            warn!(queue = self.name(), messages, outcome = "lost", "results are discarded: the leases were lost");
+            self.tally.add(End::Lost, messages);
+            warn!(queue = self.name(), messages, outcome = "lost", "leases lost; the results are discarded");
         }
     }
 }
 
-/// Answers that are being settled. What is left of them when this is dropped is kept for the next time.
+/// Decisions that are being settled. Those left when this is dropped are kept for the next time.
 struct Underway<'a, T: Payload> {
     line: &'a Line<T>,
     began: Instant,
     count: usize,
-    settling: Settling,
+    settling: ToSettle,
 }
 
 impl<T: Payload> Drop for Underway<'_, T> {

@@ -1,8 +1,10 @@
-//! What became of messages, counted at one place.
+//! How messages' leases ended, counted for the worker's summary.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What became of the messages that a worker leased.
+use crate::queue::metric::End;
+
+/// How the leases of a worker's messages ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Summary {
@@ -19,27 +21,23 @@ pub struct Summary {
     pub released: u64,
 }
 
-/// What can become of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outcome {
-    Done,
-    Retried,
-    Dead,
-    Lost,
-    Released,
-}
-
 /// The counters of one worker. Every message comes past [`Tally::add`] once.
 #[derive(Default)]
-pub(super) struct Tally([AtomicU64; 5]);
+pub(super) struct Tally([AtomicU64; End::ALL.len()]);
 
 impl Tally {
-    pub fn add(&self, outcome: Outcome, messages: usize) {
-        self.0[outcome as usize].fetch_add(messages as u64, Ordering::Relaxed);
+    pub fn add(&self, end: End, messages: usize) {
+        self.0[end as usize].fetch_add(messages as u64, Ordering::Relaxed);
     }
 
     pub fn summary(&self) -> Summary {
-        let [done, retried, dead, lost, released] = self.0.each_ref().map(|count| count.load(Ordering::Relaxed));
-        Summary { done, retried, dead, lost, released }
+        let count = |end: End| self.0[end as usize].load(Ordering::Relaxed);
+        Summary {
+            done: count(End::Done),
+            retried: count(End::Retried),
+            dead: count(End::Dead),
+            lost: count(End::Lost),
+            released: count(End::Released),
+        }
     }
 }

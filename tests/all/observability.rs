@@ -27,7 +27,7 @@ async fn metered(name: &str) -> (Db, Queue<i64>, &'static Recorder) {
 #[tokio::test]
 async fn the_table_and_the_code_name_the_same_metrics() {
     let (_db, _queue, recorder) = metered("metered_names").await;
-    let page = include_str!("../../OBSERVABILITY.md");
+    let page = include_str!("../../docs/observability.md");
     let rows = page.lines().filter(|line| line.starts_with("| `trunkline_"));
     let told: BTreeSet<String> = rows
         .map(|row| {

@@ -208,7 +208,7 @@ async fn a_listener_that_hears_nothing_says_so_and_consumers_poll() {
         for payload in [1, 2] {
             sql.execute("select trunkline.enqueue('q', $1::int8)", &[&payload]).await.expect("enqueued");
             assert_eq!(timeout(SOON, finds.recv()).await.expect("it polls"), Some(payload));
-            let warned = async || warnings.said("no notification reaches this process");
+            let warned = async || warnings.said("listener receives no notifications");
             eventually("the listener warns", warned).await;
         }
         consuming.abort();

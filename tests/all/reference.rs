@@ -179,7 +179,7 @@ async fn the_sql_of_the_documents_runs_beside_the_readmes_rust() {
     let db = Db::connect(&url).await.expect("connected");
     db.create_queue("mails", &Settings::new("text")).await.expect("created, as README's Rust does");
     let sql = connect(&url).await;
-    for statement in statements("README.md").iter().chain(&statements("OBSERVABILITY.md")) {
+    for statement in statements("README.md").iter().chain(&statements("docs/observability.md")) {
         sql.batch_execute(statement).await.unwrap_or_else(|error| panic!("{statement}: {error:?}"));
     }
     let left =

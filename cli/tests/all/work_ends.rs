@@ -195,7 +195,7 @@ fn a_database_that_is_away_is_told_and_waited_for() {
     proxy.kill().and_then(|()| proxy.wait()).expect("it can be killed");
     place.open_gate();
     let mut lines = BufReader::new(child.stderr.take().expect("it is piped")).lines();
-    let told = "warning: a worker cannot work; it tries again until it can";
+    let told = "warning: worker lost the database; retrying with backoff";
     assert!(lines.any(|line| line.is_ok_and(|line| line.starts_with(told))), "it says so");
     let (mut proxy, ..) = delay_proxy::far(&near, &port, "0");
     eventually("it works again", || place.stats(["messages"]) == [0]);

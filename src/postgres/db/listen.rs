@@ -1,7 +1,7 @@
 //! The one connection that listens, for every queue that somebody waits for.
 //!
 //! It proves itself by a notification from another connection; where none arrives (a pooler between us and the server) or the
-//! connection is lost, whoever waits is told so and polls.
+//! connection is lost, waiting consumers are told, and poll.
 
 use std::{
     collections::HashMap,
@@ -36,7 +36,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 const DEAF_PAUSE: Duration = Duration::from_secs(30);
 const ALIVE: &str = include_str!("../../../sql/alive.sql");
 
-/// What a waiting consumer sees of its channel.
+/// A waiting consumer's view of its channel.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Heard {
     /// Goes up by one at each notification, and whenever one may have been missed.
@@ -66,7 +66,7 @@ struct Channels {
     mark: String,
 }
 
-/// The task that listens. However it ends, with its runtime or by a panic, whoever waits polls, and the next caller listens again.
+/// The task that listens. However it ends, with its runtime or by a panic, waiting consumers poll, and the next caller starts it anew.
 struct Listening(Weak<Channels>);
 
 impl Drop for Listening {
@@ -183,7 +183,7 @@ impl Listener {
         subscription
     }
 
-    /// Listens again for those who are subscribed still, if the task that did so has ended.
+    /// Starts the listening task anew for the present subscriptions, if it has ended.
     pub fn revive(&self) {
         let Channels { listening, subscribed, .. } = &*self.channels;
         if !listening.load(Ordering::Relaxed) && subscribed.load(Ordering::Relaxed) > 0 {
@@ -211,7 +211,7 @@ async fn listen(listening: Listening, target: Target, mark: String) {
                 let proven = listen_on(&client, connection, &target, channels, &mark).await;
                 pause = if proven { PAUSE } else { DEAF_PAUSE };
             }
-            Err(error) => debug!(%error, "the listener cannot connect; consumers poll"),
+            Err(error) => debug!(%error, "listener cannot connect; consumers poll"),
         }
         let Some(all) = channels.upgrade() else { return };
         all.deaf();
@@ -246,7 +246,7 @@ async fn listen_on(
                     }
                     Ok(_) => {}
                     Err(error) => {
-                        debug!(%error, "the listening connection broke; consumers poll until it is back");
+                        debug!(%error, "listener lost its connection; consumers poll until it is back");
                         break;
                     }
                 }
@@ -260,7 +260,7 @@ async fn listen_on(
     if proven {
         follow(client, alive, channels, ears).await;
     } else {
-        warn!("no notification reaches this process (is a transaction pooler in between?); its consumers poll");
+        warn!("listener receives no notifications (is a transaction pooler in between?); consumers poll");
         ears.abort();
     }
     proven
@@ -275,7 +275,7 @@ fn proof_channel(mark: &str) -> String {
 async fn prove(client: &Client, target: &Target, proof: &mut mpsc::UnboundedReceiver<()>, mark: &str) -> bool {
     let channel = quote(&proof_channel(mark));
     client.batch_execute(&format!("listen {channel}")).await.is_ok()
-        && notify(target, &channel).await.inspect_err(|error| debug!(%error, "the listener cannot test itself")).is_ok()
+        && notify(target, &channel).await.inspect_err(|error| debug!(%error, "listener cannot test itself")).is_ok()
         && timeout(PROOF, proof.recv()).await.is_ok_and(|heard| heard.is_some())
         && client.batch_execute(&format!("unlisten {channel}")).await.is_ok()
 }

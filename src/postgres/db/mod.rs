@@ -59,19 +59,19 @@ struct Inner {
 /// A place for a connection.
 #[derive(Default)]
 struct Slot {
-    place: Mutex<Place>,
+    place: Mutex<SlotState>,
     /// Statements on their way.
     load: Arc<AtomicUsize>,
 }
 
 #[derive(Default)]
-struct Place {
+struct SlotState {
     session: Option<Arc<Session>>,
     /// Why there is none, and since when.
     refused: Option<(Instant, Error)>,
 }
 
-/// What a connection is for.
+/// The purpose of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lane {
     Enqueue,

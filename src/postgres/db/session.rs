@@ -17,7 +17,7 @@ use crate::{
     postgres::{
         sql::Sql,
         target::Target,
-        wire::{Answer, Connection, Failure, Group, Prepared, Row, Use},
+        wire::{Connection, Group, Prepared, Reply, Row, Use, WireError},
     },
 };
 
@@ -32,7 +32,7 @@ pub(super) const SET_UP: &str = include_str!("../../../sql/connect.sql");
 /// A connection, for any number of callers at the same time.
 pub(crate) struct Session {
     connection: Connection,
-    /// Statements on their way, counted for whoever chooses between connections.
+    /// Statements on their way: the load by which a connection is chosen.
     load: Arc<AtomicUsize>,
     /// The server shall take writes.
     writes: bool,
@@ -47,7 +47,7 @@ pub(super) async fn patiently<T, F: Future<Output = Result<T>>>(mut connect: imp
     loop {
         match connect().await {
             Err(error) if error.may_pass() && began.elapsed() + pause < PATIENCE => {
-                debug!(%error, ?pause, "the database cannot be reached; trying again");
+                debug!(%error, ?pause, "database unreachable; retrying");
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }
@@ -110,9 +110,9 @@ impl Session {
     pub async fn together<'a>(
         &self,
         texts: impl Iterator<Item = &'a str> + Clone,
-        mut gather: impl FnMut(&[Prepared]) -> Result<Group, Failure>,
-    ) -> Result<(Answer, Vec<Prepared>), Failure> {
-        let _underway = Underway::new(&self.load);
+        mut gather: impl FnMut(&[Prepared]) -> Result<Group, WireError>,
+    ) -> Result<(Reply, Vec<Prepared>), WireError> {
+        let _underway = InFlight::new(&self.load);
         let mut outdated = None;
         loop {
             let mut prepared = Vec::with_capacity(texts.size_hint().0);
@@ -141,7 +141,7 @@ impl Session {
         }
     }
 
-    /// The connection, for whoever puts groups together.
+    /// The connection, for callers that build groups.
     pub fn connection(&self) -> &Connection {
         &self.connection
     }
@@ -163,50 +163,50 @@ impl Session {
 }
 
 /// The failure that says why: a second one may only follow from the first.
-fn first_of(first: Option<&Failure>, second: Failure) -> Failure {
+fn first_of(first: Option<&WireError>, second: WireError) -> WireError {
     first.filter(|_| second.only_follows()).cloned().unwrap_or(second)
 }
 
-/// What a statement that was sent came back with: an answer of the server, or none.
-fn told(what: &'static str, failure: Failure) -> Error {
+/// The outcome of a statement that was sent: a reply of the server, or none.
+fn told(what: &'static str, failure: WireError) -> Error {
     match failure {
         // The last words of a backend: what it was doing may have been committed before it died.
-        Failure::Server { error, .. } | Failure::Lost(Some(error)) if error.is_fatal() => {
+        WireError::Server { error, .. } | WireError::Lost(Some(error)) if error.is_fatal() => {
             Error::new(Kind::Unknown { what, source: Box::new(error) })
         }
-        Failure::Server { error, .. } => Error::new(Kind::Server { what, queue: None, error }),
-        Failure::LeftOpen => Error::new(Kind::LeftOpen(what.to_owned())),
-        Failure::TooLarge(limit) => Error::new(Kind::TooMuch { text: what.to_owned(), limit }),
-        Failure::Encode(cause) => Error::invalid(format!("{what}: a parameter cannot be written: {cause}")),
+        WireError::Server { error, .. } => Error::new(Kind::Server { what, queue: None, error }),
+        WireError::LeftOpen => Error::new(Kind::LeftOpen(what.to_owned())),
+        WireError::TooLarge(limit) => Error::new(Kind::TooMuch { text: what.to_owned(), limit }),
+        WireError::Encode(cause) => Error::invalid(format!("{what}: a parameter cannot be written: {cause}")),
         lost => Error::new(Kind::Unknown { what, source: Box::new(lost) }),
     }
 }
 
 /// The same for a statement of the user's, the first of which has that place in its pipeline.
-pub(crate) fn told_to_user(first: usize, text: &str, failure: Failure) -> Error {
+pub(crate) fn told_to_user(first: usize, text: &str, failure: WireError) -> Error {
     match failure {
-        Failure::Server { error, .. } if error.is_fatal() => told("a statement", Failure::Lost(Some(error))),
-        Failure::Server { statement, text, error } => {
+        WireError::Server { error, .. } if error.is_fatal() => told("a statement", WireError::Lost(Some(error))),
+        WireError::Server { statement, text, error } => {
             Error::new(Kind::Statement { place: first + statement, text, error })
         }
-        Failure::Encode(cause) => Error::new(Kind::Parameters { text: text.to_owned(), cause }),
-        Failure::LeftOpen => Error::new(Kind::LeftOpen(text.to_owned())),
-        Failure::TooLarge(limit) => Error::new(Kind::TooMuch { text: text.to_owned(), limit }),
+        WireError::Encode(cause) => Error::new(Kind::Parameters { text: text.to_owned(), cause }),
+        WireError::LeftOpen => Error::new(Kind::LeftOpen(text.to_owned())),
+        WireError::TooLarge(limit) => Error::new(Kind::TooMuch { text: text.to_owned(), limit }),
         lost => told("a statement", lost),
     }
 }
 
 /// Counts a statement while it is on its way, or its caller waits.
-struct Underway<'a>(&'a AtomicUsize);
+struct InFlight<'a>(&'a AtomicUsize);
 
-impl<'a> Underway<'a> {
+impl<'a> InFlight<'a> {
     fn new(load: &'a AtomicUsize) -> Self {
         load.fetch_add(1, Ordering::Relaxed);
         Self(load)
     }
 }
 
-impl Drop for Underway<'_> {
+impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

@@ -1,10 +1,10 @@
-//! What the environment says where a connection string says nothing.
+//! Environment variables, for settings that the connection string leaves out.
 
 use std::path::PathBuf;
 
 use super::setting::{Origin, Setting};
 
-/// libpq's variables, as far as we know what they ask for, and ours.
+/// The supported variables of libpq, and Trunkline's own.
 const VARIABLES: [(&str, &str); 17] = [
     ("host", "PGHOST"),
     ("hostaddr", "PGHOSTADDR"),

@@ -4,13 +4,13 @@ use std::{net::IpAddr, path::Path};
 
 use tokio_postgres::{Config, config::Host};
 
-use super::options::Options;
+use super::connection_string::ConnectionString;
 use crate::error::{Error, Result};
 
 const PORT: u16 = 5432;
 /// Where servers put their sockets: distributions, and PostgreSQL as it comes.
 const SOCKETS: [&str; 3] = ["/run/postgresql", "/var/run/postgresql", "/tmp"];
-/// What says where a server is.
+/// The settings that locate a server.
 const NAMES: [&str; 3] = ["host", "hostaddr", "port"];
 
 /// The hosts, the addresses that are given apart, and the ports, each in the order in which they were said.
@@ -25,7 +25,7 @@ pub(super) fn is_about_hosts(name: &str) -> bool {
 }
 
 impl Hosts {
-    pub fn of(options: &mut Options) -> Result<Self> {
+    pub fn of(options: &mut ConnectionString) -> Result<Self> {
         one_way(options);
         let config = options.config(is_about_hosts)?;
         let (mut hosts, addresses) = (config.get_hosts().to_vec(), config.get_hostaddrs().to_vec());
@@ -84,7 +84,7 @@ impl Hosts {
         (addresses == 0 || addresses == self.len()) && (ports <= 1 || ports == self.len())
     }
 
-    /// What one is called in a password file, and its port.
+    /// A host's name in a password file, and its port.
     pub fn names(&self, at: usize) -> (Vec<String>, u16) {
         let names = match self.names.get(at) {
             Some(Host::Tcp(name)) => vec![name.clone()],
@@ -101,7 +101,7 @@ impl Hosts {
 }
 
 /// A folder and an address are two ways. Where they were said in two places, the one counts that was said with more weight.
-fn one_way(options: &mut Options) {
+fn one_way(options: &mut ConnectionString) {
     let (Some(host), Some(address)) = (options.get("host"), options.get("hostaddr")) else { return };
     if host.value.split(',').any(|host| host.starts_with('/')) {
         if host.origin.outdoes(&address.origin) {
@@ -112,7 +112,7 @@ fn one_way(options: &mut Options) {
     }
 }
 
-/// Where nobody says it: this machine, by its socket if there is one.
+/// The default host: this machine, through its Unix socket if there is one.
 fn usual(port: u16) -> Host {
     let has_socket = |folder: &&&str| Path::new(folder).join(format!(".s.PGSQL.{port}")).exists();
     #[cfg(unix)]

@@ -1,10 +1,10 @@
-//! Password files: who has which password where.
+//! Password files: passwords by host, port, database and user.
 
 use std::path::{Path, PathBuf};
 
 use tracing::warn;
 
-use super::{environment::Environment, hosts::Hosts, options::Options, setting::Setting};
+use super::{connection_string::ConnectionString, environment::Environment, hosts::Hosts, setting::Setting};
 use crate::error::Result;
 
 /// For whom a password is looked up.
@@ -18,7 +18,7 @@ struct Login<'a> {
 }
 
 /// Where passwords are, if anywhere.
-pub(super) fn file(options: &mut Options, environment: Environment<'_>) -> Result<Option<PathBuf>> {
+pub(super) fn file(options: &mut ConnectionString, environment: Environment<'_>) -> Result<Option<PathBuf>> {
     let named = options.take("passfile")?.map(|Setting { value, .. }| value).filter(|value| !value.is_empty());
     Ok(named.map(PathBuf::from).or_else(|| environment.file_at_home(".pgpass", "pgpass.conf")))
 }
@@ -33,7 +33,7 @@ pub(super) fn passwords(file: &Path, hosts: &Hosts, user: &str, database: &str) 
     (0..hosts.len()).map(password).collect()
 }
 
-/// The text of a file that nobody else may read.
+/// The text of a file, refused if other users may read the file.
 fn kept_to_oneself(file: &Path) -> Option<String> {
     let about = std::fs::metadata(file).ok()?; // most have none
     if !about.is_file() {
@@ -75,7 +75,7 @@ struct Field {
     is_any: bool,
 }
 
-/// What colons part. A backslash keeps what follows as it is.
+/// The fields of a line, separated by colons. A backslash escapes the next character.
 fn fields(line: &str) -> Vec<Field> {
     let mut fields = vec![Field::default()];
     let mut chars = line.chars();

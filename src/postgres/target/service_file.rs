@@ -6,13 +6,13 @@ use std::{
 };
 
 use super::{
+    connection_string::ConnectionString,
     environment::Environment,
-    options::Options,
     setting::{Origin, Setting},
 };
 use crate::error::{Error, Result};
 
-/// What a service may say to us.
+/// Settings of a service file that take effect.
 const KNOWN: [&str; 26] = [
     "answer_timeout",
     "application_name",
@@ -41,7 +41,7 @@ const KNOWN: [&str; 26] = [
     "user",
     "keepalives_count",
 ];
-/// What it may say to others without harm to us: we have no Kerberos, and always speak UTF-8.
+/// Settings of a service file that are meant for other clients and ignored: there is no Kerberos here, and the encoding is always UTF-8.
 const OF_OTHERS: [&str; 7] = [
     "client_encoding",
     "fallback_application_name",
@@ -53,7 +53,7 @@ const OF_OTHERS: [&str; 7] = [
 ];
 
 /// The settings of the service that the string or the environment names; none where neither does.
-pub(super) fn settings(options: &mut Options, environment: Environment<'_>) -> Result<Vec<Setting>> {
+pub(super) fn settings(options: &mut ConnectionString, environment: Environment<'_>) -> Result<Vec<Setting>> {
     let own_file = options.take("servicefile")?.map(|setting| setting.value).filter(|file| !file.is_empty());
     let named = options.take("service")?.map(|setting| setting.value).or_else(|| environment.get("PGSERVICE"));
     match named.filter(|name| !name.is_empty()) {
@@ -90,7 +90,7 @@ fn find(name: &str, named: Option<String>, environment: Environment<'_>) -> Resu
     )))
 }
 
-/// What the first section of that name says, each setting the first time that it does. Other sections are not looked at.
+/// The settings of the first section of that name. A repeated setting counts the first time. Other sections are ignored.
 fn section(text: &str, name: &str, file: &Path) -> Result<Option<Vec<Setting>>> {
     let mut found: Option<Vec<Setting>> = None;
     for (at, line) in text.lines().enumerate() {

@@ -14,7 +14,7 @@ pub(super) struct Setting {
     pub origin: Origin,
 }
 
-/// Where a setting was said; what comes first here counts before what comes later.
+/// The source of a setting, in order of precedence.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Origin {
     Text,
@@ -38,7 +38,7 @@ impl Origin {
         if *self == Self::Text { error } else { Error::invalid(format!("{self}: {error}")) }
     }
 
-    /// Whether this counts, and what the other said does not.
+    /// Whether this source takes precedence over the other.
     pub fn outdoes(&self, other: &Self) -> bool {
         std::mem::discriminant(self) != std::mem::discriminant(other) && self < other
     }
@@ -62,7 +62,7 @@ impl Setting {
     }
 }
 
-/// What is not valid.
+/// The invalid part.
 pub(super) fn cause(error: &tokio_postgres::Error) -> String {
     std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }

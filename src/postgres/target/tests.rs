@@ -5,7 +5,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use tokio_postgres::config::{Host, SslMode};
 
-use super::{Target, options::Options};
+use super::{Target, connection_string::ConnectionString};
 
 fn nothing(_: &str) -> Option<String> {
     None
@@ -149,7 +149,7 @@ proptest! {
             true => format!("postgres://h/d?application_name={escaped}&sslmode=disable"),
             false => format!("host=h application_name='{}'", name.replace('\\', "\\\\").replace('\'', "\\'")),
         };
-        let mut options = Options::parse(&text).expect("valid");
+        let mut options = ConnectionString::parse(&text).expect("valid");
         options.take("sslmode").expect("once at most");
         let config = options.config(|_| true).expect("still valid");
         prop_assert_eq!(config.get_application_name(), Some(&*name));

@@ -3,7 +3,7 @@
 use super::setting::Setting;
 use crate::error::{Error, Result};
 
-/// What stands behind the scheme, as settings. What is left empty is not said, as in libpq.
+/// Settings of a URL, without its scheme. An empty part counts as absent, as in libpq.
 pub(super) fn settings(rest: &str) -> Result<Vec<Setting>> {
     // A password may have a question mark in it, and an option an at sign.
     let end = |mark: char| rest.find(mark).unwrap_or(rest.len());

@@ -11,8 +11,8 @@ use futures_util::{
 };
 
 use super::{
-    Line,
-    sent::{Outcome, Sent},
+    Pipeline,
+    sent::{GroupReply, Sent},
 };
 use crate::{
     error::{Error, Result},
@@ -21,9 +21,9 @@ use crate::{
 
 /// An answer that is on its way, or will be once it is awaited. Answers may be awaited in any order, or not at all.
 pub struct Pending<R> {
-    line: Arc<Line>,
+    pipeline: Arc<Pipeline>,
     sent: Arc<Sent>,
-    answer: Option<Shared<BoxFuture<'static, Outcome>>>,
+    answer: Option<Shared<BoxFuture<'static, GroupReply>>>,
     place: usize,
     text: Arc<str>,
     columns: Arc<Columns>,
@@ -31,18 +31,24 @@ pub struct Pending<R> {
 }
 
 impl<R> Pending<R> {
-    pub(super) fn new(line: Arc<Line>, sent: Arc<Sent>, place: usize, text: Arc<str>, columns: Arc<Columns>) -> Self {
-        Self { line, sent, answer: None, place, text, columns, shape: PhantomData }
+    pub(super) fn new(
+        pipeline: Arc<Pipeline>,
+        sent: Arc<Sent>,
+        place: usize,
+        text: Arc<str>,
+        columns: Arc<Columns>,
+    ) -> Self {
+        Self { pipeline, sent, answer: None, place, text, columns, shape: PhantomData }
     }
 
     pub(super) fn place(&self) -> (Arc<Sent>, usize) {
         (self.sent.clone(), self.place)
     }
 
-    pub(super) fn poll_outcome(&mut self, context: &mut Context<'_>) -> Poll<Result<Outcome>> {
+    pub(super) fn poll_outcome(&mut self, context: &mut Context<'_>) -> Poll<Result<GroupReply>> {
         if self.answer.is_none() {
             if !self.sent.is_sent() {
-                self.line.flush();
+                self.pipeline.flush();
             }
             if !self.sent.is_sent() {
                 let text =
@@ -60,8 +66,8 @@ impl<R: Rows> Future for Pending<R> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<R>> {
         let outcome = ready!(self.poll_outcome(context))?;
-        let Self { line, sent, place, text, columns, .. } = &*self;
-        Poll::Ready(line.outcome(sent, &outcome, *place, text, columns))
+        let Self { pipeline, sent, place, text, columns, .. } = &*self;
+        Poll::Ready(pipeline.outcome(sent, &outcome, *place, text, columns))
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{
 /// Rows that come in chunks: the next one is on its way while this one is worked on. At most two are in memory.
 #[derive(Debug)]
 pub struct RowStream<T> {
-    line: Arc<super::Line>,
+    pipeline: Arc<super::Pipeline>,
     portal: String,
     chunk: i32,
     text: Arc<str>,
@@ -39,15 +39,15 @@ impl Transaction {
     ) -> Result<RowStream<T>> {
         let chunk = i32::try_from(chunk).unwrap_or(i32::MAX).max(1);
         let prepared = self.prepared(statement.text()).await?;
-        let portal = self.line.portal();
-        let (sent, place) = self.line.push(statement.text(), |group| {
+        let portal = self.pipeline.portal();
+        let (sent, place) = self.pipeline.push(statement.text(), |group| {
             params.with(|params| group.push_rows(&prepared, params, Portal { name: &portal, most: chunk }))
         })?;
         let (text, columns) = (prepared.text, prepared.columns);
-        let next = Some(Pending::new(self.line.clone(), sent, place, text.clone(), columns.clone()));
-        self.line.flush();
+        let next = Some(Pending::new(self.pipeline.clone(), sent, place, text.clone(), columns.clone()));
+        self.pipeline.flush();
         Ok(RowStream {
-            line: self.line.clone(),
+            pipeline: self.pipeline.clone(),
             portal,
             chunk,
             text,
@@ -80,7 +80,7 @@ impl<T: FromRow> RowStream<T> {
                 Err(error) => self.broken = Some(error),
             }
         }
-        let rows: Vec<T> = self.line.outcome(&sent, &outcome, place, &self.text, &self.columns)?;
+        let rows: Vec<T> = self.pipeline.outcome(&sent, &outcome, place, &self.text, &self.columns)?;
         Ok((!rows.is_empty()).then_some(rows))
     }
 
@@ -100,16 +100,16 @@ impl<T: FromRow> RowStream<T> {
 
     fn ask(&self) -> Result<Pending<Vec<T>>> {
         let portal = Portal { name: &self.portal, most: self.chunk };
-        let (sent, place) = self.line.push(&self.text, |group| group.push_more(&self.text, portal))?;
-        self.line.flush();
-        Ok(Pending::new(self.line.clone(), sent, place, self.text.clone(), self.columns.clone()))
+        let (sent, place) = self.pipeline.push(&self.text, |group| group.push_more(&self.text, portal))?;
+        self.pipeline.flush();
+        Ok(Pending::new(self.pipeline.clone(), sent, place, self.text.clone(), self.columns.clone()))
     }
 }
 
 impl<T> Drop for RowStream<T> {
     fn drop(&mut self) {
         if self.next.is_some() {
-            self.line.close(&self.portal);
+            self.pipeline.close(&self.portal);
         }
     }
 }

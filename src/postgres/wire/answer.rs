@@ -3,16 +3,16 @@ use std::{ops::Range, sync::Arc};
 use bytes::Bytes;
 
 use super::{
-    Failure, Row,
+    Row, WireError,
     frame::frames_at,
-    group::Place,
+    group::GroupStatement,
     row::{Columns, Values},
 };
 use crate::error::server::ServerError;
 
-/// What the server answered to one group, as it came.
+/// The server's reply to one group, as it came.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct Reply {
     chunks: Vec<Bytes>,
     parts: Vec<Part>,
 }
@@ -29,9 +29,9 @@ struct Part {
     suspended: bool,
 }
 
-impl Answer {
+impl Reply {
     /// Reads how it ended: nothing has happened before the last message says so, whatever was answered to single statements.
-    pub(super) fn read(chunks: Vec<Bytes>, places: &[Place], script: bool) -> Result<Self, Failure> {
+    pub(super) fn read(chunks: Vec<Bytes>, places: &[GroupStatement], script: bool) -> Result<Self, WireError> {
         let (mut parts, mut failed) = (Vec::with_capacity(places.len()), None);
         let (mut start, mut rows) = ((0, 0), 0);
         for (at, chunk) in chunks.iter().enumerate() {
@@ -57,16 +57,16 @@ impl Answer {
         let Some((statement, error)) = failed else {
             return match script || parts.len() == places.len() {
                 true => Ok(Self { chunks, parts }),
-                false => Err(Failure::Protocol("an answer has not as many ends as there were statements")),
+                false => Err(WireError::Protocol("an answer has not as many ends as there were statements")),
             };
         };
-        // A statement that could not be prepared is unknown here; what was wrong with it was said before.
+        // A statement that could not be prepared is unknown here; its own error was reported before.
         let place = places.get(statement);
         let unprepared = place.and_then(|place| place.named.as_ref()).and_then(|named| named.failure());
         let text = place.map(|place| place.text.clone());
         Err(match unprepared {
-            Some(Failure::Server { error, .. }) => Failure::Server { statement, text, error },
-            _ => Failure::Server { statement, text, error: Arc::new(error) },
+            Some(WireError::Server { error, .. }) => WireError::Server { statement, text, error },
+            _ => WireError::Server { statement, text, error: Arc::new(error) },
         })
     }
 

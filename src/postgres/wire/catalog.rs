@@ -9,7 +9,7 @@ use std::{
 
 use postgres_types::{Field, FromSql, Kind, Oid, Type};
 
-use super::{Connection, Failure, Group, Prepared, Row, named::Described, row::Columns};
+use super::{Connection, Group, Prepared, Row, WireError, cached_statement::Signature, row::Columns};
 
 /// Types of types, at most so deep, and so many for one statement: no catalog is like that, but a server may say so.
 const DEEPEST: usize = 32;
@@ -19,23 +19,23 @@ const TYPE: &str = include_str!("../../../sql/type.sql");
 const FIELDS: &str = include_str!("../../../sql/type_fields.sql");
 const LABELS: &str = include_str!("../../../sql/type_labels.sql");
 
-type Found<'a> = Pin<Box<dyn Future<Output = Result<Type, Failure>> + Send + 'a>>;
+type Lookup<'a> = Pin<Box<dyn Future<Output = Result<Type, WireError>> + Send + 'a>>;
 
 /// How far the questions for one statement have come.
 #[derive(Clone, Copy)]
-pub(super) struct Asked<'a> {
+pub(super) struct Depth<'a> {
     depth: usize,
     count: &'a AtomicUsize,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> Depth<'a> {
     pub fn new(count: &'a AtomicUsize) -> Self {
         Self { depth: 0, count }
     }
 
-    fn deeper(self) -> Result<Self, Failure> {
+    fn deeper(self) -> Result<Self, WireError> {
         if self.depth >= DEEPEST || self.count.fetch_add(1, Ordering::Relaxed) >= MOST {
-            return Err(Failure::Protocol("a type is made of too many types"));
+            return Err(WireError::Protocol("a type is made of too many types"));
         }
         Ok(Self { depth: self.depth + 1, ..self })
     }
@@ -43,7 +43,7 @@ impl<'a> Asked<'a> {
 
 impl Connection {
     /// A statement with the types of its parameters and columns: known before, or asked for now.
-    pub async fn prepare(&self, text: &str) -> Result<Prepared, Failure> {
+    pub async fn prepare(&self, text: &str) -> Result<Prepared, WireError> {
         if let Some(prepared) = self.prepared(text) {
             return Ok(prepared);
         }
@@ -58,15 +58,15 @@ impl Connection {
             return Ok(Prepared { text: named.text.clone(), named: Some(named), columns });
         };
         let answer = self.send(Group::describe(text)?).await?;
-        let columns = Arc::new(self.typed(&Described::read(answer.chunks())?).await?);
+        let columns = Arc::new(self.typed(&Signature::read(answer.chunks())?).await?);
         let text: Arc<str> = text.into();
         unnamed.insert(text.clone(), columns.clone());
         Ok(Prepared { text, named: None, columns })
     }
 
-    async fn typed(&self, described: &Described) -> Result<Columns, Failure> {
+    async fn typed(&self, described: &Signature) -> Result<Columns, WireError> {
         let (mut columns, count) = (Columns::default(), AtomicUsize::new(0));
-        let asked = Asked::new(&count);
+        let asked = Depth::new(&count);
         for oid in &described.parameters {
             columns.parameters.push(self.of_oid(*oid, asked).await?);
         }
@@ -77,7 +77,7 @@ impl Connection {
     }
 
     /// Asks the catalog for a type that Postgres does not come with.
-    fn look_up<'a>(&'a self, oid: Oid, asked: Asked<'a>) -> Found<'a> {
+    fn look_up<'a>(&'a self, oid: Oid, asked: Depth<'a>) -> Lookup<'a> {
         Box::pin(async move {
             let asked = asked.deeper()?;
             // An array's element, a composite's fields: types of types, asked for in turn.
@@ -111,7 +111,7 @@ impl Connection {
         })
     }
 
-    pub(super) async fn of_oid(&self, oid: Oid, asked: Asked<'_>) -> Result<Type, Failure> {
+    pub(super) async fn of_oid(&self, oid: Oid, asked: Depth<'_>) -> Result<Type, WireError> {
         match Type::from_oid(oid) {
             Some(known) => Ok(known),
             None => self.look_up(oid, asked).await,
@@ -119,7 +119,7 @@ impl Connection {
     }
 
     /// The types of these statements' columns are known: asking for them would ask for itself.
-    async fn about(&self, text: &str, oid: Oid, types: &[Type]) -> Result<Vec<Row>, Failure> {
+    async fn about(&self, text: &str, oid: Oid, types: &[Type]) -> Result<Vec<Row>, WireError> {
         let columns = types.iter().map(|ty| (String::new(), ty.clone())).collect();
         let columns = Arc::new(Columns { parameters: vec![Type::OID], columns });
         let mut group = Group::new();
@@ -128,6 +128,6 @@ impl Connection {
     }
 }
 
-fn part<'a, T: FromSql<'a>>(row: &'a Row, at: usize) -> Result<T, Failure> {
-    row.try_get(at).map_err(|_| Failure::Protocol("a row about a type has another shape"))
+fn part<'a, T: FromSql<'a>>(row: &'a Row, at: usize) -> Result<T, WireError> {
+    row.try_get(at).map_err(|_| WireError::Protocol("a row about a type has another shape"))
 }

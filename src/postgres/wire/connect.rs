@@ -1,7 +1,7 @@
 //! From a connection string to a session: which host, which way, TLS, login.
 
 mod encrypt;
-mod place;
+mod address;
 
 use std::{
     io::{self, ErrorKind},
@@ -17,8 +17,8 @@ use tracing::debug;
 use uuid::Uuid;
 
 use self::{
+    address::{Address, Way, places},
     encrypt::encrypted,
-    place::{Place, Way, places},
 };
 pub(crate) use super::login::Connected;
 use super::{login::login, stream::Stream};
@@ -41,7 +41,7 @@ pub(crate) async fn connect(target: &Target) -> Result<Connected> {
         match reach(&place, config, target).await {
             Ok(connected) => return Ok(connected),
             Err(error) => {
-                debug!(%error, host = %place, "a host did not take us");
+                debug!(%error, host = %place, "host refused the connection");
                 refusals.push((place.to_string(), error));
             }
         }
@@ -49,7 +49,7 @@ pub(crate) async fn connect(target: &Target) -> Result<Connected> {
     Err(Error::nowhere(refusals))
 }
 
-async fn reach(place: &Place, config: &Config, target: &Target) -> Result<Connected> {
+async fn reach(place: &Address, config: &Config, target: &Target) -> Result<Connected> {
     let (name, address) = match &place.way {
         #[cfg(unix)]
         Way::Socket(path) => {
@@ -102,7 +102,7 @@ async fn open(address: SocketAddr, config: &Config) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-async fn in_time<T>(place: &Place, config: &Config, work: impl Future<Output = Result<T>>) -> Result<T> {
+async fn in_time<T>(place: &Address, config: &Config, work: impl Future<Output = Result<T>>) -> Result<T> {
     match config.get_connect_timeout() {
         None => work.await,
         Some(limit) => {
@@ -111,7 +111,7 @@ async fn in_time<T>(place: &Place, config: &Config, work: impl Future<Output = R
     }
 }
 
-fn unreached(place: &Place, error: &io::Error) -> Error {
+fn unreached(place: &Address, error: &io::Error) -> Error {
     Error::new(Kind::Unreachable(io::Error::new(error.kind(), format!("{place}: {error}"))))
 }
 

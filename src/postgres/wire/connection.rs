@@ -5,14 +5,14 @@ use tokio::sync::oneshot;
 use tracing::{debug, warn};
 
 use super::{
-    Answer, Descriptions, Failure, Group, Named, Prepared, Use,
+    CachedStatement, Descriptions, Group, Prepared, Reply, Use, WireError,
     connect::connect,
     drive::drive,
-    queued::{Came, Queued, Shared, To, Waiting},
+    queued::{AwaitedGroup, Came, Link, Queued, To},
 };
 use crate::{error::Result, postgres::target::Target};
 
-/// Bytes that may wait to be written before callers wait, too: what is on its way stays bounded.
+/// Bytes that may wait to be written before callers have to wait; bounds the memory of statements under way.
 const QUEUED: usize = 8 << 20;
 /// Statements that a connection keeps prepared.
 const KEPT: usize = 1000;
@@ -22,7 +22,7 @@ const CLEAN: &str = concat!(include_str!("../../../sql/clean.sql"), ";\n", inclu
 
 /// A connection: any number of callers, each with its own groups.
 pub(crate) struct Connection {
-    shared: Arc<Shared>,
+    shared: Arc<Link>,
     /// Where statements are described if this connection keeps none.
     pub(super) unnamed: Option<Descriptions>,
 }
@@ -33,11 +33,11 @@ impl Connection {
         let connected = connect(target).await?;
         let version = connected.parameters.get("server_version");
         debug!(process_id = connected.process_id, version, "connected");
-        let shared = Arc::new(Shared::new(target.limits, usage));
+        let shared = Arc::new(Link::new(target.limits, usage));
         let driver = drive(connected.stream, connected.read, shared.clone());
         tokio::spawn(async move {
             if let Err(error) = driver.await {
-                warn!(%error, "a connection to the database broke");
+                warn!(%error, "connection to the database lost");
             }
         });
         Ok(Self { shared, unnamed: (!target.keeps_statements).then(Descriptions::default) })
@@ -45,7 +45,7 @@ impl Connection {
 
     /// Over what a driver already works on.
     #[cfg(any(test, fuzzing))]
-    pub(super) fn over(shared: Arc<Shared>) -> Self {
+    pub(super) fn over(shared: Arc<Link>) -> Self {
         Self { shared, unnamed: None }
     }
 
@@ -55,7 +55,7 @@ impl Connection {
 
     /// The statement of this text, prepared now or before. Its Parse goes out ahead of whatever is sent next, in the same flush but
     /// under a Sync of its own: an error in a group makes the server skip the rest of that group, and must not skip a Parse that others count on.
-    pub fn name(&self, text: &str) -> Result<Arc<Named>, Failure> {
+    pub fn name(&self, text: &str) -> Result<Arc<CachedStatement>, WireError> {
         let mut queued = self.shared.lock();
         if let Some(named) = queued.named.get(text) {
             return Ok(named.clone());
@@ -65,19 +65,19 @@ impl Connection {
             forget_one(&mut queued)?;
         }
         queued.names += 1;
-        let named = Arc::new(Named::new(format!("t{}", queued.names), text.into()));
+        let named = Arc::new(CachedStatement::new(format!("t{}", queued.names), text.into()));
         let bytes = &mut queued.bytes;
-        frontend::parse(&named.name, text, [], bytes).map_err(Failure::encode)?;
-        frontend::describe(b'S', &named.name, bytes).map_err(Failure::encode)?;
+        frontend::parse(&named.name, text, [], bytes).map_err(WireError::encode)?;
+        frontend::describe(b'S', &named.name, bytes).map_err(WireError::encode)?;
         frontend::sync(bytes);
-        queued.groups.push_back(Waiting::new(To::Named(named.clone())));
+        queued.groups.push_back(AwaitedGroup::new(To::CachedStatement(named.clone())));
         queued.named.insert(named.text.clone(), named.clone());
         drop(queued);
         self.shared.wake.notify_one();
         Ok(named)
     }
 
-    /// Forgets a statement: what it meant has changed. The next use prepares it anew.
+    /// Forgets a prepared statement, because a table or type of it has changed. The next use prepares it anew.
     pub fn forget(&self, text: &str) {
         self.shared.lock().named.remove(text);
         if let Some(unnamed) = &self.unnamed {
@@ -85,8 +85,8 @@ impl Connection {
         }
     }
 
-    /// Sends a group. It is on its way when this returns; what it returns waits for the answer, and may be dropped.
-    pub fn send(&self, mut group: Group) -> impl Future<Output = Result<Answer, Failure>> + Send + use<> {
+    /// Queues a group for the driver. The returned future waits for the reply, and may be dropped.
+    pub fn send(&self, mut group: Group) -> impl Future<Output = Result<Reply, WireError>> + Send + use<> {
         if !group.script {
             frontend::sync(&mut group.bytes);
         }
@@ -99,7 +99,7 @@ impl Connection {
                     true => queued.bytes = group.bytes,
                     false => queued.bytes.extend_from_slice(&group.bytes),
                 }
-                let mut waiting = Waiting::new(To::Caller(to));
+                let mut waiting = AwaitedGroup::new(To::Caller(to));
                 waiting.copies = group.copies;
                 queued.groups.push_back(waiting);
                 queued.soiled |= group.soils;
@@ -113,13 +113,13 @@ impl Connection {
         let (places, script) = (group.places, group.script);
         async move {
             sent?;
-            let Came { chunks, over } = answered.await.unwrap_or(Err(Failure::Lost(None)))?;
-            let answer = Answer::read(chunks, &places, script)?;
-            over.map_or(Ok(answer), |limit| Err(Failure::TooLarge(limit)))
+            let Came { chunks, over } = answered.await.unwrap_or(Err(WireError::Lost(None)))?;
+            let answer = Reply::read(chunks, &places, script)?;
+            over.map_or(Ok(answer), |limit| Err(WireError::TooLarge(limit)))
         }
     }
 
-    /// Makes the session fit for whoever has the connection next.
+    /// Resets the session for the next user of the connection.
     pub fn clean(&self) {
         let mut queued = self.shared.lock();
         if queued.soiled {
@@ -129,12 +129,12 @@ impl Connection {
         }
     }
 
-    fn clean_up(&self, queued: &mut Queued) -> Result<(), Failure> {
+    fn clean_up(&self, queued: &mut Queued) -> Result<(), WireError> {
         // Behind a pooler in transaction mode the session is not ours, and the next words may reach another.
         if std::mem::take(&mut queued.soiled) && self.unnamed.is_none() {
             check(queued)?;
-            frontend::query(CLEAN, &mut queued.bytes).map_err(Failure::encode)?;
-            queued.groups.push_back(Waiting::new(To::Nobody));
+            frontend::query(CLEAN, &mut queued.bytes).map_err(WireError::encode)?;
+            queued.groups.push_back(AwaitedGroup::new(To::Nobody));
         }
         Ok(())
     }
@@ -173,7 +173,7 @@ impl Connection {
         &self,
         text: &str,
         parameters: &[&(dyn postgres_types::ToSql + Sync)],
-    ) -> Result<Vec<super::Row>, Failure> {
+    ) -> Result<Vec<super::Row>, WireError> {
         let prepared = self.prepare(text).await?;
         let mut group = Group::new();
         group.push(&prepared, parameters)?;
@@ -182,7 +182,7 @@ impl Connection {
     }
 
     /// Runs a text of several statements, unprepared: one transaction, unless it has its own words for that.
-    pub async fn batch(&self, text: &str) -> Result<(), Failure> {
+    pub async fn batch(&self, text: &str) -> Result<(), WireError> {
         let mut group = Group::new();
         group.script(text)?;
         self.send(group).await.map(drop)
@@ -196,20 +196,20 @@ impl Drop for Connection {
     }
 }
 
-fn check(queued: &Queued) -> Result<(), Failure> {
+fn check(queued: &Queued) -> Result<(), WireError> {
     match &queued.ended {
         None => Ok(()),
-        Some(ended) => Err(Failure::Lost(ended.0.clone())),
+        Some(ended) => Err(WireError::Lost(ended.0.clone())),
     }
 }
 
 /// Closes some statement, whichever comes first: a program with so many texts writes its values into them.
-fn forget_one(queued: &mut Queued) -> Result<(), Failure> {
+fn forget_one(queued: &mut Queued) -> Result<(), WireError> {
     let Some(text) = queued.named.keys().next().cloned() else { return Ok(()) };
     if let Some(named) = queued.named.remove(&text) {
-        frontend::close(b'S', &named.name, &mut queued.bytes).map_err(Failure::encode)?;
+        frontend::close(b'S', &named.name, &mut queued.bytes).map_err(WireError::encode)?;
         frontend::sync(&mut queued.bytes);
-        queued.groups.push_back(Waiting::new(To::Nobody));
+        queued.groups.push_back(AwaitedGroup::new(To::Nobody));
     }
     Ok(())
 }

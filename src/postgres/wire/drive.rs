@@ -10,36 +10,36 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tracing::debug;
 
 use super::{
-    Failure, Use,
+    Use, WireError,
+    cached_statement::Signature,
     frame::{SHORTEST, frames, length},
-    named::Described,
-    queued::{Shared, To, Waiting, Why},
+    queued::{AwaitedGroup, Link, To, Why},
 };
 use crate::error::server::ServerError;
 
-/// Room for what is read next: made where less than a sixteenth of it is left.
+/// The read buffer grows by so much, when less than a sixteenth of it is left.
 const READ: usize = 64 << 10;
-/// What the server sends at a time, at most: the size of its own buffer.
+/// The most that the server sends at a time: the size of its own buffer.
 const SENT: usize = 8 << 10;
 /// The longest message that is believed; Postgres' own limit is just below.
 const LONGEST: usize = 1 << 30;
 
-/// Writes what is queued and hands out what is answered, until the connection or its last caller is gone.
+/// Writes queued groups and hands out replies, until the connection or its last caller is gone.
 pub(super) fn drive<S: AsyncRead + AsyncWrite>(
     io: S,
     read: BytesMut,
-    shared: Arc<Shared>,
+    shared: Arc<Link>,
 ) -> impl Future<Output = io::Result<()>> {
     // Made at once: a runtime that ends drops tasks that it never ran.
-    let ended = Ended { shared: shared.clone(), why: None, left_open: None };
+    let ended = EndOfDriver { shared: shared.clone(), why: None, left_open: None };
     run(io, read, shared, ended)
 }
 
 async fn run<S: AsyncRead + AsyncWrite>(
     io: S,
     read: BytesMut,
-    shared: Arc<Shared>,
-    mut ended: Ended,
+    shared: Arc<Link>,
+    mut ended: EndOfDriver,
 ) -> io::Result<()> {
     let mut silence = Silence { limit: shared.limits.answer, until: None };
     let (mut from, mut to) = tokio::io::split(io);
@@ -104,7 +104,7 @@ struct Silence {
 }
 
 impl Silence {
-    fn expect(&mut self, shared: &Shared) {
+    fn expect(&mut self, shared: &Link) {
         let Some(limit) = self.limit else { return };
         match shared.lock().groups.is_empty() {
             true => self.until = None,
@@ -124,7 +124,7 @@ impl Silence {
     }
 }
 
-/// What was read and not handed out yet.
+/// Bytes that were read and not handed out yet.
 struct Reader {
     read: BytesMut,
     /// So many bytes of it are whole messages of the group at the front.
@@ -139,7 +139,7 @@ impl Reader {
     }
 
     /// Hands every whole message to the group that it answers.
-    fn hand_out(&mut self, shared: &Shared, ended: &mut Ended) -> io::Result<()> {
+    fn hand_out(&mut self, shared: &Link, ended: &mut EndOfDriver) -> io::Result<()> {
         while let Some(length) = length(&self.read[self.whole..]) {
             if !(SHORTEST..=LONGEST).contains(&length) {
                 return Err(unexpected("a message of an impossible length"));
@@ -156,14 +156,14 @@ impl Reader {
                     let waiting = shared.lock().groups.pop_front();
                     let waiting = waiting.ok_or_else(|| unexpected("an answer that nobody waits for"))?;
                     if !idle && shared.usage == Use::Common {
-                        // Whatever comes next would be part of it, and lost with it.
+                        // The next message would be part of it, and lost with it.
                         ended.left_open = Some(waiting);
                         return Err(unexpected("a transaction was left open"));
                     }
                     answer(waiting, shared)?;
                 }
                 b'A' | b'N' | b'S' => {
-                    // Between an answer's messages, and nobody's answer.
+                    // Asynchronous messages come between a reply's messages and belong to no reply.
                     self.keep(shared, ended)?;
                     let aside = self.read.split_to(length);
                     if aside[0] == b'N' {
@@ -181,7 +181,7 @@ impl Reader {
     }
 
     /// Moves the whole messages so far to the group at the front, without copying.
-    fn keep(&mut self, shared: &Shared, ended: &mut Ended) -> io::Result<()> {
+    fn keep(&mut self, shared: &Link, ended: &mut EndOfDriver) -> io::Result<()> {
         if self.whole == 0 {
             return Ok(());
         }
@@ -207,7 +207,7 @@ fn unexpected(what: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
-fn answer(waiting: Waiting, shared: &Shared) -> io::Result<()> {
+fn answer(waiting: AwaitedGroup, shared: &Link) -> io::Result<()> {
     let (came, to) = waiting.answered();
     match to {
         To::Caller(to) => drop(to.send(Ok(came))), // nobody may be left to take it
@@ -215,8 +215,8 @@ fn answer(waiting: Waiting, shared: &Shared) -> io::Result<()> {
             return Err(unexpected("a session that cannot be cleaned up"));
         }
         To::Nobody => {}
-        To::Named(named) => {
-            let outcome = Described::read(&came.chunks);
+        To::CachedStatement(named) => {
+            let outcome = Signature::read(&came.chunks);
             if outcome.is_err() {
                 shared.lock().named.remove(&named.text);
             }
@@ -226,15 +226,15 @@ fn answer(waiting: Waiting, shared: &Shared) -> io::Result<()> {
     Ok(())
 }
 
-/// Whatever ends the driver, nobody waits for ever.
-struct Ended {
-    shared: Arc<Shared>,
+/// However the driver ends, every caller gets an error.
+struct EndOfDriver {
+    shared: Arc<Link>,
     why: Option<Arc<ServerError>>,
-    /// The group that is the reason, answered once nobody can send any more.
-    left_open: Option<Waiting>,
+    /// The group that ended the connection; its caller is answered once no other can send.
+    left_open: Option<AwaitedGroup>,
 }
 
-impl Drop for Ended {
+impl Drop for EndOfDriver {
     fn drop(&mut self) {
         let groups = {
             let mut queued = self.shared.lock();
@@ -243,12 +243,12 @@ impl Drop for Ended {
             queued.named.clear();
             std::mem::take(&mut queued.groups)
         };
-        let left_open = self.left_open.take().map(|waiting| (waiting, Failure::LeftOpen));
-        let lost = groups.into_iter().map(|waiting| (waiting, Failure::Lost(self.why.clone())));
+        let left_open = self.left_open.take().map(|waiting| (waiting, WireError::LeftOpen));
+        let lost = groups.into_iter().map(|waiting| (waiting, WireError::Lost(self.why.clone())));
         for (waiting, failure) in left_open.into_iter().chain(lost) {
             match waiting.answered().1 {
                 To::Caller(to) => drop(to.send(Err(failure))), // nobody may be left to take it
-                To::Named(named) => named.answered(Err(failure)),
+                To::CachedStatement(named) => named.answered(Err(failure)),
                 To::Nobody => {}
             }
         }

@@ -6,7 +6,7 @@ use crate::error::server::ServerError;
 
 /// Why a group has no answer that can be used.
 #[derive(Debug, Clone)]
-pub(crate) enum Failure {
+pub(crate) enum WireError {
     /// The server refused the statement of that place in its group (one past the last, without a text: the commit); the whole
     /// group was rolled back, for certain.
     Server { statement: usize, text: Option<Arc<str>>, error: Arc<ServerError> },
@@ -18,11 +18,11 @@ pub(crate) enum Failure {
     Protocol(&'static str),
     /// The group left a transaction open where others come next: the connection was closed, and the server rolls back.
     LeftOpen,
-    /// The answer is larger than so many bytes; what was asked for took effect.
+    /// The reply is larger than so many bytes; the statement took effect.
     TooLarge(usize),
 }
 
-impl Failure {
+impl WireError {
     pub fn encode(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         Self::Encode(Arc::from(cause.into()))
     }
@@ -35,7 +35,7 @@ impl Failure {
             .contains(&error.code)
     }
 
-    /// "Current transaction is aborted": what aborted it was said before.
+    /// "Current transaction is aborted": an earlier error of the group has the reason.
     pub fn only_follows(&self) -> bool {
         matches!(self, Self::Server { error, .. } if error.code == SqlState::IN_FAILED_SQL_TRANSACTION)
     }
@@ -62,7 +62,7 @@ impl Failure {
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for WireError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Server { error, .. } => fmt::Display::fmt(error, out),
@@ -76,7 +76,7 @@ impl fmt::Display for Failure {
     }
 }
 
-impl StdError for Failure {
+impl StdError for WireError {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         match self {
             Self::Server { error, .. } | Self::Lost(Some(error)) => Some(&**error),

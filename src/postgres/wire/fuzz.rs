@@ -1,4 +1,4 @@
-//! What a server may say, without a server.
+//! A server's bytes, fed to the driver without a server.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,16 +6,18 @@ use bytes::{Bytes, BytesMut};
 use postgres_types::Type;
 use tokio::io::AsyncWriteExt;
 
-use super::{Answer, Columns, Connection, Failure, Group, Use, drive::drive, named::Described, queued::Shared};
+use super::{
+    Columns, Connection, Group, Reply, Use, WireError, cached_statement::Signature, drive::drive, queued::Link,
+};
 use crate::{error::server::ServerError, postgres::target::Limits};
 
-/// What a caller of so many statements gets if the server says these pieces, one after another, and then goes.
-pub(super) fn told(pieces: &[&[u8]], statements: usize) -> Result<Answer, Failure> {
+/// The result for a caller of so many statements, if the server sends these pieces, one after another, and closes the connection.
+pub(super) fn told(pieces: &[&[u8]], statements: usize) -> Result<Reply, WireError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     runtime.block_on(async {
         let (ours, mut theirs) = tokio::io::duplex(1 << 20);
         let limits = Limits { answer_bytes: 1 << 10, ..Limits::default() };
-        let shared = Arc::new(Shared::new(limits, Use::Common));
+        let shared = Arc::new(Link::new(limits, Use::Common));
         let connection = Connection::over(shared.clone());
         let driver = tokio::spawn(drive(ours, BytesMut::new(), shared));
         let mut group = Group::new();
@@ -36,7 +38,7 @@ pub(super) fn told(pieces: &[&[u8]], statements: usize) -> Result<Answer, Failur
     })
 }
 
-/// Whatever a server says: an answer or an error, and rows that can be asked for anything.
+/// Any bytes of a server lead to a reply or an error, and every column of a row can be read or refused.
 pub(crate) fn server_says(bytes: &[u8]) {
     let (&[statements, cut], said) = bytes.split_first_chunk().unwrap_or((&[1, 0], bytes));
     let (statements, cut) = (usize::from(statements % 4), usize::from(cut).min(said.len()));
@@ -56,6 +58,6 @@ pub(crate) fn server_says(bytes: &[u8]) {
             }
         }
     }
-    let _ = Described::read(&[Bytes::copy_from_slice(said)]);
+    let _ = Signature::read(&[Bytes::copy_from_slice(said)]);
     let _ = ServerError::parse(said).told();
 }

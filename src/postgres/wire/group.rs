@@ -7,13 +7,13 @@ use postgres_protocol::{
 };
 use postgres_types::{IsNull as TypesIsNull, ToSql, Type};
 
-use super::{Failure, Named, row::Columns};
+use super::{CachedStatement, WireError, row::Columns};
 
 /// Statements on their way to one Sync.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
     pub(super) bytes: BytesMut,
-    pub(super) places: Vec<Place>,
+    pub(super) places: Vec<GroupStatement>,
     /// A text of several statements by the simple protocol, which ends with an answer of its own.
     pub(super) script: bool,
     /// There is a copy with its data among them.
@@ -24,10 +24,10 @@ pub(crate) struct Group {
 
 /// One statement of a group.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct GroupStatement {
     pub text: Arc<str>,
     /// Where it is kept.
-    pub named: Option<Arc<Named>>,
+    pub named: Option<Arc<CachedStatement>>,
 }
 
 /// A statement with the types of its parameters and columns, ready to be bound.
@@ -35,7 +35,7 @@ pub(super) struct Place {
 pub(crate) struct Prepared {
     pub text: Arc<str>,
     /// None where the connection keeps no statements.
-    pub named: Option<Arc<Named>>,
+    pub named: Option<Arc<CachedStatement>>,
     pub columns: Arc<Columns>,
 }
 
@@ -69,7 +69,7 @@ impl Group {
     }
 
     /// Adds a statement. On an error the group is as it was.
-    pub fn push(&mut self, prepared: &Prepared, parameters: &[&(dyn ToSql + Sync)]) -> Result<(), Failure> {
+    pub fn push(&mut self, prepared: &Prepared, parameters: &[&(dyn ToSql + Sync)]) -> Result<(), WireError> {
         self.push_rows(prepared, parameters, ALL)
     }
 
@@ -79,13 +79,13 @@ impl Group {
         prepared: &Prepared,
         parameters: &[&(dyn ToSql + Sync)],
         portal: Portal<'_>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), WireError> {
         let Prepared { text, named, columns } = prepared;
         match named {
             Some(named) => {
                 self.bind(&named.name, &columns.parameters, parameters, portal)?;
                 self.soils |= named.soils;
-                self.places.push(Place { text: text.clone(), named: Some(named.clone()) });
+                self.places.push(GroupStatement { text: text.clone(), named: Some(named.clone()) });
                 Ok(())
             }
             None => self.parse_and_bind(text, &columns.parameters, parameters, portal),
@@ -93,15 +93,15 @@ impl Group {
     }
 
     /// The next rows of a portal.
-    pub fn push_more(&mut self, text: &Arc<str>, portal: Portal<'_>) -> Result<(), Failure> {
-        frontend::execute(portal.name, portal.most, &mut self.bytes).map_err(Failure::encode)?;
-        self.places.push(Place { text: text.clone(), named: None });
+    pub fn push_more(&mut self, text: &Arc<str>, portal: Portal<'_>) -> Result<(), WireError> {
+        frontend::execute(portal.name, portal.most, &mut self.bytes).map_err(WireError::encode)?;
+        self.places.push(GroupStatement { text: text.clone(), named: None });
         Ok(())
     }
 
     /// Closes a portal; that is no statement and has no answer of its own.
-    pub fn close(&mut self, portal: &str) -> Result<(), Failure> {
-        frontend::close(b'P', portal, &mut self.bytes).map_err(Failure::encode)
+    pub fn close(&mut self, portal: &str) -> Result<(), WireError> {
+        frontend::close(b'P', portal, &mut self.bytes).map_err(WireError::encode)
     }
 
     /// Adds a statement that is parsed in its place and not kept: behind a pooler that gives every transaction another
@@ -111,7 +111,7 @@ impl Group {
         text: &Arc<str>,
         types: &[Type],
         parameters: &[&(dyn ToSql + Sync)],
-    ) -> Result<(), Failure> {
+    ) -> Result<(), WireError> {
         self.parse_and_bind(text, types, parameters, ALL)
     }
 
@@ -121,33 +121,33 @@ impl Group {
         types: &[Type],
         parameters: &[&(dyn ToSql + Sync)],
         portal: Portal<'_>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), WireError> {
         let before = self.bytes.len();
-        let parsed = frontend::parse("", text, types.iter().map(Type::oid), &mut self.bytes).map_err(Failure::encode);
+        let parsed = frontend::parse("", text, types.iter().map(Type::oid), &mut self.bytes).map_err(WireError::encode);
         if let Err(failure) = parsed.and_then(|()| self.bind("", types, parameters, portal)) {
             self.bytes.truncate(before);
             return Err(failure);
         }
-        self.places.push(Place { text: text.clone(), named: None });
+        self.places.push(GroupStatement { text: text.clone(), named: None });
         Ok(())
     }
 
     /// Asks for the types of a statement, which is not run.
-    pub fn describe(text: &str) -> Result<Self, Failure> {
+    pub fn describe(text: &str) -> Result<Self, WireError> {
         let mut group = Self::new();
-        frontend::parse("", text, [], &mut group.bytes).map_err(Failure::encode)?;
-        frontend::describe(b'S', "", &mut group.bytes).map_err(Failure::encode)?;
+        frontend::parse("", text, [], &mut group.bytes).map_err(WireError::encode)?;
+        frontend::describe(b'S', "", &mut group.bytes).map_err(WireError::encode)?;
         Ok(group)
     }
 
     /// `copy … from stdin` and its data: nothing waits for the server's word in between, and the only Sync comes behind the end of
     /// the data.
-    pub fn push_copy(&mut self, text: &Arc<str>, data: &[u8]) -> Result<(), Failure> {
+    pub fn push_copy(&mut self, text: &Arc<str>, data: &[u8]) -> Result<(), WireError> {
         /// Bytes of data in one message.
         const PART: usize = 64 << 10;
         self.push_unnamed(text, &[], &[])?;
         for part in data.chunks(PART) {
-            frontend::CopyData::new(part).map_err(Failure::encode)?.write(&mut self.bytes);
+            frontend::CopyData::new(part).map_err(WireError::encode)?.write(&mut self.bytes);
         }
         frontend::copy_done(&mut self.bytes);
         self.copies = true;
@@ -155,9 +155,9 @@ impl Group {
     }
 
     /// Makes the group a text of several statements instead.
-    pub fn script(&mut self, text: &str) -> Result<(), Failure> {
+    pub fn script(&mut self, text: &str) -> Result<(), WireError> {
         self.script = true;
-        frontend::query(text, &mut self.bytes).map_err(Failure::encode)
+        frontend::query(text, &mut self.bytes).map_err(WireError::encode)
     }
 
     fn bind(
@@ -166,10 +166,10 @@ impl Group {
         types: &[Type],
         parameters: &[&(dyn ToSql + Sync)],
         portal: Portal<'_>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), WireError> {
         if types.len() != parameters.len() {
             let text = format!("the statement has {} parameters, not {}", types.len(), parameters.len());
-            return Err(Failure::encode(text));
+            return Err(WireError::encode(text));
         }
         let before = self.bytes.len();
         let write = |(parameter, ty): (&&(dyn ToSql + Sync), &Type), out: &mut BytesMut| {
@@ -183,9 +183,9 @@ impl Group {
         let parameters = parameters.iter().zip(types);
         let bound = frontend::bind(portal.name, name, formats, parameters, write, Some(1), &mut self.bytes);
         let sent = match bound {
-            Ok(()) => frontend::execute(portal.name, portal.most, &mut self.bytes).map_err(Failure::encode),
-            Err(BindError::Conversion(cause)) => Err(Failure::encode(cause)),
-            Err(BindError::Serialization(cause)) => Err(Failure::encode(cause)),
+            Ok(()) => frontend::execute(portal.name, portal.most, &mut self.bytes).map_err(WireError::encode),
+            Err(BindError::Conversion(cause)) => Err(WireError::encode(cause)),
+            Err(BindError::Serialization(cause)) => Err(WireError::encode(cause)),
         };
         if sent.is_err() {
             self.bytes.truncate(before);

@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 #[derive(Debug)]
 pub(crate) struct Connected {
     pub stream: Stream,
-    /// What the server has already said beyond that it is ready.
+    /// Bytes of the server behind its first `ReadyForQuery`.
     pub read: BytesMut,
     pub parameters: HashMap<String, String>,
     /// The backend's, as `pg_stat_activity` and the server's log name it.

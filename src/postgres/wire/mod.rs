@@ -1,6 +1,6 @@
 //! One connection, any number of callers: Postgres' protocol, pipelined.
 //!
-//! A *group* is what one Sync ends: one implicit transaction, one answer. Callers put groups into the connection's buffer;
+//! A *group* is the statements that one Sync ends: one implicit transaction, one reply. Callers put groups into the connection's buffer;
 //! the driver writes whatever has gathered while it was busy, so flushes are shared by themselves, and reads and writes at the same
 //! time, so that a full socket buffer cannot deadlock. The bytes of an answer go to the caller as they came, and the caller decodes
 //! them. Whoever goes away only drops a receiver: the driver still counts the messages.
@@ -11,7 +11,7 @@ mod connect;
 mod failure;
 mod frame;
 mod soil;
-mod named;
+mod cached_statement;
 mod group;
 mod row;
 mod answer;
@@ -20,12 +20,12 @@ mod drive;
 mod connection;
 mod catalog;
 
-use self::named::{Descriptions, Named};
+use self::cached_statement::{CachedStatement, Descriptions};
 pub use self::row::Values;
 pub(crate) use self::{
-    answer::Answer,
+    answer::Reply,
     connection::Connection,
-    failure::Failure,
+    failure::WireError,
     group::{Group, Portal, Prepared},
     row::{Columns, Row, Wrong, only},
 };

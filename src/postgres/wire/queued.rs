@@ -7,12 +7,12 @@ use std::{
 use bytes::{BufMut, Bytes, BytesMut};
 use tokio::sync::{Notify, oneshot};
 
-use super::{Failure, Named, Use, frame::frames};
+use super::{CachedStatement, Use, WireError, frame::frames};
 use crate::{error::server::ServerError, postgres::target::Limits};
 
-/// What callers and the driver share.
+/// The state that callers and the driver share.
 #[derive(Default)]
-pub(super) struct Shared {
+pub(super) struct Link {
     queued: Mutex<Queued>,
     pub limits: Limits,
     pub usage: Use,
@@ -24,11 +24,11 @@ pub(super) struct Shared {
 
 #[derive(Default)]
 pub(super) struct Queued {
-    /// What the driver has not taken yet.
+    /// Groups that the driver has not taken yet.
     pub bytes: BytesMut,
     /// Groups that were sent or are about to be, oldest first: answers come in this order.
-    pub groups: VecDeque<Waiting>,
-    pub named: HashMap<Arc<str>, Arc<Named>>,
+    pub groups: VecDeque<AwaitedGroup>,
+    pub named: HashMap<Arc<str>, Arc<CachedStatement>>,
     /// Names so far.
     pub names: u64,
     /// The connection has ended.
@@ -44,7 +44,7 @@ pub(super) struct Queued {
 pub(super) struct Why(pub Option<Arc<ServerError>>);
 
 /// A group whose answer has not come, or not whole.
-pub(super) struct Waiting {
+pub(super) struct AwaitedGroup {
     came: Came,
     bytes: usize,
     /// The server may ask it for the data of a copy, which is on its way already.
@@ -52,12 +52,12 @@ pub(super) struct Waiting {
     pub to: To,
 }
 
-impl Waiting {
+impl AwaitedGroup {
     pub fn new(to: To) -> Self {
         Self { came: Came::default(), bytes: 0, copies: false, to }
     }
 
-    /// Keeps whole messages of the answer; beyond the limit only what says how its statements ended.
+    /// Keeps whole messages of the reply; beyond the limit only those that say how its statements ended.
     pub fn keep(&mut self, chunk: Bytes, limit: usize) -> io::Result<()> {
         self.bytes = self.bytes.saturating_add(chunk.len());
         self.came.chunks.push(chunk);
@@ -81,7 +81,7 @@ impl Waiting {
         Ok(())
     }
 
-    /// What came, and for whom.
+    /// The reply, and its receiver.
     pub fn answered(self) -> (Came, To) {
         (self.came, self.to)
     }
@@ -102,15 +102,15 @@ pub(super) struct Came {
 
 /// Whom an answer is for.
 pub(super) enum To {
-    /// Its parts as they came; nobody may be left to take them.
-    Caller(oneshot::Sender<Result<Came, Failure>>),
+    /// Its parts as they came; the receiver may be gone.
+    Caller(oneshot::Sender<Result<Came, WireError>>),
     /// A statement that is being prepared.
-    Named(Arc<Named>),
-    /// Nobody asked: a statement that was closed, for one. It cannot fail.
+    CachedStatement(Arc<CachedStatement>),
+    /// No caller waits, as for the closing of a statement. It cannot fail.
     Nobody,
 }
 
-impl Shared {
+impl Link {
     pub fn new(limits: Limits, usage: Use) -> Self {
         Self { limits, usage, ..Self::default() }
     }

@@ -1,4 +1,4 @@
-//! What a statement leaves behind in its session, going by its words.
+//! Session state that a statement leaves behind, judged by its text.
 
 /// Whether a statement may change its session beyond its transaction. What functions of the user's set is not seen; what only looks
 /// as if it did costs a clean-up in vain.
@@ -12,7 +12,7 @@ pub(super) fn soils(text: &str) -> bool {
     }
 }
 
-/// The first word behind blanks and comments, and what follows it.
+/// The first word behind blanks and comments, and the rest of the text.
 fn word(text: &str) -> (&str, &str) {
     let mut text = text.trim_start();
     loop {

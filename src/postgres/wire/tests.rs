@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 use postgres_types::Type;
 use tokio_postgres::error::SqlState;
 
-use super::{Answer, Columns, Connection, Failure, Group, Prepared, Use, connect::tests::server::server};
+use super::{Columns, Connection, Group, Prepared, Reply, Use, WireError, connect::tests::server::server};
 use crate::postgres::target::Target;
 
 pub(super) async fn connection() -> Connection {
@@ -26,16 +26,16 @@ fn group(statements: &[&str]) -> Group {
     group
 }
 
-fn numbers(answer: &Answer, place: usize) -> Vec<i32> {
+fn numbers(answer: &Reply, place: usize) -> Vec<i32> {
     let columns = vec![(String::new(), Type::INT4)];
     let columns = Arc::new(Columns { parameters: Vec::new(), columns });
     answer.rows(place, &columns).iter().map(|row| row.read(0).expect("a number")).collect()
 }
 
 /// Where it failed, and with which code.
-fn refused(outcome: Result<Answer, Failure>) -> (usize, SqlState) {
+fn refused(outcome: Result<Reply, WireError>) -> (usize, SqlState) {
     match outcome {
-        Err(Failure::Server { statement, error, .. }) => (statement, error.code.clone()),
+        Err(WireError::Server { statement, error, .. }) => (statement, error.code.clone()),
         outcome => panic!("the server should have refused it: {outcome:?}"),
     }
 }
@@ -191,9 +191,9 @@ async fn a_copy_goes_with_its_data_in_one_group() {
 async fn a_parameter_that_cannot_be_written_leaves_nothing_behind() {
     let connection = connection().await;
     let wrong = connection.query("select $1::int4", &[&"text"]).await;
-    assert!(matches!(wrong, Err(Failure::Encode(_))), "{wrong:?}");
+    assert!(matches!(wrong, Err(WireError::Encode(_))), "{wrong:?}");
     let few = connection.query("select $1::int4, $2::int4", &[&1_i32]).await;
-    assert!(matches!(few, Err(Failure::Encode(_))), "{few:?}");
+    assert!(matches!(few, Err(WireError::Encode(_))), "{few:?}");
     assert_eq!(
         connection.query("select $1::int4", &[&5_i32]).await.expect("in step")[0].read::<i32>(0).expect("a number"),
         5

@@ -43,8 +43,8 @@ fn what_runs_is_renewed_after_a_third_of_its_lease() {
     held.renewed(&beat.renew, &[1025], now + SECOND * 11);
     let beat = held.beat(now + SECOND * 22, true);
     assert_eq!(ids(&beat.renew), [1024], "the other is lost");
-    assert_eq!(held.finish(1, [Answer::Done], now + SECOND * 23), 1, "its answer comes too late");
-    assert_eq!(held.finish(0, [Answer::Done], now + SECOND * 23), 0);
+    assert_eq!(held.finish(1, [Decision::Done], now + SECOND * 23), 1, "its answer comes too late");
+    assert_eq!(held.finish(0, [Decision::Done], now + SECOND * 23), 0);
     assert_eq!(held.settle().done.len(), 1);
 }
 
@@ -58,7 +58,7 @@ fn what_could_not_be_renewed_until_its_lease_is_over_is_lost() {
     assert!(!told.is_lost());
     held.beat(now + LEASE + SECOND * 2, true);
     assert!(told.is_lost());
-    assert_eq!(held.finish(nr, [Answer::Done], now + LEASE * 2), 1);
+    assert_eq!(held.finish(nr, [Decision::Done], now + LEASE * 2), 1);
     assert!(held.is_empty());
 }
 
@@ -77,8 +77,8 @@ fn a_handler_that_runs_for_long_is_told_of_a_lease_that_is_gone() {
     held.gone(&check, &[1025]);
     assert!(told.is_lost());
     assert_eq!(ids(&held.check(now + SECOND * 3)), [1024]);
-    assert_eq!(held.finish(nr, [Answer::Done], now + SECOND * 3), 1, "its answer comes too late");
-    assert_eq!(held.finish(0, [Answer::Done], now + SECOND * 3), 0);
+    assert_eq!(held.finish(nr, [Decision::Done], now + SECOND * 3), 1, "its answer comes too late");
+    assert_eq!(held.finish(0, [Decision::Done], now + SECOND * 3), 0);
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn beside_a_message_that_may_kill_nothing_is_leased_until_it_has_lived_for_a_whi
     assert_eq!(held.room(9, 1), 0);
     let nr = held.hand();
     held.next(nr, 1, false, now).expect("it waits");
-    held.finish(nr, [Answer::Done], now);
+    held.finish(nr, [Decision::Done], now);
     assert!(held.room(9, 1) >= 9, "it is done");
     held.leased(vec![message(9100, true)], now);
     let nr = held.hand();
@@ -123,7 +123,7 @@ fn beside_a_message_that_may_kill_nothing_is_leased_until_it_has_lived_for_a_whi
 fn what_could_not_be_settled_is_kept_while_its_lease_may_last_and_tried_once_after() {
     let now = Instant::now();
     let mut held = held(1, 1, now);
-    held.finish(0, [Answer::Done], now);
+    held.finish(0, [Decision::Done], now);
     for (began, given_up) in [(now, 0), (now + LEASE, 0), (now + LEASE * 2, 1)] {
         let settling = held.settle();
         assert_eq!(held.settled(settling.len(), settling, began), given_up);

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Hand, Held};
+use super::{HandState, Held};
 use crate::queue::message::Lease;
 
 /// Handlers that run for so long, and want to know, are told so soon: within a second, with the pause between two beats.
@@ -18,7 +18,7 @@ impl<T> Held<T> {
             return Vec::new();
         }
         self.checked = now;
-        let wants = |hand: &&Hand| {
+        let wants = |hand: &&HandState| {
             let runs = hand.since.is_some_and(|since| now.duration_since(since) >= CHECK);
             runs && hand.told.as_ref().is_some_and(|told| !told.is_settled())
         };

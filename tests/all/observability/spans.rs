@@ -112,5 +112,5 @@ async fn each_verb_has_a_span_and_says_what_it_did() {
     let handled = |attempt, outcome| {
         format!("attempt={attempt} id={id} messages=1 outcome={outcome} parent_span_id={span_id} queue=q {trace_id}")
     };
-    assert_eq!(kept.all("handle"), [handled(1, "retry"), handled(2, "done")]);
+    assert_eq!(kept.all("handle"), [handled(1, "retried"), handled(2, "done")]);
 }

@@ -17,7 +17,7 @@ pub(super) struct Exchange {
     pub stream: Stream,
     /// Behind the last message.
     pub read: BytesMut,
-    /// What the next [`Exchange::send`] sends.
+    /// Bytes for the next [`Exchange::send`].
     pub write: BytesMut,
 }
 
@@ -31,7 +31,7 @@ impl Exchange {
         self.stream.flush().await.map_err(|error| broken(&error))
     }
 
-    /// The kind and the body of the next message. What the server refuses is an error; what it only remarks is passed over.
+    /// The kind and the body of the next message. A refusal is an error; a notice is passed over.
     pub async fn next(&mut self) -> Result<(u8, Bytes)> {
         loop {
             match self.message().await? {

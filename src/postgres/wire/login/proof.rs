@@ -1,4 +1,4 @@
-//! Who we are, in whichever way the server wants it proven.
+//! Authentication, by the method that the server asks for.
 
 use std::io::{
     self,

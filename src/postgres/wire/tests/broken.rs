@@ -2,7 +2,7 @@
 
 use trunkline_embedded::DelayProxy;
 
-use super::{Connection, Failure, Use, connection, group, numbers, server};
+use super::{Connection, Use, WireError, connection, group, numbers, server};
 use crate::postgres::target::Target;
 
 /// A connection through a proxy that can cut it.
@@ -23,7 +23,7 @@ async fn an_answer_that_is_cut_at_any_byte_is_an_unknown_outcome() {
         let outcome = connection.send(group(&statements)).await;
         proxy.cut_answers_after(None);
         match outcome {
-            Err(Failure::Lost(_)) => {
+            Err(WireError::Lost(_)) => {
                 assert!(connection.send(group(&["select 1"])).await.is_err(), "it stays closed");
                 assert!(connection.is_closed());
             }
@@ -71,5 +71,5 @@ async fn a_copy_that_nobody_sends_ends_the_connection_and_not_the_program() {
     let connection = connection().await;
     connection.batch("create temp table t (n int)").await.expect("created");
     let outcome = connection.send(group(&["copy t from stdin"])).await;
-    assert!(matches!(outcome, Err(Failure::Lost(_))), "{outcome:?}");
+    assert!(matches!(outcome, Err(WireError::Lost(_))), "{outcome:?}");
 }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::postgres::wire::{Failure, fuzz::told, named::Described};
+use crate::postgres::wire::{WireError, cached_statement::Signature, fuzz::told};
 
 /// An answer to three statements: a row each of one text, with a notice and a notification in between.
 const ANSWER: &[u8] = b"1\0\0\0\x042\0\0\0\x04D\0\0\0\x0b\0\x01\0\0\0\x01aC\0\0\0\x0dSELECT 1\0\
@@ -25,7 +25,7 @@ proptest! {
 
     #[test]
     fn an_answer_that_ends_early_is_lost(end in 0..ANSWER.len()) {
-        prop_assert!(matches!(told(&[&ANSWER[..end]], 3), Err(Failure::Lost(_))));
+        prop_assert!(matches!(told(&[&ANSWER[..end]], 3), Err(WireError::Lost(_))));
     }
 
     #[test]
@@ -45,14 +45,14 @@ proptest! {
         let mut frame = vec![kind];
         frame.extend((body.len() as u32 + 4).to_be_bytes());
         frame.extend(body);
-        let _ = Described::read(&[frame.into()]);
+        let _ = Signature::read(&[frame.into()]);
     }
 }
 
 #[test]
 fn an_answer_with_another_number_of_ends_than_statements_is_refused() {
-    assert!(matches!(told(&[ANSWER], 2), Err(Failure::Protocol(_))));
-    assert!(matches!(told(&[ANSWER], 4), Err(Failure::Protocol(_))));
+    assert!(matches!(told(&[ANSWER], 2), Err(WireError::Protocol(_))));
+    assert!(matches!(told(&[ANSWER], 4), Err(WireError::Protocol(_))));
 }
 
 #[test]

@@ -15,10 +15,10 @@ use crate::{
     postgres::{
         target::Limits,
         wire::{
-            Columns, Connection, Failure, Use,
+            Columns, Connection, Use, WireError,
             connection::Connection as Ours,
             drive::drive,
-            queued::Shared,
+            queued::Link,
             row::{Row, only},
         },
     },
@@ -47,7 +47,7 @@ fn ready(status: u8) -> Vec<u8> {
 /// A connection, and the server's end of it.
 fn between(limits: Limits, usage: Use) -> (Ours, DuplexStream, tokio::task::JoinHandle<std::io::Result<()>>) {
     let (ours, theirs) = tokio::io::duplex(64 << 10);
-    let shared = Arc::new(Shared::new(limits, usage));
+    let shared = Arc::new(Link::new(limits, usage));
     let connection = Connection::over(shared.clone());
     (connection, theirs, tokio::spawn(drive(ours, BytesMut::new(), shared)))
 }
@@ -72,7 +72,7 @@ async fn a_message_of_an_impossible_length_ends_the_connection() {
         let answer = connection.send(group(&["select 1"]));
         server.write_all(&[&b"C"[..], &length.to_be_bytes(), b"SELECT 1\0"].concat()).await.expect("sent");
         let answer = timeout(SOON, answer).await.expect("nobody waits for ever");
-        assert!(matches!(answer, Err(Failure::Lost(None))), "{length}: {answer:?}");
+        assert!(matches!(answer, Err(WireError::Lost(None))), "{length}: {answer:?}");
         assert!(driver.await.expect("no panic").is_err() && connection.is_closed());
     }
 }
@@ -89,7 +89,7 @@ async fn an_answer_without_end_is_not_kept() {
     }
     server.write_all(&[&end[..], &row, &end, &ready(b'I')].concat()).await.expect("read");
     let outcome = timeout(SOON, answer).await.expect("answered");
-    assert!(matches!(outcome, Err(Failure::TooLarge(limit)) if limit == 1 << 20), "{outcome:?}");
+    assert!(matches!(outcome, Err(WireError::TooLarge(limit)) if limit == 1 << 20), "{outcome:?}");
     // Nobody else pays for it.
     server.write_all(&[&end[..], &ready(b'I')].concat()).await.expect("read");
     assert_eq!(timeout(SOON, next).await.expect("answered").expect("its own").tag(0), "SELECT 1");
@@ -111,7 +111,7 @@ async fn ends_without_end_end_the_connection() {
     let answer = connection.send(group(&["select 1"]));
     let end = message(b'C', &[b'x'; 8000]);
     while server.write_all(&end).await.is_ok() {}
-    assert!(matches!(timeout(SOON, answer).await.expect("answered"), Err(Failure::Lost(None))));
+    assert!(matches!(timeout(SOON, answer).await.expect("answered"), Err(WireError::Lost(None))));
     assert!(driver.await.expect("no panic").is_err());
 }
 
@@ -125,7 +125,7 @@ async fn a_transaction_that_stays_open_ends_a_connection_that_others_share() {
         let outcomes = (timeout(SOON, begins).await.expect("answered"), timeout(SOON, next).await.expect("answered"));
         match usage {
             Use::Common => {
-                assert!(matches!(outcomes, (Err(Failure::LeftOpen), Err(Failure::Lost(None)))), "{outcomes:?}");
+                assert!(matches!(outcomes, (Err(WireError::LeftOpen), Err(WireError::Lost(None)))), "{outcomes:?}");
                 assert!(connection.is_closed(), "before its caller knew");
             }
             Use::Alone => assert!(outcomes.0.is_ok() && outcomes.1.is_ok()),
@@ -152,7 +152,7 @@ async fn a_silent_server_is_given_up_if_that_is_asked_for_however_much_is_said_t
         }
     };
     timeout(SOON, talks).await.expect("it ends");
-    assert!(matches!(answer.await, Err(Failure::Lost(None))));
+    assert!(matches!(answer.await, Err(WireError::Lost(None))));
     let why = driver.await.expect("no panic").expect_err("a reason").to_string();
     assert_eq!(why, "no answer in 0.05 s (answer_timeout)");
 }
@@ -168,7 +168,7 @@ async fn a_type_that_is_made_of_itself_is_refused() {
         let answer = [described, found, message(b'C', b"SELECT 1\0"), ready(b'I')].concat();
         let server = tokio::spawn(answers(server, answer));
         let refused = timeout(SOON, connection.prepare("select $1")).await.expect("in time").map(drop);
-        assert!(matches!(refused, Err(Failure::Protocol(_))), "{}: {refused:?}", char::from(kind));
+        assert!(matches!(refused, Err(WireError::Protocol(_))), "{}: {refused:?}", char::from(kind));
         server.abort();
     }
 }

@@ -8,24 +8,24 @@ use super::{
 };
 use crate::error::{Error, Result};
 
-/// What was said so far. One said empty is said: nothing else is asked for it.
+/// The settings given so far. An empty value counts as given: no other source is asked for the setting.
 #[derive(Debug)]
-pub(super) struct Options(Vec<Setting>);
+pub(super) struct ConnectionString(Vec<Setting>);
 
-impl Options {
+impl ConnectionString {
     pub fn parse(text: &str) -> Result<Self> {
         let of_url = |scheme| text.strip_prefix(scheme).map(url::settings);
         of_url("postgres://").or_else(|| of_url("postgresql://")).unwrap_or_else(|| words(text)).map(Self)
     }
 
-    /// Adds what is not said yet.
+    /// Adds the settings that are not given yet.
     pub fn fill(&mut self, more: Vec<Setting>) {
         let new: Vec<Setting> =
             more.into_iter().filter(|more| self.0.iter().all(|said| said.name != more.name)).collect();
         self.0.extend(new);
     }
 
-    /// What was said, unless it was said to be empty.
+    /// The value, unless it is empty.
     pub fn get(&self, name: &str) -> Option<&Setting> {
         self.0.iter().rfind(|setting| setting.name == name).filter(|setting| !setting.value.is_empty())
     }

@@ -6,30 +6,30 @@ use std::{
 use postgres_types::Oid;
 use tokio::sync::watch;
 
-use super::{Failure, row::Columns, soil::soils};
+use super::{WireError, row::Columns, soil::soils};
 
 /// A statement that the connection has prepared, or is about to.
 #[derive(Debug)]
-pub(crate) struct Named {
+pub(crate) struct CachedStatement {
     /// Its name on this connection, of a counter: a name is never used again, so that none can mean two things.
     pub name: String,
     pub text: Arc<str>,
     /// It may change the session beyond its transaction.
     pub soils: bool,
     /// The server's answer to its preparation.
-    answer: watch::Sender<Option<Result<Arc<Described>, Failure>>>,
+    answer: watch::Sender<Option<Result<Arc<Signature>, WireError>>>,
     /// Its description in types, once those that the catalog had to be asked for are known.
     pub typed: OnceLock<Arc<Columns>>,
 }
 
-/// What the server said of it.
+/// The server's description of the statement.
 #[derive(Debug, Default)]
-pub(crate) struct Described {
+pub(crate) struct Signature {
     pub parameters: Vec<Oid>,
     pub columns: Vec<(String, Oid)>,
 }
 
-/// What statements are about, by their texts, for a connection that does not keep them.
+/// Descriptions of statements by their texts, for a connection that does not keep prepared statements.
 #[derive(Debug, Default)]
 pub(super) struct Descriptions(Mutex<HashMap<Arc<str>, Arc<Columns>>>);
 
@@ -55,40 +55,42 @@ impl Descriptions {
     }
 }
 
-impl Named {
+impl CachedStatement {
     pub fn new(name: String, text: Arc<str>) -> Self {
         Self { name, soils: soils(&text), text, answer: watch::Sender::new(None), typed: OnceLock::new() }
     }
 
-    pub fn answered(&self, answer: Result<Arc<Described>, Failure>) {
+    pub fn answered(&self, answer: Result<Arc<Signature>, WireError>) {
         self.answer.send_replace(Some(answer));
     }
 
     /// Why it could not be prepared, if that is known.
-    pub fn failure(&self) -> Option<Failure> {
+    pub fn failure(&self) -> Option<WireError> {
         self.answer.borrow().as_ref().and_then(|answer| answer.as_ref().err().cloned())
     }
 
     /// Waits for the server's answer.
-    pub async fn described(&self) -> Result<Arc<Described>, Failure> {
+    pub async fn described(&self) -> Result<Arc<Signature>, WireError> {
         let mut answer = self.answer.subscribe();
-        let answer = answer.wait_for(Option::is_some).await.map_err(|_| Failure::Lost(None))?;
-        answer.clone().unwrap_or(Err(Failure::Lost(None)))
+        let answer = answer.wait_for(Option::is_some).await.map_err(|_| WireError::Lost(None))?;
+        answer.clone().unwrap_or(Err(WireError::Lost(None)))
     }
 }
 
-impl Described {
+impl Signature {
     /// From the answer to Parse and Describe.
-    pub fn read(chunks: &[bytes::Bytes]) -> Result<Self, Failure> {
+    pub fn read(chunks: &[bytes::Bytes]) -> Result<Self, WireError> {
         let mut described = Self::default();
         for (kind, body) in chunks.iter().flat_map(|chunk| super::frame::frames(chunk)) {
             match kind {
                 b'E' => {
                     let error = Arc::new(crate::error::server::ServerError::parse(body));
-                    return Err(Failure::Server { statement: 0, text: None, error });
+                    return Err(WireError::Server { statement: 0, text: None, error });
                 }
-                b't' => described.parameters = parameters(body).ok_or(Failure::Protocol("a description ends early"))?,
-                b'T' => described.columns = columns(body).ok_or(Failure::Protocol("a description ends early"))?,
+                b't' => {
+                    described.parameters = parameters(body).ok_or(WireError::Protocol("a description ends early"))?;
+                }
+                b'T' => described.columns = columns(body).ok_or(WireError::Protocol("a description ends early"))?,
                 _ => {}
             }
         }

@@ -8,7 +8,7 @@ const PORT: u16 = 5432;
 
 /// One server of a connection string.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Address {
     pub way: Way,
     pub port: u16,
 }
@@ -21,7 +21,7 @@ pub(super) enum Way {
     Network { name: String, address: String },
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Address {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.way {
             #[cfg(unix)]
@@ -32,7 +32,7 @@ impl fmt::Display for Place {
 }
 
 /// In the string's order: each host with its address, if that is given apart, and its port.
-pub(super) fn places(config: &Config) -> Result<Vec<Place>> {
+pub(super) fn places(config: &Config) -> Result<Vec<Address>> {
     let (hosts, addresses, ports) = (config.get_hosts(), config.get_hostaddrs(), config.get_ports());
     if !addresses.is_empty() && addresses.len() != hosts.len() {
         let text = format!("there are {} hosts, but {} hostaddrs", hosts.len(), addresses.len());
@@ -53,7 +53,7 @@ pub(super) fn places(config: &Config) -> Result<Vec<Place>> {
                 Way::Network { name: name.clone(), address: address.unwrap_or_else(|| name.clone()) }
             }
         };
-        Place { way, port }
+        Address { way, port }
     });
     Ok(places.collect())
 }
@@ -83,7 +83,7 @@ mod tests {
         }
     }
 
-    fn shown(place: &Place) -> String {
+    fn shown(place: &Address) -> String {
         match &place.way {
             Way::Socket(path) => path.display().to_string(),
             Way::Network { name, address } => format!("{name} at {address}:{}", place.port),

@@ -1,12 +1,12 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::sent::{Outcome, Sent};
+use super::sent::{GroupReply, Sent};
 use crate::{
     error::{Error, Result},
     postgres::{
         db::{Session, told_to_user},
         rows::Rows,
-        wire::{Columns, Failure, Group},
+        wire::{Columns, Group, WireError},
     },
 };
 
@@ -14,17 +14,17 @@ use crate::{
 const GATHERED: usize = 32 << 10;
 
 /// The transaction as its pending answers see it.
-pub(super) struct Line {
+pub(super) struct Pipeline {
     pub session: Arc<Session>,
-    state: Mutex<State>,
+    state: Mutex<PipelineState>,
 }
 
 #[derive(Default)]
-struct State {
+struct PipelineState {
     begin: String,
     begun: bool,
     ended: bool,
-    /// What has gathered, and what will tell its answer.
+    /// Statements that have gathered, and the receiver of their reply.
     open: Group,
     opened: Arc<Sent>,
     /// Groups whose answers were not seen to be good yet, oldest first.
@@ -36,26 +36,26 @@ struct State {
     unprepared: Option<Error>,
 }
 
-impl std::fmt::Debug for Line {
+impl std::fmt::Debug for Pipeline {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("Line").finish_non_exhaustive()
+        out.debug_struct("Pipeline").finish_non_exhaustive()
     }
 }
 
-impl Line {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl Pipeline {
+    fn state(&self) -> MutexGuard<'_, PipelineState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn new(session: Arc<Session>, begin: String) -> Self {
-        Self { session, state: Mutex::new(State { begin, ..State::default() }) }
+        Self { session, state: Mutex::new(PipelineState { begin, ..PipelineState::default() }) }
     }
 
-    /// Adds a statement to what gathers.
+    /// Adds a statement to the open group.
     pub fn push(
         &self,
         text: &str,
-        add: impl FnOnce(&mut Group) -> std::result::Result<(), Failure>,
+        add: impl FnOnce(&mut Group) -> std::result::Result<(), WireError>,
     ) -> Result<(Arc<Sent>, usize)> {
         let mut state = self.state();
         if state.ended {
@@ -63,7 +63,7 @@ impl Line {
         }
         state.begin()?;
         let place = state.open.len();
-        let failed = |state: &State, failure| told_to_user(state.statements, text, failure);
+        let failed = |state: &PipelineState, failure| told_to_user(state.statements, text, failure);
         add(&mut state.open).map_err(|failure| failed(&state, failure))?;
         state.statements += 1;
         let sent = state.opened.clone();
@@ -73,7 +73,7 @@ impl Line {
         Ok((sent, place))
     }
 
-    /// Sends what has gathered.
+    /// Sends the open group.
     pub fn flush(&self) {
         let mut state = self.state();
         if !state.ended && !state.open.is_empty() {
@@ -81,7 +81,7 @@ impl Line {
         }
     }
 
-    fn send_open(&self, state: &mut State) {
+    fn send_open(&self, state: &mut PipelineState) {
         state.forget_good();
         let group = std::mem::take(&mut state.open);
         let sent = std::mem::take(&mut state.opened);
@@ -141,7 +141,7 @@ impl Line {
     }
 
     /// A statement could not be prepared, which aborts a transaction that has begun.
-    pub fn not_prepared(&self, text: &str, failure: Failure) -> Error {
+    pub fn not_prepared(&self, text: &str, failure: WireError) -> Error {
         self.state().forget_good();
         let earlier = self.first_error();
         let mut state = self.state();
@@ -152,7 +152,7 @@ impl Line {
         error
     }
 
-    /// Rolls back what was begun. Whatever comes next on this connection comes behind it.
+    /// Rolls back. Later groups of this connection run behind the rollback.
     pub fn roll_back_unheard(&self) {
         if self.state().begun {
             drop(self.session.connection().send(rollback()));
@@ -169,8 +169,8 @@ impl Line {
         found.or_else(|| state.unprepared.clone())
     }
 
-    pub fn error(&self, sent: &Sent, failure: &Failure) -> Error {
-        if let Failure::Server { text: Some(text), .. } = failure
+    pub fn error(&self, sent: &Sent, failure: &WireError) -> Error {
+        if let WireError::Server { text: Some(text), .. } = failure
             && failure.is_outdated()
         {
             self.session.connection().forget(text); // the next transaction prepares it anew
@@ -182,7 +182,7 @@ impl Line {
     pub fn outcome<R: Rows>(
         &self,
         sent: &Sent,
-        outcome: &Outcome,
+        outcome: &GroupReply,
         place: usize,
         text: &str,
         columns: &Arc<Columns>,
@@ -197,7 +197,7 @@ impl Line {
     }
 }
 
-impl State {
+impl PipelineState {
     /// `begin` is the first statement of the first group, and not counted.
     fn begin(&mut self) -> Result<()> {
         if self.open.is_empty() {
@@ -210,7 +210,7 @@ impl State {
         Ok(())
     }
 
-    /// A good answer says that whatever failed before it was rolled back to a savepoint.
+    /// A good reply says that an earlier failure was rolled back to a savepoint.
     fn forget_good(&mut self) {
         if let Some(good) = self.sent.iter().rposition(|sent| sent.seen().is_some_and(|outcome| outcome.is_ok())) {
             self.sent.drain(..=good);
