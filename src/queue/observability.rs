@@ -1,1 +1,1 @@
-#![doc = include_str!("../../OBSERVABILITY.md")]
+#![doc = include_str!("../../docs/observability.md")]

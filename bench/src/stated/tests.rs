@@ -2,7 +2,7 @@ use super::*;
 use crate::{report::fake, results::Results};
 
 /// Whatever states figures of the benchmarks.
-const DOCUMENTS: [&str; 4] = ["README.md", "DESIGN.md", "OBSERVABILITY.md", "bench/README.md"];
+const DOCUMENTS: [&str; 5] = ["README.md", "DESIGN.md", "docs/observability.md", "docs/speed.md", "bench/README.md"];
 
 fn sources() -> Sources {
     let row = |contender: &str, rate: f64| fake::measured(fake::row("throughput", "drain", contender), rate, 100.0);
