@@ -7,6 +7,8 @@ mod messages;
 mod dead;
 mod by_id;
 mod bad_lines;
+mod json_lines;
+mod metadata;
 mod errors;
 mod help;
 mod million;
