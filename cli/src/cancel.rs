@@ -9,8 +9,9 @@ use crate::{
 /// The arguments of `trunkline cancel`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A message that waits is never delivered any more. The lease of one that is leased ends now: its handler may have done its
-work already; whatever ends or renews the lease then is refused. Dead letters are for `trunkline dead discard`.
+A message that waits is never delivered any more. The lease of one that is leased ends now: its
+handler may have done its work already; whatever ends or renews the lease then is refused. Dead
+letters are for `trunkline dead discard`.
 
 Example:
   trunkline cancel emails 1024 1025                prints the ids that are gone")]

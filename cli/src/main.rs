@@ -48,6 +48,7 @@ use crate::{
     name = "trunkline",
     version,
     propagate_version = true,
+    max_term_width = 100,
     after_help = "\
 Examples:
   trunkline demo                                     see it run; needs no database

@@ -13,7 +13,8 @@ use crate::{
 #[command(
     group = clap::ArgGroup::new("when").args(["after", "at", "now"]).required(true),
     after_help = "\
-Leased messages and dead letters are passed over. A message that failed keeps its error and its attempts.
+Leased messages and dead letters are passed over. A message that failed keeps its error and its
+attempts.
 
 Examples:
   trunkline reschedule emails 1024 --now           prints the ids that were moved

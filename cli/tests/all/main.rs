@@ -11,6 +11,7 @@ mod json_lines;
 mod metadata;
 mod errors;
 mod help;
+mod command_line;
 mod million;
 mod ends;
 mod breaks;
