@@ -6,6 +6,7 @@ use crate::{
     database::Database,
     error::Result,
     json::{self, Line},
+    number,
     print::{self, Table},
     text::{Text, preview_of_metadata},
     time,
@@ -25,10 +26,10 @@ pub struct Args {
     /// The queue
     queue: String,
     /// Messages to show
-    #[arg(short, value_name = "N", default_value_t = 100)]
+    #[arg(short, value_name = "N", default_value_t = 100, value_parser = number::count::<usize>)]
     n: usize,
     /// Begin after this id: the last one of the page before
-    #[arg(long, value_name = "ID", default_value_t = 0)]
+    #[arg(long, value_name = "ID", default_value_t = 0, value_parser = number::id)]
     after: i64,
     /// A line of JSON for each message, with its whole payload
     #[arg(long)]

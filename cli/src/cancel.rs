@@ -3,7 +3,7 @@
 use crate::{
     database::Database,
     error::{Error, Result},
-    print,
+    number, print,
 };
 
 /// The arguments of `trunkline cancel`.
@@ -19,7 +19,7 @@ pub struct Args {
     /// The queue
     queue: String,
     /// Ids of messages; others are passed over
-    #[arg(value_name = "ID", required = true)]
+    #[arg(value_name = "ID", value_parser = number::id, required = true)]
     ids: Vec<i64>,
 }
 

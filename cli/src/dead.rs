@@ -6,6 +6,7 @@ use crate::{
     database::Database,
     error::{Error, Result},
     json::{self, Line},
+    number,
     print::{self, Table},
     text::{Text, Unread, preview_of_metadata},
     time,
@@ -27,10 +28,10 @@ Examples:
         /// The queue
         queue: String,
         /// Letters to show
-        #[arg(short, value_name = "N", default_value_t = 100)]
+        #[arg(short, value_name = "N", default_value_t = 100, value_parser = number::count::<usize>)]
         n: usize,
         /// Begin after this id: the last one of the page before
-        #[arg(long, value_name = "ID", default_value_t = 0)]
+        #[arg(long, value_name = "ID", default_value_t = 0, value_parser = number::id)]
         after: i64,
         /// A line of JSON for each letter, with its whole payload
         #[arg(long)]
@@ -56,7 +57,7 @@ pub struct Which {
     /// The queue
     queue: String,
     /// Ids of dead letters; others are passed over
-    #[arg(value_name = "ID", required_unless_present = "all")]
+    #[arg(value_name = "ID", value_parser = number::id, required_unless_present = "all")]
     ids: Vec<i64>,
     /// All of them
     #[arg(long, conflicts_with = "ids")]

@@ -8,6 +8,7 @@ use crate::{
     database::Database,
     error::{Error, Result},
     json::{self, Line},
+    number,
     print::{self, Table},
     text::{Text, preview_of_metadata},
     time,
@@ -25,6 +26,7 @@ pub struct Args {
     /// The queue
     queue: String,
     /// The message's id, as `enqueue` and `peek` print it
+    #[arg(value_parser = number::id)]
     id: i64,
     /// A line of JSON, with the whole payload
     #[arg(long)]

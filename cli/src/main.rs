@@ -4,6 +4,7 @@ mod error;
 mod print;
 mod progress;
 mod time;
+mod number;
 mod float;
 mod text;
 mod json;

@@ -6,6 +6,7 @@ use crate::{
     database::Database,
     error::Result,
     json::{self, Line},
+    number,
     print::{self, Table},
     text::{Text, preview_of_metadata},
     time,
@@ -26,7 +27,7 @@ pub struct Args {
     /// The queue
     queue: String,
     /// Messages to show
-    #[arg(short, value_name = "N", default_value_t = 10)]
+    #[arg(short, value_name = "N", default_value_t = 10, value_parser = number::count::<usize>)]
     n: usize,
     /// A line of JSON for each message, with its whole payload
     #[arg(long)]

@@ -8,6 +8,7 @@ use trunkline::{Changes, Description, Settings};
 use crate::{
     database::Database,
     error::Result,
+    number,
     print::{self, Table},
     time,
 };
@@ -74,7 +75,7 @@ pub struct Create {
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time::more_than_zero)]
     lease: Duration,
     /// Messages in one row at most, 1 to 1024; 1 for slow jobs, which then spread over all workers
-    #[arg(long, value_name = "N", default_value_t = 1024)]
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = number::count::<u32>)]
     max_batch: u32,
 }
 
@@ -100,7 +101,7 @@ pub struct Alter {
     #[arg(long, value_name = "TIME", value_parser = time::more_than_zero)]
     lease: Option<Duration>,
     /// Messages in one row at most, 1 to 1024; 1 for slow jobs, which then spread over all workers
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::count::<u32>)]
     max_batch: Option<u32>,
     /// One line of JSON
     #[arg(long)]

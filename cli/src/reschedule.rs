@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use crate::{
     database::Database,
     error::{Error, Result},
-    print, time,
+    number, print, time,
 };
 
 /// The arguments of `trunkline reschedule`.
@@ -25,7 +25,7 @@ pub struct Args {
     /// The queue
     queue: String,
     /// Ids of messages that wait; others are passed over
-    #[arg(value_name = "ID", required = true)]
+    #[arg(value_name = "ID", value_parser = number::id, required = true)]
     ids: Vec<i64>,
     /// Due that long from now
     #[arg(long = "in", value_name = "TIME", value_parser = time::duration)]

@@ -14,6 +14,7 @@ use crate::{
     database::Database,
     error::{Error, Result},
     json::{self, Line},
+    number,
     outage::Outage,
     outlet::{Chunk, Outlet},
     stop::Stop,
@@ -44,7 +45,7 @@ pub struct Args {
     /// The queue
     queue: String,
     /// Messages to dequeue at most; without it, all that are due
-    #[arg(short, value_name = "N")]
+    #[arg(short, value_name = "N", value_parser = number::count::<u64>)]
     n: Option<u64>,
     /// Wait for more messages: until there were N or, without -n, until a signal
     #[arg(long)]

@@ -18,6 +18,7 @@ use self::{counts::Counts, job::Job, output::Output};
 use crate::{
     database::Database,
     error::{Error, Result},
+    number,
     print::{self, thousands},
     stop::Stop,
     text::Text,
@@ -61,14 +62,14 @@ pub struct Args {
     #[arg(long, value_name = "COMMAND")]
     exec: String,
     /// Commands that run at the same time; as many as there are processors if not set
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::more_than_zero)]
     concurrency: Option<NonZeroUsize>,
     /// How long a command may take; then it is ended, and has failed. As long as it likes if not set
     #[arg(long, value_name = "TIME", value_parser = time::more_than_zero)]
     timeout: Option<Duration>,
     /// Tries after the first that failed; what an orderly end gave back is no try. The queue's own maximum of attempts
     /// holds beside it
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::count::<u32>)]
     retries: Option<u32>,
     /// A lease time instead of the queue's own. Leases are renewed while a command runs, so it says how soon messages
     /// come back after a crash
