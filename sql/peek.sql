@@ -1,2 +1,6 @@
--- Reads without locking; whole batches, of which the caller shows as many messages as it was asked for.
-select id, enqueued_at, due_at, attempt, error, size, payload, metadata from trunkline.{do_peek_}($1, $2, $3)
+-- Reads without locking; whole batches, of which the caller shows as many messages as it was asked for. The states are those
+-- of do_find_, by the server's clock.
+select id, enqueued_at, due_at, attempt, error, size, payload, metadata,
+       case when due_at <= clock_timestamp() then 'due' when error is not null then 'retrying'
+            when attempt = 0 then 'delayed' else 'leased' end as state
+from trunkline.{do_peek_}($1, $2, $3)

@@ -28,7 +28,7 @@ pub use self::{
         payload::{Binary, ColumnType, MAX_PAYLOAD, Payload},
         readable::Readable,
         rights::Right,
-        settings::{Description, Settings},
+        settings::{Changes, Description, Settings},
         stats::{Peeked, Stats},
         trace::TraceContext,
         wait::Wait,

@@ -1,25 +1,35 @@
 //! `trunkline archive`
 
-use serde_json::json;
+use trunkline::{Archived, Readable};
 
 use crate::{
     database::Database,
     error::Result,
+    json::{self, Line},
+    number,
     print::{self, Table},
-    text::Text,
+    text::{Text, preview_of_metadata},
     time,
 };
 
 /// The arguments of `trunkline archive`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The lines of --json are of id, attempt, archived_at, enqueued_at, metadata and payload, as
+`trunkline dequeue --json` prints it; `trunkline enqueue --json-lines` reads them into another
+queue.
+
+Examples:
+  trunkline archive emails -n 10
+  trunkline archive emails --after 1024 --json")]
 pub struct Args {
     /// The queue
     queue: String,
     /// Messages to show
-    #[arg(short, value_name = "N", default_value_t = 100)]
+    #[arg(short, value_name = "N", default_value_t = 100, value_parser = number::count::<usize>)]
     n: usize,
     /// Begin after this id: the last one of the page before
-    #[arg(long, value_name = "ID", default_value_t = 0)]
+    #[arg(long, value_name = "ID", default_value_t = 0, value_parser = number::id)]
     after: i64,
     /// A line of JSON for each message, with its whole payload
     #[arg(long)]
@@ -27,23 +37,28 @@ pub struct Args {
 }
 
 pub async fn run(args: Args, database: &Database) -> Result<()> {
-    let archived = database.queue_to_show(&args.queue).await?.archived(args.after, args.n).await?;
+    let queue = database.queue_to_show(&args.queue).await?;
+    let archived = queue.archived(args.after, args.n).await?;
     if args.json {
-        return print::lines(archived.iter().map(|message| {
-            let (field, payload) = Text::field_of(&message.payload);
-            json!({
-                "id": message.id,
-                "enqueued_at": time::rfc3339(message.enqueued_at),
-                "archived_at": time::rfc3339(message.archived_at),
-                "attempt": message.attempt,
-                field: payload,
-            })
-        }));
+        let of_json = json::is_of_json(&queue);
+        return print::lines(archived.iter().map(|message| object(message, of_json)));
     }
-    let mut table = Table::new([">id", "archived at", ">attempts", "payload"]);
+    let mut table = Table::new([">id", "archived at", ">attempts", "payload", "metadata"]);
     for message in archived {
-        let (id, attempt) = (message.id.to_string(), message.attempt.to_string());
-        table.row([id, time::rfc3339(message.archived_at), attempt, Text::preview_of(&message.payload)]);
+        table.row([
+            message.id.to_string(),
+            time::rfc3339(message.archived_at),
+            message.attempt.to_string(),
+            Text::preview_of(&message.payload),
+            preview_of_metadata(&message.metadata),
+        ]);
     }
     print::text(table.to_string())
+}
+
+fn object(message: &Archived<Readable<Text>>, of_json: bool) -> Line {
+    let line = Line::default().with("id", message.id).with("attempt", message.attempt);
+    let line = line.with("archived_at", time::exact(message.archived_at));
+    let line = line.with("enqueued_at", time::exact(message.enqueued_at));
+    line.metadata(&message.metadata).payload_of(&message.payload, of_json)
 }

@@ -3,14 +3,15 @@
 use crate::{
     database::Database,
     error::{Error, Result},
-    print,
+    number, print,
 };
 
 /// The arguments of `trunkline cancel`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A message that waits is never delivered any more. The lease of one that is leased ends now: its handler may have done its
-work already; whatever ends or renews the lease then is refused. Dead letters are for `trunkline dead discard`.
+A message that waits is never delivered any more. The lease of one that is leased ends now: its
+handler may have done its work already; whatever ends or renews the lease then is refused. Dead
+letters are for `trunkline dead discard`.
 
 Example:
   trunkline cancel emails 1024 1025                prints the ids that are gone")]
@@ -18,7 +19,7 @@ pub struct Args {
     /// The queue
     queue: String,
     /// Ids of messages; others are passed over
-    #[arg(value_name = "ID", required = true)]
+    #[arg(value_name = "ID", value_parser = number::id, required = true)]
     ids: Vec<i64>,
 }
 

@@ -1,13 +1,14 @@
 //! `trunkline dead list|replay|discard`
 
-use serde_json::json;
-use trunkline::{Queue, Readable};
+use trunkline::{DeadLetter, Queue, Readable};
 
 use crate::{
     database::Database,
     error::{Error, Result},
+    json::{self, Line},
+    number,
     print::{self, Table},
-    text::{Text, Unread},
+    text::{Text, Unread, preview_of_metadata},
     time,
 };
 
@@ -15,22 +16,38 @@ use crate::{
 #[derive(Debug, clap::Subcommand)]
 pub enum Verb {
     /// A page of dead letters, by id
+    #[command(after_help = "\
+The lines of --json are of id, attempt, dead_at, enqueued_at, error, metadata and payload, as
+`trunkline dequeue --json` prints it; `trunkline enqueue --json-lines` reads them into another
+queue.
+
+Examples:
+  trunkline dead list emails -n 10
+  trunkline dead list emails --after 1024 --json | jq -r .error | sort | uniq -c")]
     List {
         /// The queue
         queue: String,
         /// Letters to show
-        #[arg(short, value_name = "N", default_value_t = 100)]
+        #[arg(short, value_name = "N", default_value_t = 100, value_parser = number::count::<usize>)]
         n: usize,
         /// Begin after this id: the last one of the page before
-        #[arg(long, value_name = "ID", default_value_t = 0)]
+        #[arg(long, value_name = "ID", default_value_t = 0, value_parser = number::id)]
         after: i64,
         /// A line of JSON for each letter, with its whole payload
         #[arg(long)]
         json: bool,
     },
     /// Make dead letters due again, under the same ids, with all their attempts; prints how many
+    #[command(after_help = "\
+Examples:
+  trunkline dead replay emails 1024 1025
+  trunkline dead replay emails --all")]
     Replay(Which),
     /// Delete dead letters for good; prints how many
+    #[command(after_help = "\
+Examples:
+  trunkline dead discard emails 1024 1025
+  trunkline dead discard emails --all")]
     Discard(Which),
 }
 
@@ -40,7 +57,7 @@ pub struct Which {
     /// The queue
     queue: String,
     /// Ids of dead letters; others are passed over
-    #[arg(value_name = "ID", required_unless_present = "all")]
+    #[arg(value_name = "ID", value_parser = number::id, required_unless_present = "all")]
     ids: Vec<i64>,
     /// All of them
     #[arg(long, conflicts_with = "ids")]
@@ -76,19 +93,10 @@ fn told(queue: &Queue<Unread>, count: usize, which: &Which) -> Result<()> {
 async fn list(queue: &Queue<Readable<Text>>, n: usize, after: i64, as_json: bool) -> Result<()> {
     let letters = queue.dead_letters(after, n).await?;
     if as_json {
-        return print::lines(letters.iter().map(|letter| {
-            let (field, payload) = Text::field_of(&letter.payload);
-            json!({
-                "id": letter.id,
-                "enqueued_at": time::rfc3339(letter.enqueued_at),
-                "dead_at": time::rfc3339(letter.dead_at),
-                "attempt": letter.attempt,
-                "error": letter.error,
-                field: payload,
-            })
-        }));
+        let of_json = json::is_of_json(queue);
+        return print::lines(letters.iter().map(|letter| object(letter, of_json)));
     }
-    let mut table = Table::new([">id", "dead at", ">attempts", "error", "payload"]);
+    let mut table = Table::new([">id", "dead at", ">attempts", "error", "payload", "metadata"]);
     for letter in letters {
         table.row([
             letter.id.to_string(),
@@ -96,7 +104,15 @@ async fn list(queue: &Queue<Readable<Text>>, n: usize, after: i64, as_json: bool
             letter.attempt.to_string(),
             letter.error,
             Text::preview_of(&letter.payload),
+            preview_of_metadata(&letter.metadata),
         ]);
     }
     print::text(table.to_string())
+}
+
+fn object(letter: &DeadLetter<Readable<Text>>, of_json: bool) -> Line {
+    let line = Line::default().with("id", letter.id).with("attempt", letter.attempt);
+    let line = line.with("dead_at", time::exact(letter.dead_at));
+    let line = line.with("enqueued_at", time::exact(letter.enqueued_at)).with("error", letter.error.as_str());
+    line.metadata(&letter.metadata).payload_of(&letter.payload, of_json)
 }

@@ -2,6 +2,8 @@
 
 use std::{fmt, io};
 
+use trunkline::Metadata;
+
 use crate::{print::clean, text::Text};
 
 /// The result of every verb.
@@ -70,7 +72,8 @@ impl fmt::Display for Error {
 
 /// The library names the Rust type, which means nothing to the user of a program.
 fn told(error: &trunkline::Error) -> String {
-    error.to_string().replace(std::any::type_name::<Text>(), "the text")
+    let (text, metadata) = (std::any::type_name::<Text>(), std::any::type_name::<Metadata>());
+    error.to_string().replace(text, "the text").replace(metadata, "the metadata")
 }
 
 fn hint_of(error: &trunkline::Error) -> Option<&'static str> {

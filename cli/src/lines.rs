@@ -8,8 +8,8 @@ use std::{
 };
 
 use indicatif::ProgressBar;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::sync::mpsc;
-use trunkline::MAX_PAYLOAD;
 
 use crate::{
     error::{Error, Result},
@@ -22,6 +22,8 @@ const CHUNK_LINES: usize = 8 * 1024;
 const CHUNK_BYTES: usize = 768 << 10;
 /// Chunks that are read ahead.
 const AHEAD: usize = 2;
+/// How long standard input is waited for with lines in hand: whoever writes one now and then wants it to be enqueued.
+const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
 
 /// The chunks of a file, in order.
 pub struct Lines {
@@ -30,24 +32,24 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Opens a file, or standard input for `-`.
-    pub fn open(path: &Path) -> Result<Self> {
+    /// Opens a file, or standard input for `-`. No line may have more bytes than `longest`.
+    pub fn open(path: &Path, longest: usize) -> Result<Self> {
         let failed = |cause: &io::Error| Error::new(format!("cannot read {}: {cause}", path.display()));
-        let (input, length): (Box<dyn Read + Send>, _) = if path == Path::new("-") {
-            (Box::new(io::stdin()), None)
+        let (input, length, is_idle): (Box<dyn Read + Send>, _, fn() -> bool) = if path == Path::new("-") {
+            (Box::new(io::stdin()), None, is_stdin_idle)
         } else {
             let file = File::open(path).map_err(|cause| failed(&cause))?;
             let found = file.metadata().map_err(|cause| failed(&cause))?;
             if found.is_dir() {
                 return Err(failed(&io::ErrorKind::IsADirectory.into()));
             }
-            (Box::new(file), Some(found.len()).filter(|_| found.is_file()))
+            (Box::new(file), Some(found.len()).filter(|_| found.is_file()), || false)
         };
         let bar = progress::bytes("enqueueing", length);
         bar.enable_steady_tick(progress::TICK);
         let (out, chunks) = mpsc::channel(AHEAD);
-        let (reader, seen, name) =
-            (BufReader::with_capacity(256 << 10, input), bar.clone(), path.display().to_string());
+        let reader = Reader { input: BufReader::with_capacity(256 << 10, input), longest, is_idle, number: 0 };
+        let (seen, name) = (bar.clone(), path.display().to_string());
         thread::spawn(move || read(reader, &name, &seen, &out));
         Ok(Self { chunks, bar })
     }
@@ -58,15 +60,20 @@ impl Lines {
     }
 }
 
-fn read(mut input: impl BufRead, name: &str, bar: &ProgressBar, out: &mpsc::Sender<Result<Vec<Text>>>) {
-    let mut number = 0;
+/// Whether nothing comes for a moment. Rust's own buffer of standard input is passed over by reads as large as ours.
+fn is_stdin_idle() -> bool {
+    let stdin = io::stdin();
+    !matches!(poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&PATIENCE)), Ok(1..))
+}
+
+fn read<R: Read>(mut reader: Reader<R>, name: &str, bar: &ProgressBar, out: &mpsc::Sender<Result<Vec<Text>>>) {
     loop {
-        let chunk = chunk(&mut input, &mut number, bar).map_err(|cause| match cause.kind() {
+        let chunk = reader.chunk(bar).map_err(|cause| match cause.kind() {
             io::ErrorKind::FileTooLarge => {
-                Error::new(format!("line {number} of {name} is longer than a payload can be"))
+                Error::new(format!("line {} of {name} is longer than a message can be", reader.number))
                     .hint("a payload has at most 64 MiB")
             }
-            _ => Error::new(format!("cannot read {name} after line {number}: {cause}")),
+            _ => Error::new(format!("cannot read {name} after line {}: {cause}", reader.number)),
         });
         let is_last = !matches!(&chunk, Ok(lines) if !lines.is_empty());
         // The end, or nobody takes any more.
@@ -76,36 +83,70 @@ fn read(mut input: impl BufRead, name: &str, bar: &ProgressBar, out: &mpsc::Send
     }
 }
 
-fn chunk(input: &mut impl BufRead, number: &mut u64, bar: &ProgressBar) -> io::Result<Vec<Text>> {
-    let (mut lines, mut bytes) = (Vec::new(), 0);
-    while lines.len() < CHUNK_LINES && bytes < CHUNK_BYTES {
-        let mut line = Vec::new();
-        let read = input.by_ref().take(MAX_PAYLOAD as u64 + 1).read_until(b'\n', &mut line)?;
-        if read == 0 {
-            break;
+/// Where lines come from.
+struct Reader<R> {
+    input: BufReader<R>,
+    longest: usize,
+    /// Whether nothing more comes for now.
+    is_idle: fn() -> bool,
+    /// Of the last line.
+    number: u64,
+}
+
+impl<R: Read> Reader<R> {
+    /// The next lines; none at the end.
+    fn chunk(&mut self, bar: &ProgressBar) -> io::Result<Vec<Text>> {
+        let (mut lines, mut bytes) = (Vec::new(), 0);
+        while lines.len() < CHUNK_LINES && bytes < CHUNK_BYTES {
+            if !lines.is_empty() && self.input.buffer().is_empty() && (self.is_idle)() {
+                break;
+            }
+            let mut line = Vec::new();
+            let read = self.input.by_ref().take(self.longest as u64 + 1).read_until(b'\n', &mut line)?;
+            if read == 0 {
+                break;
+            }
+            self.number += 1;
+            if line.last() == Some(&b'\n') {
+                line.pop();
+            } else if read > self.longest {
+                return Err(io::ErrorKind::FileTooLarge.into());
+            }
+            bytes += read;
+            lines.push(Text(line));
         }
-        *number += 1;
-        if line.last() == Some(&b'\n') {
-            line.pop();
-        } else if read > MAX_PAYLOAD {
-            return Err(io::ErrorKind::FileTooLarge.into());
-        }
-        bytes += read;
-        lines.push(Text(line));
+        bar.inc(bytes as u64);
+        Ok(lines)
     }
-    bar.inc(bytes as u64);
-    Ok(lines)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn reader(input: &[u8], is_idle: fn() -> bool) -> Reader<&[u8]> {
+        Reader { input: BufReader::with_capacity(8, input), longest: 9, is_idle, number: 0 }
+    }
+
     #[test]
     fn a_line_is_all_but_its_line_break() {
-        let (mut input, mut number) = (&b"one\r\n\n\xfftwo"[..], 0);
-        let lines = chunk(&mut input, &mut number, &ProgressBar::hidden()).expect("a slice can be read");
+        let mut reader = reader(b"one\r\n\n\xfftwo", || false);
+        let lines = reader.chunk(&ProgressBar::hidden()).expect("a slice can be read");
         assert_eq!(lines, [Text(b"one\r".into()), Text(Vec::new()), Text(b"\xfftwo".into())]);
-        assert_eq!(number, 3);
+        assert_eq!(reader.number, 3);
+    }
+
+    #[test]
+    fn lines_do_not_wait_for_others_that_may_never_come() {
+        let mut reader = reader(b"one\ntwo\nthree\n", || true);
+        let mut chunk = || reader.chunk(&ProgressBar::hidden()).expect("a slice can be read").len();
+        assert_eq!([chunk(), chunk(), chunk()], [2, 1, 0]);
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_named() {
+        let mut reader = reader(b"one\n0123456789\n", || false);
+        let error = reader.chunk(&ProgressBar::hidden()).expect_err("it is too long");
+        assert!(error.kind() == io::ErrorKind::FileTooLarge && reader.number == 2);
     }
 }

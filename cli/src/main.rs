@@ -4,8 +4,10 @@ mod error;
 mod print;
 mod progress;
 mod time;
+mod number;
 mod float;
 mod text;
+mod json;
 mod stop;
 mod outlet;
 mod outage;
@@ -47,6 +49,7 @@ use crate::{
     name = "trunkline",
     version,
     propagate_version = true,
+    max_term_width = 100,
     after_help = "\
 Examples:
   trunkline demo                                     see it run; needs no database
@@ -58,10 +61,12 @@ Examples:
 
 A TIME is a number of seconds, or has a unit: 250ms, 90s, 5m, 1h30m, 7d.
 
-Payloads are bytes for queues of bytea, and Postgres' text form for text, json, jsonb, whole and floating point numbers,
-bool, uuid and enums. Queues of other types are for programs and for SQL (select * from trunkline.take('emails', 10)).
+A payload is bytes for a queue of bytea, and Postgres' text form for text, json, jsonb, whole and
+floating point numbers, bool, uuid and enums. Queues of other types are for programs and for SQL
+(select * from trunkline.take('emails', 10)).
 
-Exit codes: 0 done, 1 failed, 2 wrong usage. Errors are on standard error: `error: …`, and `hint: …` where there is one."
+Exit codes: 0 done, 1 failed, 2 wrong usage. Errors are on standard error: `error: …`, and `hint: …`
+where there is one."
 )]
 struct Program {
     #[command(subcommand)]
@@ -75,15 +80,26 @@ enum Verb {
     /// Send a million messages through a private, temporary PostgreSQL, and measure
     Demo(demo::Args),
     /// Create the schema `trunkline`, or bring it to this program's version
+    #[command(after_help = "\
+Examples:
+  trunkline migrate
+  trunkline migrate --schema trial                 queues of a schema of their own")]
     Migrate,
     /// Remove the schema with all queues and everything in them
     Teardown(purge::Teardown),
-    /// Create, list, describe and drop queues
-    #[command(subcommand)]
+    /// Create, alter, list, describe and drop queues
+    #[command(
+        subcommand,
+        after_help = "\
+Examples:
+  trunkline queue create emails --type jsonb
+  trunkline queue alter emails --max-attempts 5
+  trunkline queue list"
+    )]
     Queue(queue::Verb),
     /// Enqueue messages
     Enqueue(enqueue::Args),
-    /// Dequeue messages, a payload a line
+    /// Dequeue messages, a line each
     Dequeue(dequeue::Args),
     /// Run a command for each message
     Work(work::Args),
@@ -98,7 +114,13 @@ enum Verb {
     /// Make messages that wait due at another time
     Reschedule(reschedule::Args),
     /// List, replay and discard dead letters
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "\
+Examples:
+  trunkline dead list emails
+  trunkline dead replay emails --all"
+    )]
     Dead(dead::Verb),
     /// Show a page of what was archived
     Archive(archive::Args),
@@ -111,7 +133,12 @@ enum Verb {
     /// Take from a role what it was granted
     Revoke(rights::Revoke),
     /// The private PostgreSQL that is used where no database is named
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "\
+Example:
+  trunkline postgres status"
+    )]
     Postgres(postgres::Verb),
     /// Make a server seem far away: a TCP proxy that delivers every byte a given time later, each way
     DelayProxy(delay_proxy::Args),

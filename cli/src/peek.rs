@@ -1,22 +1,33 @@
 //! `trunkline peek`
 
-use serde_json::json;
+use trunkline::{Peeked, Readable};
 
 use crate::{
     database::Database,
     error::Result,
+    json::{self, Line},
+    number,
     print::{self, Table},
-    text::Text,
+    text::{Text, preview_of_metadata},
     time,
 };
 
 /// The arguments of `trunkline peek`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The state is due, delayed, retrying (it failed, or was given back, and is not due yet) or leased.
+For a lease, `due at` is when it ends. The lines of --json are of id, state, attempt, due_at,
+enqueued_at, error, metadata and payload, as `trunkline dequeue --json` prints it; `trunkline
+enqueue --json-lines` reads them into another queue, due at the same times.
+
+Examples:
+  trunkline peek words
+  trunkline peek emails -n 1000 --json | jq -r 'select(.state == \"retrying\") | .error'")]
 pub struct Args {
     /// The queue
     queue: String,
     /// Messages to show
-    #[arg(short, value_name = "N", default_value_t = 10)]
+    #[arg(short, value_name = "N", default_value_t = 10, value_parser = number::count::<usize>)]
     n: usize,
     /// A line of JSON for each message, with its whole payload
     #[arg(long)]
@@ -24,29 +35,30 @@ pub struct Args {
 }
 
 pub async fn run(args: Args, database: &Database) -> Result<()> {
-    let messages = database.queue_to_show(&args.queue).await?.peek(args.n).await?;
+    let queue = database.queue_to_show(&args.queue).await?;
+    let messages = queue.peek(args.n).await?;
     if args.json {
-        return print::lines(messages.iter().map(|message| {
-            let (field, payload) = Text::field_of(&message.payload);
-            json!({
-                "id": message.id,
-                "due_at": time::rfc3339(message.due_at),
-                "enqueued_at": time::rfc3339(message.enqueued_at),
-                "attempt": message.attempt,
-                "error": message.error,
-                field: payload,
-            })
-        }));
+        let of_json = json::is_of_json(&queue);
+        return print::lines(messages.iter().map(|message| object(message, of_json)));
     }
-    let mut table = Table::new([">id", "due at", ">attempt", "payload", "error"]);
+    let mut table = Table::new([">id", "state", "due at", ">attempt", "payload", "metadata", "error"]);
     for message in messages {
         table.row([
             message.id.to_string(),
+            message.state.name().to_owned(),
             time::rfc3339(message.due_at),
             message.attempt.to_string(),
             Text::preview_of(&message.payload),
+            preview_of_metadata(&message.metadata),
             message.error.unwrap_or_default(),
         ]);
     }
     print::text(table.to_string())
+}
+
+fn object(message: &Peeked<Readable<Text>>, of_json: bool) -> Line {
+    let line = Line::default().with("id", message.id).with("state", message.state.name());
+    let line = line.with("attempt", message.attempt).with("due_at", time::exact(message.due_at));
+    let line = line.with("enqueued_at", time::exact(message.enqueued_at)).with("error", message.error.clone());
+    line.metadata(&message.metadata).payload_of(&message.payload, of_json)
 }

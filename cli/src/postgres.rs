@@ -12,10 +12,19 @@ use crate::{
 #[derive(Debug, Clone, Copy, clap::Subcommand)]
 pub enum Verb {
     /// Whether it runs, and where; exit code 1 if it does not
+    #[command(after_help = "\
+Example:
+  trunkline postgres status")]
     Status,
     /// Stop it; its data stays, and it starts again when it is needed
+    #[command(after_help = "\
+Example:
+  trunkline postgres stop")]
     Stop,
     /// Its connection string, for psql and programs; starts it if it does not run
+    #[command(after_help = "\
+Example:
+  psql \"$(trunkline postgres url)\"")]
     Url,
 }
 

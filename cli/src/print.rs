@@ -25,10 +25,14 @@ pub fn lines(mut lines: impl Iterator<Item = impl fmt::Display>) -> Result<()> {
     text(all)
 }
 
-/// Writes what came of a change. Where that cannot be written, nobody must believe that it was not made.
+/// Writes what came of a change.
 pub fn done(lines: impl Iterator<Item = impl fmt::Display>) -> Result<()> {
-    self::lines(lines)
-        .map_err(|error| error.hint("what was asked for is done all the same; do not do it again for this"))
+    after_change(self::lines(lines))
+}
+
+/// Where what came of a change cannot be written, nobody must believe that it was not made.
+pub fn after_change(written: Result<()>) -> Result<()> {
+    written.map_err(|error| error.hint("what was asked for is done all the same; do not do it again for this"))
 }
 
 /// Says a line on standard error. One that cannot be said is no reason to fail.

@@ -6,6 +6,9 @@ use crate::{database::Database, error::Result, print, time};
 
 /// The arguments of `trunkline purge`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example:
+  trunkline purge emails --yes")]
 pub struct Purge {
     /// The queue
     queue: String,
@@ -16,6 +19,9 @@ pub struct Purge {
 
 /// The arguments of `trunkline teardown`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example:
+  trunkline teardown --schema trial --yes")]
 pub struct Teardown {
     /// Do not ask
     #[arg(long)]
@@ -24,6 +30,9 @@ pub struct Teardown {
 
 /// The arguments of `trunkline prune`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example:
+  trunkline prune emails --older-than 7d")]
 pub struct Prune {
     /// The queue
     queue: String,

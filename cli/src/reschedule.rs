@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use crate::{
     database::Database,
     error::{Error, Result},
-    print, time,
+    number, print, time,
 };
 
 /// The arguments of `trunkline reschedule`.
@@ -13,7 +13,8 @@ use crate::{
 #[command(
     group = clap::ArgGroup::new("when").args(["after", "at", "now"]).required(true),
     after_help = "\
-Leased messages and dead letters are passed over. A message that failed keeps its error and its attempts.
+Leased messages and dead letters are passed over. A message that failed keeps its error and its
+attempts.
 
 Examples:
   trunkline reschedule emails 1024 --now           prints the ids that were moved
@@ -24,7 +25,7 @@ pub struct Args {
     /// The queue
     queue: String,
     /// Ids of messages that wait; others are passed over
-    #[arg(value_name = "ID", required = true)]
+    #[arg(value_name = "ID", value_parser = number::id, required = true)]
     ids: Vec<i64>,
     /// Due that long from now
     #[arg(long = "in", value_name = "TIME", value_parser = time::duration)]

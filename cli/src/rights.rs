@@ -13,7 +13,8 @@ use crate::{
     override_usage = "trunkline grant [OPTIONS] <QUEUE|--all> <--producer|--consumer|--operator> <ROLE> ...",
     group = clap::ArgGroup::new("rights").args(["producer", "consumer", "operator"]).multiple(true).required(true),
     after_help = "\
-The role must exist, and be told apart from the one that migrates the schema. What it had before it keeps.
+The role must exist, and be told apart from the one that migrates the schema. What it had before it
+keeps.
 
 Examples:
   trunkline grant emails --producer web --consumer mailer

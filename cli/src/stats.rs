@@ -15,6 +15,11 @@ use crate::{
 
 /// The arguments of `trunkline stats`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  trunkline stats
+  trunkline stats emails words
+  trunkline stats emails --json | jq .oldest_due_s")]
 pub struct Args {
     /// The queues; all of them if none is named
     queues: Vec<String>,

@@ -2,7 +2,7 @@
 
 use bytes::{BufMut, BytesMut};
 use postgres_types::{FromSql, IsNull, Kind, ToSql, Type, to_sql_checked};
-use trunkline::Readable;
+use trunkline::{Metadata, Readable};
 use uuid::Uuid;
 
 use crate::{float, print::clean};
@@ -14,7 +14,7 @@ type Outcome<T> = Result<T, Box<dyn std::error::Error + Sync + Send>>;
 pub struct Text(pub Vec<u8>);
 
 impl Text {
-    /// A field for JSON: the text, or the bytes in hexadecimal digits where it is none.
+    /// A field's name and text: the payload, or its bytes in hexadecimal digits where it is no text.
     pub fn field(&self) -> (&'static str, String) {
         match std::str::from_utf8(&self.0) {
             Ok(text) => ("payload", text.to_owned()),
@@ -31,17 +31,6 @@ impl Text {
             shown.push('…');
         }
         shown
-    }
-
-    /// As [`Text::field`]; null where it cannot be read.
-    pub fn field_of(payload: &Readable<Self>) -> (&'static str, Option<String>) {
-        match payload {
-            Readable::Yes(text) => {
-                let (name, text) = text.field();
-                (name, Some(text))
-            }
-            Readable::No { .. } => ("payload", None),
-        }
     }
 
     /// As [`Text::preview`], or why there is none.
@@ -69,6 +58,12 @@ impl Text {
             _ => Err(format!("{:?} is neither true nor false", self.preview()).into()),
         }
     }
+}
+
+/// Names and texts in a line of a table.
+pub fn preview_of_metadata(metadata: &Metadata) -> String {
+    let named: Vec<String> = metadata.iter().map(|(name, text)| format!("{name}={text}")).collect();
+    Text(named.join(" ").into_bytes()).preview()
 }
 
 fn digit(half: u8) -> char {

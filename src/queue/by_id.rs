@@ -42,7 +42,7 @@ impl State {
         }
     }
 
-    fn of(name: &str) -> Result<Self> {
+    pub(crate) fn of(name: &str) -> Result<Self> {
         let all = [Self::Due, Self::Delayed, Self::Retrying, Self::Leased, Self::Dead, Self::Archived];
         let state = all.into_iter().find(|state| state.name() == name);
         state.ok_or_else(|| Error::new(Kind::Answer(format!("a message is in the state {name:?}").into())))

@@ -68,6 +68,48 @@ impl Settings {
     }
 }
 
+/// Other settings for a queue that exists; what is not named stays as it is.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use trunkline::{Changes, Db, Result};
+/// # async fn example(db: Db) -> Result<()> {
+/// db.alter_queue("mails", &Changes::new().max_attempts(3).lease(Duration::from_secs(600))).await?;
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Changes {
+    max_attempts: Option<u32>,
+    lease: Option<Duration>,
+    max_batch: Option<u32>,
+}
+
+impl Changes {
+    /// None.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// As [`Settings::max_attempts`].
+    #[must_use]
+    pub fn max_attempts(self, max_attempts: u32) -> Self {
+        Self { max_attempts: Some(max_attempts), ..self }
+    }
+
+    /// As [`Settings::lease`].
+    #[must_use]
+    pub fn lease(self, lease: Duration) -> Self {
+        Self { lease: Some(lease), ..self }
+    }
+
+    /// As [`Settings::max_batch`].
+    #[must_use]
+    pub fn max_batch(self, max_batch: u32) -> Self {
+        Self { max_batch: Some(max_batch), ..self }
+    }
+}
+
 /// A queue as the database describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -109,9 +151,24 @@ impl Db {
         let sql = self.statement("create_queue", include_str!("../../sql/create_queue.sql"));
         let attempts = bounded("max_attempts", settings.max_attempts)?;
         let batch = bounded("max_batch", settings.max_batch)?;
-        let lease = settings.lease.as_secs_f64().min(1e9); // more is out of bounds, which the server says
+        let lease = in_seconds(settings.lease);
         self.query(Lane::Dequeue, &sql, &[&name, &settings.payload, &attempts, &lease, &batch]).await?;
         Ok(())
+    }
+
+    /// Changes settings of a queue, for everybody who uses it. A lease that begins later lasts as long as is said now, and what is
+    /// leased keeps its lease. Handles that are open keep the `max_batch`, and workers the lease time, that they began with.
+    ///
+    /// # Errors
+    /// A setting is out of bounds, and then none is changed; or there is no such queue ([`Error::is_no_queue`]).
+    pub async fn alter_queue(&self, name: &str, changes: &Changes) -> Result<()> {
+        self.check_schema().await?;
+        let sql = self.statement("alter_queue", include_str!("../../sql/alter_queue.sql"));
+        let attempts = changes.max_attempts.map(|number| bounded("max_attempts", number)).transpose()?;
+        let batch = changes.max_batch.map(|number| bounded("max_batch", number)).transpose()?;
+        let lease = changes.lease.map(in_seconds);
+        let altered = self.query(Lane::Dequeue, &sql, &[&name, &attempts, &lease, &batch]).await;
+        altered.map_err(|error| error.or_no_queue(name)).map(|_| ())
     }
 
     /// Drops a queue with all that is in it, dead letters and archive included. Its consumers get
@@ -142,6 +199,11 @@ impl Db {
         let sql = self.statement("describe", include_str!("../../sql/describe.sql"));
         self.query_again(Lane::Dequeue, &sql, &[&name]).await
     }
+}
+
+/// A time as Postgres takes it; more than is possible is out of bounds, which the server says.
+fn in_seconds(time: Duration) -> f64 {
+    time.as_secs_f64().min(1e9)
 }
 
 /// A number as Postgres takes it; the server knows the other bounds.

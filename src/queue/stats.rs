@@ -6,6 +6,7 @@ use crate::{
     error::Result,
     postgres::{array::Received, time::Time, wire::only},
     queue::{
+        by_id::State,
         handle::Queue,
         metadata::{Carried, Metadata},
         payload::Payload,
@@ -50,9 +51,11 @@ impl Stats {
 pub struct Peeked<T> {
     /// The message's id.
     pub id: i64,
+    /// Where it is in its life: due, delayed, retrying or leased.
+    pub state: State,
     /// When it was enqueued.
     pub enqueued_at: SystemTime,
-    /// When it may be dequeued (next).
+    /// When it may be dequeued (next); for a lease, when it ends.
     pub due_at: SystemTime,
     /// Deliveries so far.
     pub attempt: i32,
@@ -103,10 +106,12 @@ impl<T: Payload> Queue<T> {
                 after = (row.read(2)?, row.read(0)?);
                 let payload: Received<'_> = row.read(6)?;
                 let (enqueued_at, due_at, attempt) = (row.read(1)?, row.read(2)?, row.read(3)?);
+                let (error, state) = (row.read::<Option<String>>(4)?, State::of(&row.read::<String>(8)?)?);
                 let mut carried = Carried::of(row.read(7)?);
                 for (id, payload) in shared.column.decode_all(shared.name(), row.read(0)?, &payload)? {
                     let metadata = carried.next();
-                    peeked.push(Peeked { id, enqueued_at, due_at, attempt, error: row.read(4)?, payload, metadata });
+                    let error = error.clone();
+                    peeked.push(Peeked { id, state, enqueued_at, due_at, attempt, error, payload, metadata });
                 }
             }
             if rows.len() < page as usize {

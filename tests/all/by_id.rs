@@ -18,7 +18,11 @@ const HOUR: Duration = Duration::from_secs(3600);
 const NOW: Duration = Duration::ZERO;
 
 async fn found(queue: &Queue<i64>, id: i64) -> Found<i64> {
-    queue.find(id).await.expect("looked for").expect("it is there")
+    let found = queue.find(id).await.expect("looked for").expect("it is there");
+    // Whoever looks at many is told the same.
+    let peeked = queue.peek(usize::MAX).await.expect("looked at").into_iter().find(|peeked| peeked.id == id);
+    assert!(peeked.is_none_or(|peeked| (peeked.state, Some(peeked.due_at)) == (found.state, found.due_at)));
+    found
 }
 
 /// Everything about every message that waits, but for those that are named.

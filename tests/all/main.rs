@@ -50,6 +50,7 @@ mod environment;
 // The schema: how it comes to be, who may do what, the verbs in SQL.
 mod migrate;
 mod schemas;
+mod altered;
 mod granted;
 mod ordinary_role;
 mod sql_functions;

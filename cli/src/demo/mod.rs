@@ -14,7 +14,12 @@ use crate::{database::connect_to_private, error::Result, print, progress};
 
 /// The arguments of `trunkline demo`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Exit code 1 if a message was lost or came twice.")]
+#[command(after_help = "\
+Exit code 1 if a message was lost or came twice.
+
+Examples:
+  trunkline demo
+  trunkline demo --messages 100000 --callers 64 --json")]
 pub struct Args {
     /// Messages to send
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000_000))]

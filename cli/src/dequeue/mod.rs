@@ -13,35 +13,46 @@ use self::size::Size;
 use crate::{
     database::Database,
     error::{Error, Result},
+    json::{self, Line},
+    number,
     outage::Outage,
     outlet::{Chunk, Outlet},
     stop::Stop,
     text::Text,
+    time,
 };
 
 /// The arguments of `trunkline dequeue`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A payload is printed as it is, and a line break after it: payloads with line breaks of their own become several lines
-(`trunkline peek --json` shows them apart).
+A payload is printed as it is, and a line break after it: payloads with line breaks of their own
+become several lines. With --json each message is one line, an object of id, attempt, enqueued_at,
+metadata and payload (payload_hex, in hexadecimal digits, where bytes are no text; JSON as it is
+where the queue's payloads are JSON). What is dequeued was due, so there is no due time in it.
+`trunkline enqueue --json-lines` reads such lines into another queue, as new messages.
 
-At least once, a message is acknowledged only after it was written and, where standard output is a pipe, taken out of
-it. What was not, after SIGINT, SIGTERM or the end of the reader, is given back at once, and no attempt is charged.
-At most once, what was taken from the queue and could not be written is lost.
+At least once, a message is acknowledged only after it was written and, where standard output is a
+pipe, taken out of it. What was not, after SIGINT, SIGTERM or the end of the reader, is given back
+at once, and no attempt is charged. At most once, what was taken from the queue and could not be
+written is lost.
 
 Examples:
   trunkline dequeue words > words.txt             all that is due now
   trunkline dequeue words -n 10 | sort
-  trunkline dequeue emails --follow | while read -r email; do …; done")]
+  trunkline dequeue emails --follow | while read -r email; do …; done
+  trunkline dequeue emails --json | trunkline enqueue letters --json-lines -")]
 pub struct Args {
     /// The queue
     queue: String,
     /// Messages to dequeue at most; without it, all that are due
-    #[arg(short, value_name = "N")]
+    #[arg(short, value_name = "N", value_parser = number::count::<u64>)]
     n: Option<u64>,
     /// Wait for more messages: until there were N or, without -n, until a signal
     #[arg(long)]
     follow: bool,
+    /// A line of JSON for each message
+    #[arg(long)]
+    json: bool,
     /// What happens to messages whose reader goes away
     #[arg(long, value_name = "MODE", default_value = "at-least-once")]
     mode: Mode,
@@ -72,6 +83,10 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
         left: args.n.unwrap_or(u64::MAX),
         follow: args.follow,
         archive: args.archive,
+        form: match args.json {
+            true => Form::Object { of_json: json::is_of_json(&queue) },
+            false => Form::Payload,
+        },
         size: Size::default(),
         outlet: Outlet::stdout()?,
         outage: Outage::default(),
@@ -85,6 +100,15 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     }
 }
 
+/// What a message is in the output.
+#[derive(Debug, Clone, Copy)]
+enum Form {
+    /// Its payload.
+    Payload,
+    /// An object in JSON; the payload may be JSON itself.
+    Object { of_json: bool },
+}
+
 /// What comes out of a queue and goes to standard output.
 struct Delivery {
     queue: Queue<Text>,
@@ -93,6 +117,7 @@ struct Delivery {
     left: u64,
     follow: bool,
     archive: bool,
+    form: Form,
     size: Size,
     outlet: Outlet,
     outage: Outage,
@@ -129,7 +154,10 @@ impl Delivery {
         let mut chunk = Chunk::default();
         let mut bytes = 0;
         for message in messages {
-            bytes = chunk.line(&message.payload.0);
+            bytes = match self.form {
+                Form::Payload => chunk.line(&message.payload.0),
+                Form::Object { of_json } => chunk.line(object(message, of_json).to_string().as_bytes()),
+            };
             each(message.lease(), bytes);
         }
         self.size.saw(messages.len() as u64, bytes);
@@ -153,4 +181,10 @@ impl Delivery {
         tokio::time::sleep(Duration::from_millis(1)).await;
         Ok(())
     }
+}
+
+fn object(message: &Message<Text>, of_json: bool) -> Line {
+    let line = Line::default().with("id", message.id).with("attempt", message.attempt);
+    let line = line.with("enqueued_at", time::exact(message.enqueued_at));
+    line.metadata(&message.metadata).payload(&message.payload, of_json)
 }

@@ -1,4 +1,4 @@
-//! Lines that are no payloads of the queue: one ends the verb, or they are passed over, or set aside in a file.
+//! Lines that are no messages of the queue: one ends the verb, or they are passed over, or set aside in a file.
 
 use std::{
     fs::{File, OpenOptions},
@@ -61,8 +61,8 @@ impl BadLines {
     }
 
     /// One that was met, and why it is bad. An error ends the verb.
-    pub fn met(&mut self, number: u64, line: &Text, cause: trunkline::Error) -> Result<()> {
-        let why = format!("line {}: {}", thousands(number), Error::from(cause).told().0);
+    pub fn met(&mut self, number: u64, line: &Text, why: &str) -> Result<()> {
+        let why = format!("line {}: {why}", thousands(number));
         if self.fate == Fate::Fail {
             return Err(
                 Error::new(why).hint("--bad-lines skip passes over such lines, --bad-lines FILE sets them aside")

@@ -1,20 +1,25 @@
 //! `trunkline enqueue`
 
 mod bad_lines;
+mod entry;
 
 use std::{
     ffi::OsString,
     os::unix::ffi::OsStringExt,
-    path::{Path, PathBuf},
-    time::Duration,
+    path::PathBuf,
+    time::{Duration, SystemTime},
 };
 
-use trunkline::{Draft, Queue};
+use trunkline::{MAX_METADATA, MAX_PAYLOAD, Metadata, Queue};
 
-use self::bad_lines::{BadLines, Fate};
+use self::{
+    bad_lines::{BadLines, Fate},
+    entry::{Due, Entry, Form, Usual, named},
+};
 use crate::{
     database::Database,
     error::{Error, Result},
+    json,
     lines::Lines,
     print::{self, thousands},
     stop::Stop,
@@ -22,54 +27,96 @@ use crate::{
     time,
 };
 
+/// The longest line of JSON: each byte of a payload and its metadata can be an escape of six.
+const LONGEST_OBJECT: usize = 6 * (MAX_PAYLOAD + MAX_METADATA) + 4096;
+
 /// The arguments of `trunkline enqueue`.
 #[derive(Debug, clap::Args)]
 #[command(
-    override_usage = "trunkline enqueue [OPTIONS] <QUEUE> <PAYLOAD>...\n       trunkline enqueue [OPTIONS] <QUEUE> --lines <FILE>"
+    override_usage = "\
+trunkline enqueue [OPTIONS] <QUEUE> <PAYLOAD>...
+       trunkline enqueue [OPTIONS] <QUEUE> --lines <FILE>
+       trunkline enqueue [OPTIONS] <QUEUE> --json-lines <FILE>",
+    group = clap::ArgGroup::new("messages").args(["payload", "lines", "json_lines"]).required(true)
 )]
 #[command(after_help = "\
-Bad lines are named by number on standard error, the first ten of them, and counted at the end; the exit code is 0 if
-they were to be skipped or set aside. A line that is longer than a payload can be (64 MiB) ends it in any case.
+A line of --json-lines is an object with these fields:
+  payload      the message. For queues of json and jsonb any JSON; for other types a string that
+               holds the type's text form (for bytea, the bytes of the string), or a number, true
+               or false, which stand for their text
+  payload_hex  instead, bytes as pairs of hexadecimal digits
+  delay        seconds, or a string with a unit: \"90s\"
+  at           instead, a point in time: \"2030-01-01T08:00:00Z\"; due_at is the same
+  metadata     an object of names and texts: {\"tenant\": \"acme\"}; other values stand for their JSON
+What a line does not say, --delay, --at and --with say for it. Whatever `dequeue`, `peek`, `find`,
+`archive` and `dead list` print with --json can be such lines. Of these id, state, attempt, error,
+and the times enqueued_at, ended_at, dead_at and archived_at are passed over: it is a new message.
 
-Examples, with queues made by `trunkline queue create words --type text` and `trunkline queue create emails --type jsonb`:
+Bad lines are named by number on standard error, the first ten of them, and counted at the end; the
+exit code is 0 if they were to be skipped or set aside. A line that is longer than a message can be
+ends it in any case. Lines are enqueued as they come, many at a time.
+
+Examples:
+  trunkline queue create words --type text
   trunkline enqueue words 'one message' 'and another'      prints their ids
   trunkline enqueue words --delay 1m 'in a minute'
+  trunkline enqueue words --at 2090-01-01T08:00:00+02:00 --with tenant=acme 'much later'
   trunkline enqueue words --lines words.txt                prints how many
   grep -v '^#' list | trunkline enqueue words --lines -
+  trunkline queue create emails --type jsonb
   trunkline enqueue emails '{\"to\": \"a@example.org\"}'
-  trunkline enqueue emails --lines emails.ndjson --bad-lines rejected.ndjson")]
+  trunkline enqueue emails --lines emails.ndjson --bad-lines rejected.ndjson
+  echo '{\"payload\": {\"to\": \"b@example.org\"}, \"delay\": 90}' | trunkline enqueue emails --json-lines -
+  trunkline dequeue words -n 1 --json | trunkline enqueue words --delay 1h --json-lines -")]
 pub struct Args {
     /// The queue
     queue: String,
     /// A message each; all of them are enqueued, or none
-    #[arg(required_unless_present = "lines")]
     payload: Vec<OsString>,
     /// A message for each line of a file, `-` for standard input; a line is all bytes but the line break at its end
-    #[arg(long, value_name = "FILE", conflicts_with = "payload")]
+    #[arg(long, value_name = "FILE")]
     lines: Option<PathBuf>,
-    /// What happens to lines that are no payloads of the queue's type: `fail` ends at the first and names it (what is
-    /// before it is enqueued), `skip` passes over them, and a FILE gets them at its end, as they are, for a next try
+    /// A message for each line, which is an object in JSON and also says when the message is due, and its metadata
+    #[arg(long, value_name = "FILE")]
+    json_lines: Option<PathBuf>,
+    /// What happens to lines that are no messages of the queue: `fail` ends at the first and names it (what is before it
+    /// is enqueued), `skip` passes over them, and a FILE gets them at its end, as they are, for a next try
     #[arg(long, value_name = "fail|skip|FILE", default_value = "fail", conflicts_with = "payload")]
     bad_lines: Fate,
     /// When the messages are due, from now
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = time::duration)]
     delay: Duration,
+    /// When the messages are due, in RFC 3339: 2030-01-01T08:00:00Z, or with an offset as +02:00; one that has passed is
+    /// now
+    #[arg(long, value_name = "WHEN", value_parser = time::instant, conflicts_with = "delay")]
+    at: Option<SystemTime>,
+    /// Metadata: a name and its text beside the payload, as tenant=acme; once for each name
+    #[arg(long = "with", value_name = "NAME=VALUE", value_parser = named)]
+    metadata: Vec<(String, String)>,
 }
 
 pub async fn run(args: Args, database: &Database) -> Result<()> {
     let queue = database.queue(&args.queue).await?;
-    if let Some(path) = &args.lines {
-        return lines(&queue, path, args.delay, &args.bad_lines).await;
+    let usual =
+        Usual { due: args.at.map_or(Due::After(args.delay), Due::At), metadata: Metadata::from_iter(args.metadata) };
+    let of_object = || Form::Object { payload: queue.description().payload.clone(), of_json: json::is_of_json(&queue) };
+    let read = match (args.lines, args.json_lines) {
+        (Some(path), _) => Some((path, Form::Payload, MAX_PAYLOAD)),
+        (_, Some(path)) => Some((path, of_object(), LONGEST_OBJECT)),
+        _ => None,
+    };
+    if let Some((path, form, longest)) = read {
+        let bad = BadLines::new(&args.bad_lines, &path)?;
+        return lines(Load { queue: &queue, form, usual, enqueued: 0, bad }, Lines::open(&path, longest)?).await;
     }
     let payloads: Vec<Text> = args.payload.into_iter().map(|payload| Text(payload.into_vec())).collect();
-    let ids = queue.enqueue_many(payloads.iter().map(|payload| Draft::new(payload).after(args.delay))).await?;
+    let entries: Vec<Entry<'_>> = payloads.iter().map(|payload| usual.payload(payload)).collect();
+    let ids = queue.enqueue_many(entries.iter().map(Entry::draft)).await?;
     print::done(ids.iter())
 }
 
 /// One chunk after another, so that messages are due in the order of the lines.
-async fn lines(queue: &Queue<Text>, path: &Path, delay: Duration, bad: &Fate) -> Result<()> {
-    let mut load = Load { queue, delay, enqueued: 0, bad: BadLines::new(bad, path)? };
-    let mut lines = Lines::open(path)?;
+async fn lines(mut load: Load<'_>, mut lines: Lines) -> Result<()> {
     let mut stop = Stop::on_signals()?;
     loop {
         let chunk = tokio::select! {
@@ -101,10 +148,14 @@ async fn lines(queue: &Queue<Text>, path: &Path, delay: Duration, bad: &Fate) ->
 /// Lines on their way into a queue.
 struct Load<'a> {
     queue: &'a Queue<Text>,
-    delay: Duration,
+    form: Form,
+    usual: Usual,
     enqueued: u64,
     bad: BadLines,
 }
+
+/// A line, and the message that it is, or why it is none.
+type Read<'a> = (&'a Text, Result<Entry<'a>, String>);
 
 impl Load<'_> {
     /// Lines of which the fate is known.
@@ -112,17 +163,33 @@ impl Load<'_> {
         self.enqueued + self.bad.count()
     }
 
-    /// Enqueues the next lines. One that is refused is found by halving: neither the library nor the server says which
-    /// of many it is.
+    /// Enqueues the next lines.
     async fn enqueue(&mut self, lines: &[Text]) -> Result<()> {
-        let mut parts = vec![lines];
+        let read: Vec<Read<'_>> = lines.iter().map(|line| (line, self.usual.line(line, &self.form))).collect();
+        for run in read.chunk_by(|(_, one), (_, next)| one.is_ok() && next.is_ok()) {
+            match run {
+                [(line, Err(why))] => {
+                    let number = self.read() + 1;
+                    self.bad.met(number, line, why)?;
+                }
+                good => self.enqueue_messages(good).await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Enqueues messages. One that is refused is found by halving: neither the library nor the server says which of many
+    /// it is.
+    async fn enqueue_messages(&mut self, all: &[Read<'_>]) -> Result<()> {
+        let mut parts = vec![all];
         while let Some(part) = parts.pop() {
             let first = self.read() + 1;
-            match self.queue.enqueue_many(part.iter().map(|payload| Draft::new(payload).after(self.delay))).await {
+            let entries = part.iter().filter_map(|(_, entry)| entry.as_ref().ok());
+            match self.queue.enqueue_many(entries.map(Entry::draft)).await {
                 Ok(ids) => self.enqueued += ids.len() as u64,
                 Err(error) if error.is_bad_payload() => {
-                    if let [line] = part {
-                        self.bad.met(first, line, error)?;
+                    if let [(line, _)] = part {
+                        self.bad.met(first, line, &Error::from(error).told().0)?;
                     } else {
                         let (one, other) = part.split_at(part.len() / 2);
                         parts.extend([other, one]);

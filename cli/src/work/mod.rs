@@ -18,6 +18,7 @@ use self::{counts::Counts, job::Job, output::Output};
 use crate::{
     database::Database,
     error::{Error, Result},
+    number,
     print::{self, thousands},
     stop::Stop,
     text::Text,
@@ -29,28 +30,30 @@ use crate::{
 #[command(after_help = "\
 The command is run by `sh -c` for each message, at least once. It finds
   the payload     on standard input, with a line break at its end; payloads of bytea as they are
-  TRUNKLINE_QUEUE, TRUNKLINE_ID, TRUNKLINE_ATTEMPT (1 for the first), TRUNKLINE_ENQUEUED_AT (RFC 3339),
-  TRACEPARENT and TRACESTATE where the message is part of a trace
-                  in its environment; a queue's name and TRUNKLINE_ID together are the same at every attempt
+  TRUNKLINE_QUEUE, TRUNKLINE_ID, TRUNKLINE_ATTEMPT (1 for the first) and TRUNKLINE_ENQUEUED_AT
+                  (RFC 3339), and TRACEPARENT and TRACESTATE where the message is part of a trace,
+                  in its environment; queue and id together are the same at every attempt
 but neither DATABASE_URL nor PGPASSWORD (see --pass-credentials),
 and says by its exit code what becomes of the message:
   0               done
   100             dead at once: do not try again
-  anything else   tried again, after 1 second, then 2, 4 … up to an hour (of each, a random part between half and all),
-                  until the queue's attempts are used up; the reason, with the last lines of its standard error, is
-                  kept (`trunkline dead list`)
+  anything else   tried again, after 1 second, then 2, 4 … up to an hour (of each pause
+                  a random part between half and all), until the queue's attempts are used up;
+                  the reason, with the last lines of its standard error, is kept
+                  (`trunkline dead list`)
 
-What it prints is passed on line by line, after `QUEUE ID | `. It runs in a process group of its own, and what it leaves
-running there ends with it. After the timeout, or when its lease is lost, the group gets SIGTERM, and 5 seconds later
-SIGKILL.
+What it prints is passed on line by line, after `QUEUE ID | `. It runs in a process group of its
+own, and what it leaves running there ends with it. After the timeout, or when its lease is lost,
+the group gets SIGTERM, and 5 seconds later SIGKILL.
 
-SIGTERM, SIGINT and SIGHUP end the program in order: it leases no more, waits for the running commands, ends those that
-take too long, and gives their messages back, uncharged. A second signal kills everything at once. If the program itself
-is killed by SIGKILL, its commands run on unattended, and their messages come back when the leases end.
+SIGTERM, SIGINT and SIGHUP end the program in order: it leases no more, waits for the running
+commands, ends those that take too long, and gives their messages back, uncharged. A second signal
+kills everything at once. If the program itself is killed by SIGKILL, its commands run on
+unattended, and their messages come back when the leases end.
 
 Examples:
   trunkline work emails --exec 'jq -r .to | xargs -n 1 ./send-mail'
-  trunkline work thumbnails --concurrency 4 --timeout 1m --exec 'convert - -resize 200 \"/var/thumbs/$TRUNKLINE_ID.png\"'
+  trunkline work thumbnails --concurrency 4 --timeout 1m --exec 'convert - \"$TRUNKLINE_ID.png\"'
   trunkline work imports --drain --exec ./import.sh")]
 pub struct Args {
     /// The queue
@@ -59,14 +62,14 @@ pub struct Args {
     #[arg(long, value_name = "COMMAND")]
     exec: String,
     /// Commands that run at the same time; as many as there are processors if not set
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::more_than_zero)]
     concurrency: Option<NonZeroUsize>,
     /// How long a command may take; then it is ended, and has failed. As long as it likes if not set
     #[arg(long, value_name = "TIME", value_parser = time::more_than_zero)]
     timeout: Option<Duration>,
     /// Tries after the first that failed; what an orderly end gave back is no try. The queue's own maximum of attempts
     /// holds beside it
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::count::<u32>)]
     retries: Option<u32>,
     /// A lease time instead of the queue's own. Leases are renewed while a command runs, so it says how soon messages
     /// come back after a crash

@@ -1,21 +1,13 @@
 //! Lines that are no payloads: named by number, and skipped or set aside where that is asked for.
 
-use std::{
-    fs,
-    io::Write,
-    process::{Output, Stdio},
-};
+use std::{fs, process::Output};
 
 use crate::fixture::{Folder, Trunkline, sql};
 
 /// Enqueues lines from standard input.
 fn load(trunkline: &Trunkline, lines: &[Vec<u8>], more: &[&str]) -> Output {
-    let mut enqueue = trunkline.command(&[&["enqueue", "q", "--lines", "-"], more].concat());
-    let mut child =
-        enqueue.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
     let all: Vec<u8> = lines.iter().flat_map(|line| line.iter().copied().chain([b'\n'])).collect();
-    let _ = child.stdin.take().expect("it is piped").write_all(&all); // it may have ended before it has read everything
-    child.wait_with_output().expect("it ends")
+    trunkline.fed(&[&["enqueue", "q", "--lines", "-"], more].concat(), &all)
 }
 
 fn error(output: &Output) -> String {

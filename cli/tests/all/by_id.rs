@@ -41,7 +41,7 @@ fn messages_are_due_at_another_time() {
     assert_eq!(trunkline.lines(&["reschedule", "q", &ids[0], &ids[1], "--in", "1h"]), ids[..2]);
     assert_eq!(trunkline.lines(&["reschedule", "q", &ids[3], "--at", "2090-01-01T02:30:00+02:00"]), ids[3..]);
     let found = trunkline.json(&["find", "q", &ids[3], "--json"]).remove(0);
-    assert!(found["due_at"] == "2090-01-01T00:30:00.000Z" && found["state"] == "delayed", "{found}");
+    assert!(found["due_at"] == "2090-01-01T00:30:00.000000Z" && found["state"] == "delayed", "{found}");
     assert_eq!(trunkline.lines(&["dequeue", "q"]), ["c"]);
     assert_eq!(trunkline.lines(&["reschedule", "q", &ids[1], "--now"]), ids[1..2]);
     assert_eq!(trunkline.lines(&["reschedule", "q", &ids[3], "--at", "2020-01-01T00:00:00Z"]), ids[3..]);

@@ -30,6 +30,26 @@ pub fn program() -> Command {
     command
 }
 
+/// Every verb with its help on a terminal of 100 columns; first the program's own, under no name.
+pub fn helps() -> Vec<(String, String)> {
+    let (mut all, mut open) = (Vec::new(), vec![Vec::<String>::new()]);
+    while let Some(path) = open.pop() {
+        let output = program().args(&path).arg("--help").env("COLUMNS", "100").stdin(Stdio::null()).output();
+        let help = String::from_utf8(output.expect("the program runs").stdout).expect("help is text");
+        let listed = help.split("Commands:\n").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap_or_default();
+        // A verb's name stands two columns in; what continues a line stands further in.
+        let named = listed.lines().filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')));
+        let verbs = named.filter_map(|line| line.split(' ').next()).filter(|verb| *verb != "help");
+        let mut below: Vec<Vec<String>> =
+            verbs.map(|verb| path.iter().cloned().chain([verb.to_owned()]).collect()).collect();
+        below.reverse();
+        open.extend(below);
+        let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
+        all.push((path.join(" "), lines.join("\n") + "\n"));
+    }
+    all
+}
+
 /// Takes the variables away that name a database, or say how to connect.
 pub fn unset_database(command: &mut Command) {
     let about_it = |name: &str| name.starts_with("PG") || name == "DATABASE_URL" || name == "TRUNKLINE_SCHEMA";
@@ -157,6 +177,20 @@ impl Trunkline {
         (0..below).try_for_each(|number| writeln!(input, "{number}")).expect("it reads its input");
         drop(input.into_inner().expect("it reads its input to the end"));
         assert!(child.wait().expect("it ends").success());
+    }
+
+    /// Runs it with something on its standard input.
+    pub fn fed(&self, args: &[&str], input: &[u8]) -> Output {
+        let mut child = self.start_fed(args);
+        let _ = child.stdin.take().expect("it is piped").write_all(input); // it may have ended before it has read everything
+        child.wait_with_output().expect("it ends")
+    }
+
+    /// Starts it with its three streams piped.
+    pub fn start_fed(&self, args: &[&str]) -> Child {
+        let mut command = self.command(args);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().expect("the program runs")
     }
 
     /// Starts it with standard output piped.

@@ -1,24 +1,33 @@
 //! What help shows does what help says.
 
-use std::{fs, path::Path, process::Command};
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Output, Stdio},
+};
 
-use crate::fixture::{Folder, Trunkline, unset_database};
+use crate::fixture::{Folder, Trunkline, helps, unset_database};
 
-/// The commands below `Examples` in a help text, without the remarks behind them.
+/// The commands below `Example` or `Examples` in a help text, without the remarks behind them.
 fn examples(help: &str) -> Vec<&str> {
-    let below = help.lines().skip_while(|line| !line.starts_with("Examples")).skip(1);
+    let below = help.lines().skip_while(|line| !line.starts_with("Example")).skip(1);
     let lines = below.map_while(|line| line.strip_prefix("  "));
     lines.map(|line| line.split("   ").next().unwrap_or(line).trim_end()).collect()
 }
 
-/// Runs a line of a document, which finds the program and the database, and returns what it printed.
-fn shell(line: &str, folder: &Folder, trunkline: &Trunkline) -> Vec<u8> {
+/// Runs a line of a document, which finds the program and the database.
+fn shell(line: &str, folder: &Folder, trunkline: &Trunkline) -> Output {
     let program = Path::new(env!("CARGO_BIN_EXE_trunkline")).parent().expect("it is in a folder");
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap_or_default());
     let mut command = Command::new("sh");
     unset_database(&mut command);
     command.args(["-c", line]).current_dir(&folder.0).env("PATH", path).env("DATABASE_URL", &trunkline.url);
-    let output = command.output().expect("sh runs");
+    command.stdin(Stdio::null()).output().expect("sh runs")
+}
+
+/// The same with success. Returns what it printed.
+fn printed(line: &str, folder: &Folder, trunkline: &Trunkline) -> Vec<u8> {
+    let output = shell(line, folder, trunkline);
     assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
     output.stdout
 }
@@ -32,7 +41,7 @@ fn the_readmes_commands_run_one_after_another() {
     let printed: Vec<String> = block
         .lines()
         .filter(|line| !line.trim().is_empty())
-        .map(|line| String::from_utf8(shell(line, &folder, &trunkline)).expect("text"))
+        .map(|line| String::from_utf8(printed(line, &folder, &trunkline)).expect("text"))
         .collect();
     assert!(printed.iter().any(|text| text == "one\nthree\ntwo\n"), "dequeued and sorted: {printed:?}");
     assert!(printed.iter().any(|text| text.contains("ada@example.org")), "worked on: {printed:?}");
@@ -46,27 +55,36 @@ fn examples_of_help_run_one_after_another() {
     fs::write(folder.join("words.txt"), "one\ntwo\n").expect("it can be written");
     fs::write(folder.join("list"), "# a remark\nthree\n").expect("it can be written");
     fs::write(folder.join("emails.ndjson"), "{\"to\": \"b@example.org\"}\n{\"to\": \n").expect("it can be written");
-    let run = |line: &str| shell(line, &folder, &trunkline);
     let help = trunkline.ok(&["help"]);
     let enqueue = trunkline.ok(&["help", "enqueue"]);
-    // Said in a sentence, so that it stands before the examples that need it.
-    let created: Vec<&str> = enqueue.split('`').filter(|text| text.starts_with("trunkline queue create")).collect();
-    assert_eq!(created.len(), 2, "{enqueue}");
-    for line in created {
-        run(line);
-    }
     let mut ran = 0;
     for line in examples(&help).into_iter().chain(examples(&enqueue)) {
         // These never end, take long, or are a program of the reader's.
         if !["demo", "--follow", "./send-mail"].iter().any(|part| line.contains(part)) {
-            run(line);
+            printed(line, &folder, &trunkline);
             ran += 1;
         }
     }
-    assert!(ran >= 9, "{ran} of {help} {enqueue}");
+    assert!(ran >= 14, "{ran} of {help} {enqueue}");
     assert_eq!(fs::read(folder.join("rejected.ndjson")).expect("it was written"), b"{\"to\": \n");
     let messages = |queue: &str| trunkline.json(&["stats", queue, "--json"])[0]["messages"].as_u64();
-    assert_eq!((messages("words"), messages("emails")), (Some(6), Some(3)));
+    assert_eq!((messages("words"), messages("emails")), (Some(7), Some(4)));
+}
+
+#[test]
+fn every_verb_has_an_example_and_takes_it() {
+    let (nowhere, folder) = (Trunkline { url: "postgres://localhost:1/app".to_owned() }, Folder::new());
+    for (verb, help) in helps() {
+        let examples = examples(&help);
+        assert!(examples.iter().any(|line| line.contains(&format!("trunkline {verb}"))), "{verb}: {help}");
+        // The others need no database to do something.
+        let apart = ["demo", "delay-proxy", "postgres", "psql"];
+        for line in examples.into_iter().filter(|line| !apart.iter().any(|part| line.contains(part))) {
+            let output = shell(line, &folder, &nowhere);
+            let error = String::from_utf8_lossy(&output.stderr);
+            assert!(error.contains("error: cannot connect") && !error.contains("--help"), "{line}: {error}");
+        }
+    }
 }
 
 #[test]

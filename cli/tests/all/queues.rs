@@ -1,4 +1,4 @@
-use crate::fixture::Trunkline;
+use crate::fixture::{Trunkline, failed, sql};
 
 #[test]
 fn a_queue_is_created_listed_described_and_dropped() {
@@ -25,6 +25,53 @@ fn a_queue_is_created_listed_described_and_dropped() {
     assert!(error.contains("--yes"), "{error}");
     trunkline.ok(&["queue", "drop", "emails", "--yes"]);
     assert_eq!(trunkline.lines(&["queue", "list", "--json"]).len(), 1);
+}
+
+#[test]
+fn a_queue_is_altered_and_says_what_holds_then() {
+    let trunkline = Trunkline::with_queue(&["--type", "text"]);
+    let altered = trunkline.json(&["queue", "alter", "q", "--lease", "1m", "--json"]).remove(0);
+    assert_eq!(
+        (&altered["lease_s"], &altered["max_attempts"], &altered["max_batch"]),
+        (&60.0.into(), &10.into(), &1024.into())
+    );
+    let table = trunkline.lines(&["queue", "alter", "q", "--max-attempts", "1", "--max-batch", "2"]);
+    assert_eq!(table, trunkline.lines(&["queue", "describe", "q"]));
+    let altered = trunkline.json(&["queue", "describe", "q", "--json"]).remove(0);
+    assert_eq!(
+        (&altered["lease_s"], &altered["max_attempts"], &altered["max_batch"]),
+        (&60.0.into(), &1.into(), &2.into())
+    );
+    // And it holds for messages.
+    trunkline.ok(&["enqueue", "q", "a", "b", "c"]);
+    assert_eq!(trunkline.json(&["stats", "q", "--json"])[0]["rows"], 2);
+    sql(&trunkline.url, "select trunkline.retry('q', id, attempt, '0', 'once') from trunkline.lease('q', 3)");
+    assert_eq!(trunkline.json(&["stats", "q", "--json"])[0]["dead"], 3);
+}
+
+#[test]
+fn what_cannot_be_altered_stays() {
+    let trunkline = Trunkline::with_queue(&[]);
+    let before = trunkline.ok(&["queue", "describe", "q"]);
+    let wrong: [(&[&str], i32, &str); 6] = [
+        (&["q"], 2, "--max-attempts <N>|--lease <TIME>|--max-batch <N>"),
+        (&["q", "--lease", "0"], 2, "it must be more than zero"),
+        (&["q", "--max-attempts", "0"], 2, "1..=2147483647"),
+        (&["q", "--type", "text"], 2, "unexpected argument '--type'"),
+        (&["q", "--max-attempts", "3", "--max-batch", "1025"], 1, "max_batch 1 to 1024"),
+        (&["nope", "--max-batch", "1"], 1, "there is no queue \"nope\""),
+    ];
+    for (args, wanted, told) in wrong {
+        let (code, error) = trunkline.fails(&[&["queue", "alter"], args].concat());
+        assert!(code == wanted && error.contains(told), "{args:?}: {error}");
+    }
+    assert_eq!(trunkline.ok(&["queue", "describe", "q"]), before);
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("it is there");
+    let alter = ["queue", "alter", "q", "--max-batch", "7"];
+    let output = trunkline.command(&alter).stdout(full).output().expect("the program runs");
+    let (code, error) = failed(&output, &alter);
+    assert!(code == 1 && error.contains("hint: what was asked for is done all the same"), "{error}");
+    assert_eq!(trunkline.json(&["queue", "describe", "q", "--json"])[0]["max_batch"], 7);
 }
 
 #[test]

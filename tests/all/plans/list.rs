@@ -130,7 +130,10 @@ pub const STATEMENTS_APART: &[(&str, &[&str])] = &[
     ("they speak of the session, or to other sessions", &["alive", "clean", "connect", "notify"]),
     ("they read the catalog, by its keys", &["payload_type", "schema_exists", "type", "type_fields", "type_labels"]),
     ("they list queues, of which there are few", &["describe"]),
-    ("they lock the whole queue or schema, seldom", &["create_queue", "drop_queue", "install_queues", "teardown"]),
+    (
+        "they lock the whole queue or schema, seldom",
+        &["alter_queue", "create_queue", "drop_queue", "install_queues", "teardown"],
+    ),
     ("they speak of roles and their rights, seldom", &["grant", "no_role", "revoke"]),
     (
         "they speak of the schema's versions",

@@ -1,0 +1,270 @@
+//! Messages as arguments and lines say them.
+
+use std::{
+    borrow::Cow,
+    collections::BTreeMap,
+    time::{Duration, SystemTime},
+};
+
+use serde_json::value::RawValue;
+use trunkline::{Draft, Metadata};
+
+use crate::{text::Text, time};
+
+/// Fields that make a message.
+const KNOWN: [&str; 6] = ["payload", "payload_hex", "delay", "at", "due_at", "metadata"];
+/// What the program prints of a message besides: another queue gives another id, and begins to count anew.
+const PASSED_OVER: [&str; 9] =
+    ["id", "state", "attempt", "enqueued_at", "ended_at", "dead_at", "archived_at", "error", "unreadable"];
+
+/// When a message is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Due {
+    After(Duration),
+    At(SystemTime),
+}
+
+/// A message that is to be enqueued.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Entry<'a> {
+    payload: Cow<'a, Text>,
+    due: Due,
+    metadata: Metadata,
+}
+
+impl Entry<'_> {
+    /// As the library takes it.
+    pub fn draft(&self) -> Draft<&Text> {
+        let draft = Draft::new(&*self.payload).metadata(self.metadata.clone());
+        match self.due {
+            Due::After(delay) => draft.after(delay),
+            Due::At(time) => draft.at(time),
+        }
+    }
+}
+
+/// What holds for each message that says nothing else itself.
+#[derive(Debug, Clone)]
+pub struct Usual {
+    pub due: Due,
+    pub metadata: Metadata,
+}
+
+/// How a line says a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Form {
+    /// It is the payload.
+    Payload,
+    /// It is an object in JSON.
+    Object {
+        /// The type of the queue's payloads.
+        payload: String,
+        /// They are JSON themselves.
+        of_json: bool,
+    },
+}
+
+impl Usual {
+    /// A payload and nothing else.
+    pub fn payload<'a>(&self, payload: &'a Text) -> Entry<'a> {
+        Entry { payload: Cow::Borrowed(payload), due: self.due, metadata: self.metadata.clone() }
+    }
+
+    /// What a line says, or why it is no message.
+    pub fn line<'a>(&self, line: &'a Text, form: &Form) -> Result<Entry<'a>, String> {
+        let Form::Object { payload, of_json } = form else { return Ok(self.payload(line)) };
+        let fields = Fields::of(line)?;
+        let mut metadata = self.metadata.clone();
+        fields.metadata()?.iter().for_each(|(name, text)| metadata.insert(name, text));
+        let due = fields.due()?.unwrap_or(self.due);
+        Ok(Entry { payload: Cow::Owned(fields.payload(payload, *of_json)?), due, metadata })
+    }
+}
+
+/// The fields of a line, unread. Of a name that comes twice the last one counts, as in `jsonb`.
+struct Fields<'a>(BTreeMap<String, &'a RawValue>);
+
+impl<'a> Fields<'a> {
+    fn of(Text(line): &'a Text) -> Result<Self, String> {
+        let fields: BTreeMap<String, &RawValue> =
+            serde_json::from_slice(line).map_err(|cause| format!("it is no JSON object: {}", told(&cause)))?;
+        match fields.keys().map(String::as_str).find(|name| !KNOWN.contains(name) && !PASSED_OVER.contains(name)) {
+            Some(other) => Err(format!("the field {other:?} is unknown; a message is made of {}", KNOWN.join(", "))),
+            None => Ok(Self(fields)),
+        }
+    }
+
+    fn get(&self, name: &str) -> Option<&'a RawValue> {
+        self.0.get(name).copied()
+    }
+
+    /// A field that is there and not null.
+    fn some(&self, name: &str) -> Option<&'a RawValue> {
+        self.get(name).filter(|value| value.get() != "null")
+    }
+
+    fn payload(&self, ty: &str, of_json: bool) -> Result<Text, String> {
+        let value = match (self.get("payload"), self.get("payload_hex")) {
+            (Some(value), None) => value,
+            (None, Some(digits)) => {
+                let digits = text(digits).and_then(|digits| bytes(&digits));
+                return digits.map(Text).ok_or_else(|| "payload_hex has to be pairs of hexadecimal digits".to_owned());
+            }
+            (None, None) => return Err("it has no payload: {\"payload\": …} is wanted".to_owned()),
+            (Some(_), Some(_)) => return Err("it has payload and payload_hex, of which only one can be".to_owned()),
+        };
+        let json = value.get();
+        let found = match json.as_bytes().first() {
+            _ if of_json => return Ok(Text(json.into())),
+            Some(b'"') => {
+                let text =
+                    text(value).ok_or_else(|| "its payload has half a surrogate pair, which is no text".to_owned());
+                return text.map(|text| Text(text.into()));
+            }
+            Some(b'{') => "an object",
+            Some(b'[') => "an array",
+            Some(b'n') => "null",
+            _ => return Ok(Text(json.into())), // a number, true or false
+        };
+        Err(format!("its payload is {found}, and the queue's are of type {ty}: write it as a string"))
+    }
+
+    fn due(&self) -> Result<Option<Due>, String> {
+        let said = ["delay", "at", "due_at"].into_iter().filter_map(|name| Some((name, self.some(name)?)));
+        let said: Vec<(&str, &RawValue)> = said.collect();
+        let wrong = |name: &str, why: String| format!("{name}: {why}");
+        match said.as_slice() {
+            [] => Ok(None),
+            [(name @ "delay", value)] => {
+                // A number of seconds, or a text with a unit.
+                let delay = time::duration(&text(value).unwrap_or_else(|| value.get().to_owned()));
+                delay.map(|delay| Some(Due::After(delay))).map_err(|why| wrong(name, why))
+            }
+            [(name, value)] => {
+                let time = time::instant(&text(value).unwrap_or_default());
+                time.map(|time| Some(Due::At(time))).map_err(|why| wrong(name, why))
+            }
+            [(one, _), (other, _), ..] => {
+                Err(format!("it has {one} and {other}, of which only one can say when it is due"))
+            }
+        }
+    }
+
+    fn metadata(&self) -> Result<Metadata, String> {
+        let Some(value) = self.some("metadata") else { return Ok(Metadata::new()) };
+        serde_json::from_str(value.get())
+            .map_err(|_| "metadata has to be an object of names and texts, as {\"tenant\": \"acme\"}".to_owned())
+    }
+}
+
+/// A string's contents.
+fn text(value: &RawValue) -> Option<String> {
+    serde_json::from_str(value.get()).ok()
+}
+
+fn bytes(digits: &str) -> Option<Vec<u8>> {
+    let digits: Vec<u8> = digits.chars().map(|c| Some(c.to_digit(16)? as u8)).collect::<Option<_>>()?;
+    let (pairs, []) = digits.as_chunks::<2>() else { return None };
+    Some(pairs.iter().map(|[high, low]| high << 4 | low).collect())
+}
+
+/// Which line it is, is said elsewhere.
+fn told(cause: &serde_json::Error) -> String {
+    cause.to_string().replace(" at line 1 column ", " at byte ")
+}
+
+/// An argument: `NAME=VALUE`.
+pub fn named(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("a name and its text are wanted, as tenant=acme".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usual() -> Usual {
+        Usual { due: Due::After(Duration::from_secs(7)), metadata: Metadata::new().with("a", "1").with("b", "2") }
+    }
+
+    fn read(line: &str, ty: &str) -> Result<Entry<'static>, String> {
+        let form = Form::Object { payload: ty.to_owned(), of_json: ty == "jsonb" };
+        let line = Text(line.into());
+        let Entry { payload, due, metadata } = usual().line(&line, &form)?;
+        Ok(Entry { payload: Cow::Owned(payload.into_owned()), due, metadata })
+    }
+
+    #[test]
+    fn a_line_says_its_payload_as_the_type_has_it() {
+        for (ty, payload, wanted) in [
+            ("text", r#""say \"h\u00e9\"""#, "say \"hé\""),
+            ("text", "1.50", "1.50"),
+            ("bool", "true", "true"),
+            ("bytea", r#""\u0000""#, "\0"),
+            ("jsonb", r#"{"n": 1.10000000000000000001}"#, r#"{"n": 1.10000000000000000001}"#),
+            ("jsonb", "\"x\"", "\"x\""),
+            ("jsonb", "null", "null"),
+        ] {
+            let entry = read(&format!("{{\"payload\": {payload} }}"), ty);
+            assert_eq!(entry, Ok(usual().payload(&Text(wanted.into()))), "{ty} {payload}");
+        }
+        let bytes = read(r#"{"payload_hex": "00fF"}"#, "bytea").expect("digits");
+        assert_eq!(*bytes.payload, Text(vec![0, 0xff]));
+    }
+
+    #[test]
+    fn a_line_says_when_and_what_is_beside_or_the_usual_holds() {
+        let line =
+            r#"{"id": 5, "attempt": 2, "payload": "x", "delay": "1h30m", "at": null, "metadata": {"b": "3", "n": 4}}"#;
+        let entry = read(line, "text").expect("a message");
+        assert_eq!(entry.due, Due::After(Duration::from_secs(5400)));
+        assert_eq!(entry.metadata, usual().metadata.with("b", "3").with("n", "4"));
+        assert_eq!(
+            read(r#"{"payload":"x","delay":0.5}"#, "text").map(|entry| entry.due),
+            Ok(Due::After(Duration::from_millis(500)))
+        );
+        let time = time::instant("2030-01-01T08:00:00.000001Z").expect("a time");
+        for name in ["at", "due_at"] {
+            let line =
+                format!("{{\"payload\": \"x\", \"{name}\": \"2030-01-01T10:00:00.000001+02:00\", \"metadata\": null}}");
+            let entry = read(&line, "text").expect("a message");
+            assert_eq!((entry.due, entry.metadata), (Due::At(time), usual().metadata), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_no_message_says_why() {
+        for (line, why) in [
+            ("", "no JSON object: EOF"),
+            ("payload", "no JSON object: expected value at byte 1"),
+            ("[]", "no JSON object: invalid type: sequence"),
+            (r#"{"payload": "x"} {}"#, "no JSON object: trailing characters at byte 18"),
+            ("{}", "no payload"),
+            (r#"{"payload_hex": "0"}"#, "pairs of hexadecimal digits"),
+            (r#"{"payload_hex": "+f"}"#, "pairs of hexadecimal digits"),
+            (r#"{"payload": "x", "payload_hex": "00"}"#, "payload and payload_hex"),
+            (r#"{"payload": "x", "dely": 1}"#, "the field \"dely\" is unknown; a message is made of payload"),
+            (r#"{"payload": "x", "delay": 1, "due_at": "2030-01-01T08:00:00Z"}"#, "it has delay and due_at"),
+            (r#"{"payload": "x", "delay": -1}"#, "delay: between 0 and 365 days"),
+            (r#"{"payload": "x", "delay": []}"#, "delay: a time is wanted"),
+            (r#"{"payload": "x", "at": 7}"#, "at: a point in time is wanted"),
+            (r#"{"payload": "x", "at": "tomorrow"}"#, "at: a point in time is wanted"),
+            (r#"{"payload": "x", "metadata": ["a"]}"#, "metadata has to be an object"),
+            (r#"{"payload": {"a": 1}}"#, "its payload is an object, and the queue's are of type text"),
+            (r#"{"payload": null}"#, "its payload is null"),
+            (r#"{"payload": "\ud800"}"#, "half a surrogate pair"),
+        ] {
+            let error = read(line, "text").expect_err(line);
+            assert!(error.contains(why), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_name_has_a_text() {
+        assert_eq!(named("a=b=c"), Ok(("a".to_owned(), "b=c".to_owned())));
+        assert_eq!(named("a="), Ok(("a".to_owned(), String::new())));
+        assert!(["a", "=b", ""].iter().all(|text| named(text).is_err()));
+    }
+}

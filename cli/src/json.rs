@@ -1,0 +1,78 @@
+//! Messages as lines of JSON, which `enqueue --json-lines` reads.
+
+use std::fmt;
+
+use serde_json::Value;
+use trunkline::{Metadata, Queue, Readable};
+
+use crate::text::Text;
+
+/// Whether a queue's payloads are JSON themselves, and so stand in a line as they are.
+pub fn is_of_json<T>(queue: &Queue<T>) -> bool {
+    matches!(queue.description().payload.as_str(), "json" | "jsonb")
+}
+
+/// An object on one line, with its fields in the order in which they were added.
+#[derive(Debug, Default)]
+pub struct Line(String);
+
+impl Line {
+    /// Adds a field.
+    pub fn with(self, name: &str, value: impl Into<Value>) -> Self {
+        self.with_raw(name, &value.into().to_string())
+    }
+
+    /// Adds names and texts.
+    pub fn metadata(self, metadata: &Metadata) -> Self {
+        let fields: serde_json::Map<_, _> =
+            metadata.iter().map(|(name, text)| (name.to_owned(), text.into())).collect();
+        self.with("metadata", fields)
+    }
+
+    /// Adds a payload: JSON as it is, so that no number loses a digit; else the text, or the bytes in hexadecimal digits
+    /// where they are none.
+    pub fn payload(self, payload: &Text, of_json: bool) -> Self {
+        match payload.field() {
+            // A line break that is part of no string; those in strings are escaped.
+            (name, text) if of_json => self.with_raw(name, &text.replace(['\n', '\r'], " ")),
+            (name, text) => self.with(name, text),
+        }
+    }
+
+    /// Adds a payload, or why it cannot be read.
+    pub fn payload_of(self, payload: &Readable<Text>, of_json: bool) -> Self {
+        match payload {
+            Readable::Yes(payload) => self.payload(payload, of_json),
+            Readable::No { why, .. } => self.with("unreadable", why.as_str()),
+        }
+    }
+
+    fn with_raw(mut self, name: &str, json: &str) -> Self {
+        let Self(line) = &mut self;
+        line.push_str(if line.is_empty() { "\"" } else { ",\"" });
+        line.extend([name, "\":", json]); // our own names need no escapes
+        self
+    }
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{{{}}}", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_one_line_and_loses_nothing() {
+        let line = |payload: &[u8], of_json| Line::default().with("id", 7).payload(&Text(payload.into()), of_json);
+        let number = b"{\"b\": 1.10000000000000000001,\r\n \"a\": \"\\n\"}";
+        assert_eq!(line(number, true).to_string(), r#"{"id":7,"payload":{"b": 1.10000000000000000001,   "a": "\n"}}"#);
+        assert_eq!(line(b"\"\n", false).to_string(), r#"{"id":7,"payload":"\"\n"}"#);
+        assert_eq!(line(b"\xff\x00", false).to_string(), r#"{"id":7,"payload_hex":"ff00"}"#);
+        let none = Line::default().with("error", None::<String>).metadata(&Metadata::new().with("a\"", "b"));
+        assert_eq!(none.to_string(), r#"{"error":null,"metadata":{"a\"":"b"}}"#);
+    }
+}

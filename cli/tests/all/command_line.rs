@@ -1,0 +1,50 @@
+//! `docs/command-line.md` is what help says, verb by verb, and this test says so.
+
+use std::{fmt::Write, fs, path::Path};
+
+use crate::fixture::helps;
+
+/// The options of every verb, as the help of each repeats them.
+fn shared(help: &str) -> &str {
+    const LAST: &str = "          Print version\n";
+    let start = help.find("      --database-url <URL>").expect("the first of them");
+    let end = help.find(LAST).expect("the last of them") + LAST.len();
+    &help[start..end]
+}
+
+fn page() -> String {
+    let helps = helps();
+    let shared = shared(&helps[0].1);
+    let mut page = include_str!("command_line/head.md").to_owned();
+    for (verb, help) in &helps {
+        let mut own = help.clone();
+        if !verb.is_empty() {
+            assert!(help.contains(shared), "trunkline {verb} has other common options: {help}");
+            own = help.replace(shared, "").replace("Options:\n\n", "").replace("\n\n\n", "\n\n");
+        }
+        let level = if verb.contains(' ') { "###" } else { "##" };
+        let name = format!("trunkline {verb}");
+        write!(page, "\n{level} {}\n\n```text\n{}\n```\n", name.trim_end(), own.trim_end()).expect("written");
+    }
+    page
+}
+
+#[test]
+fn the_page_is_what_help_says() {
+    let found = page();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/command-line.md");
+    if std::env::var_os("TRUNKLINE_BLESS").is_some() {
+        fs::write(&path, &found).expect("written");
+    }
+    let golden = fs::read_to_string(&path).expect("docs/command-line.md is there");
+    let other = found.lines().zip(golden.lines()).find(|(found, golden)| found != golden);
+    assert!(found == golden, "help says something else now (bless the page with TRUNKLINE_BLESS=1): {other:?}");
+}
+
+#[test]
+fn no_line_is_wider_than_a_terminal_of_100_columns() {
+    for (verb, help) in helps() {
+        let wide = help.lines().find(|line| line.chars().count() > 100);
+        assert_eq!(wide, None, "trunkline {verb}");
+    }
+}
