@@ -33,23 +33,6 @@ fn printed(line: &str, folder: &Folder, trunkline: &Trunkline) -> Vec<u8> {
 }
 
 #[test]
-fn the_readmes_commands_run_one_after_another() {
-    let (trunkline, folder) = (Trunkline::new(), Folder::new());
-    let readme = include_str!("../../../README.md");
-    let (_, section) = readme.split_once("## On the command line").expect("the section is there");
-    let block = section.split("```").nth(1).expect("a block").trim_start_matches("sh");
-    let printed: Vec<String> = block
-        .lines()
-        .filter(|line| !line.trim().is_empty())
-        .map(|line| String::from_utf8(printed(line, &folder, &trunkline)).expect("text"))
-        .collect();
-    assert!(printed.iter().any(|text| text == "one\nthree\ntwo\n"), "dequeued and sorted: {printed:?}");
-    assert!(printed.iter().any(|text| text.contains("ada@example.org")), "worked on: {printed:?}");
-    let messages = |queue: &str| trunkline.json(&["stats", queue, "--json"])[0]["messages"].as_u64();
-    assert_eq!((messages("words"), messages("emails")), (Some(1), Some(0)), "a word is due in a minute");
-}
-
-#[test]
 fn examples_of_help_run_one_after_another() {
     let (trunkline, folder) = (Trunkline::new(), Folder::new());
     fs::write(folder.join("words.txt"), "one\ntwo\n").expect("it can be written");
