@@ -30,6 +30,7 @@ pub(crate) mod dead;
 pub(crate) mod archive;
 pub(crate) mod stats;
 pub(crate) mod by_id;
+pub(crate) mod change;
 pub(crate) mod wait;
 pub(crate) mod failure;
 pub(crate) mod hooks;

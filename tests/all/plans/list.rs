@@ -73,6 +73,9 @@ pub const STATEMENTS: &[Planned] = &[
     ("cancel", "'{3072000001025}'", KEY),
     ("reschedule", "'{2048,3072}', 60", KEY),
     ("reschedule_at", "'{2048,3072}', now()", KEY),
+    ("pick", "IDS, true", KEY),
+    ("cancel_in", "'q', IDS", KEY),
+    ("reschedule_in", "'q', '{2048,3072}', 60", KEY),
     ("purge", "", All("empties the table")),
     ("stats", "", All("counts every message")),
     ("hand_over", r"'q', '\x01', null", Along(&["waiting_by_queue", "pk_waiting"])),
@@ -154,6 +157,8 @@ pub const FUNCTIONS_APART: &[(&str, &[&str])] = &[
     ("they change rights, seldom", &["apply_rights", "apply_shared_rights", "grant_rights", "revoke_rights"]),
 ];
 
-/// The files of `schema/queue` that are no functions.
-pub const TEMPLATES_APART: &[(&str, &[&str])] =
-    &[("it makes the tables", &["tables"]), ("a view, which the function of its name reads", &["messages"])];
+/// The files of `schema/queue` that are no functions for traffic.
+pub const TEMPLATES_APART: &[(&str, &[&str])] = &[
+    ("it makes the tables", &["tables"]),
+    ("a view, which the function of its name reads", &["messages"]),
+];
