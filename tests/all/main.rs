@@ -11,6 +11,7 @@ mod crowd;
 mod leases;
 mod by_id;
 mod late;
+mod stream;
 mod hand_over;
 mod metadata;
 mod payloads;
@@ -65,6 +66,7 @@ mod idle;
 mod worker;
 mod traces;
 mod observability;
+
 
 // The house itself.
 mod examples;
