@@ -30,6 +30,7 @@ pub use self::{
         rights::Right,
         settings::{Description, Settings},
         stats::{Peeked, Stats},
+        testing,
         trace::TraceContext,
         wait::Wait,
     },

@@ -29,6 +29,7 @@ pub(crate) mod lease;
 pub(crate) mod dead;
 pub(crate) mod archive;
 pub(crate) mod stats;
+pub mod testing;
 pub(crate) mod by_id;
 pub(crate) mod change;
 pub(crate) mod wait;

@@ -67,6 +67,8 @@ mod worker;
 mod traces;
 mod observability;
 
+// What the tests of users stand on.
+mod testing;
 
 // The house itself.
 mod examples;

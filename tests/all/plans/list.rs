@@ -135,6 +135,7 @@ pub const STATEMENTS_APART: &[(&str, &[&str])] = &[
     ("they list queues, of which there are few", &["describe"]),
     ("they lock the whole queue or schema, seldom", &["create_queue", "drop_queue", "install_queues", "teardown"]),
     ("they speak of roles and their rights, seldom", &["grant", "no_role", "revoke"]),
+    ("it moves every message, in tests alone", &["shift"]),
     (
         "they speak of the schema's versions",
         &["fits_unquoted", "functions_of", "migrate_begin", "migrate_record", "schema_version", "template"],
@@ -154,6 +155,7 @@ pub const FUNCTIONS_APART: &[(&str, &[&str])] = &[
         &["base_type", "check_queue", "is_array", "payload_type"],
     ),
     ("they lock the whole queue, seldom", &["alter_queue", "create_queue", "drop_queue", "install_queue"]),
+    ("it moves every message, in tests alone", &["shift"]),
     ("they change rights, seldom", &["apply_rights", "apply_shared_rights", "grant_rights", "revoke_rights"]),
 ];
 
@@ -161,4 +163,5 @@ pub const FUNCTIONS_APART: &[(&str, &[&str])] = &[
 pub const TEMPLATES_APART: &[(&str, &[&str])] = &[
     ("it makes the tables", &["tables"]),
     ("a view, which the function of its name reads", &["messages"]),
+    ("it moves every message, in tests alone", &["shift"]),
 ];
