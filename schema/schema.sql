@@ -1117,6 +1117,36 @@ begin
     end loop;
 end ;
 
+function do_shift_emails(passed interval) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+declare
+    began timestamptz := trunkline.clock();
+    messages bigint;
+begin
+    if passed is null or passed < '0' or passed > '36500 days' then
+        raise exception 'a time of % is out of bounds', coalesce(passed::text, 'null') using errcode = 'invalid_parameter_value',
+            hint = 'Let at least no time pass, and at most 36500 days.';
+    end if;
+    with held as materialized (
+        select q.id, q.due_at from trunkline."queue_emails" q order by q.id for update
+    ), line as (
+        select h.id, h.due_at,
+               dense_rank() over (partition by h.due_at > began and h.due_at - passed <= began order by h.due_at) as place
+        from held h
+    ), moved as (
+        update trunkline."queue_emails" q
+        set enqueued_at = q.enqueued_at - passed,
+            due_at = case when l.due_at <= began then l.due_at
+                          else greatest(l.due_at - passed, began + l.place * interval '1 microsecond') end
+        from line l where q.id = l.id
+        returning q.size
+    )
+    select coalesce(sum(m.size), 0) into messages from moved m;
+    update trunkline."dead_emails" d set enqueued_at = d.enqueued_at - passed, dead_at = d.dead_at - passed;
+    update trunkline."archive_emails" a set enqueued_at = a.enqueued_at - passed, archived_at = a.archived_at - passed;
+    return messages;
+end ;
+
 function do_split_emails(row_id bigint, cuts integer[]) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
 #variable_conflict use_variable
 declare
@@ -1704,6 +1734,16 @@ begin
             using errcode = 'TL001', detail = 'It ended, and the message may be someone else''s now.',
                   hint = 'Roll back what was done for it. Work that takes longer needs a longer lease, or trunkline.extend.';
     end if;
+end ;
+
+function shift(queue text, passed interval) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+declare
+    messages bigint;
+begin
+    perform trunkline.check_queue(queue);
+    execute format('select trunkline.%I($1)', 'do_shift_' || queue) into messages using passed;
+    perform pg_notify('trunkline.' || queue, '');
+    return messages;
 end ;
 
 function stats(queue text) returns TABLE(due bigint, delayed bigint, leased bigint, to_retry bigint, dead bigint, rows bigint, oldest_due interval) language plpgsql volatile set search_path=pg_catalog, pg_temp as 

@@ -16,7 +16,7 @@ pub use self::{
     queue::{
         archive::Archived,
         by_id::{Found, State},
-        consumer::{Consumer, Work},
+        consumer::{Consumer, Messages, Work},
         dead::DeadLetter,
         draft::{Draft, IntoDraft},
         failure::Failure,
@@ -30,6 +30,7 @@ pub use self::{
         rights::Right,
         settings::{Changes, Description, Settings},
         stats::{Peeked, Stats},
+        testing,
         trace::TraceContext,
         wait::Wait,
     },

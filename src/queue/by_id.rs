@@ -1,13 +1,13 @@
-//! One message by its id: where it is, gone, or due at another time.
+//! One message by its id: where it is, and whether a lease of it is there still.
 
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
-use tokio_postgres::types::ToSql;
+use tracing::Instrument;
 
 use crate::{
     error::{Error, Kind, Result},
-    postgres::{array::Received, sql::Sql},
-    queue::{draft::Due, handle::Queue, message::Lease, metadata::Metadata, payload::Payload},
+    postgres::array::Received,
+    queue::{handle::Queue, message::Lease, metadata::Metadata, payload::Payload, span},
 };
 
 /// Where a message is in its life.
@@ -80,16 +80,20 @@ impl<T: Payload> Queue<T> {
     /// # Errors
     /// A payload that is no `T`; with [`Readable`](crate::Readable) it is none.
     pub async fn find(&self, id: i64) -> Result<Option<Found<T>>> {
-        let shared = &self.shared;
-        let rows = shared.query_again(&shared.sql.find, &[&id]).await?;
+        let (shared, began) = (&self.shared, Instant::now());
+        let span = span::find(shared.name(), id);
+        let rows = shared.query_again(&shared.sql.find, &[&id]).instrument(span.clone()).await?;
+        shared.metrics.looked_for(began);
         let Some(row) = rows.first() else { return Ok(None) };
+        let state = State::of(&row.read::<String>(0)?)?;
+        span.record("state", state.name());
         let payload: Received<'_> = row.read(6)?;
         let Some((id, payload)) = shared.column.decode_all(shared.name(), id, &payload)?.pop() else {
             return Err(Error::new(Kind::Answer("a message was found without its payload".into())));
         };
         Ok(Some(Found {
             id,
-            state: State::of(&row.read::<String>(0)?)?,
+            state,
             attempt: row.read(1)?,
             due_at: row.read(2)?,
             ended_at: row.read(3)?,
@@ -102,78 +106,10 @@ impl<T: Payload> Queue<T> {
 }
 
 impl<T> Queue<T> {
-    /// Deletes messages for good. Returns the ids that are gone, in order; others are passed over. What is dead or archived is not
-    /// touched: see [`Queue::discard`] and [`Queue::prune`].
-    ///
-    /// A message that waits is never delivered any more; the rest of its batch stays as it was. **The lease of a leased one ends
-    /// now**: its handler may have done its work, and goes on until it notices, but whatever acknowledges, retries or renews
-    /// it then finds the lease lost ([`Error::is_lease_lost`]). A [`Worker`](crate::Worker) notices within a second or so, and
-    /// cancels the token of [`Attempt::lost`](crate::Attempt::lost).
-    ///
-    /// One that a transaction has taken (exactly once, or an acknowledgement in it) is waited for, for up to ten seconds: gone with its
-    /// commit, it is not among the ids; nor is one that is not let go of by then.
-    ///
-    /// # Errors
-    /// The database's; some of the messages may be gone then.
-    pub async fn cancel(&self, ids: &[i64]) -> Result<Vec<i64>> {
-        self.change(&self.shared.sql.cancel, ids, &[]).await
-    }
-
-    /// Makes messages that wait due after that time, sooner or later than they were; at once for [`Duration::ZERO`]. Returns the
-    /// ids of those, in order. Leased, dead and archived messages are passed over. At most 36,500 days.
-    ///
-    /// What is due already and is to be due at once keeps its place. A message that failed keeps its error and its attempts.
-    ///
-    /// # Errors
-    /// As [`Queue::cancel`].
-    pub async fn reschedule(&self, ids: &[i64], after: Duration) -> Result<Vec<i64>> {
-        self.change(&self.shared.sql.reschedule, ids, &[&Due::After(after).number()?]).await
-    }
-
-    /// As [`Queue::reschedule`], at a time by the server's clock; one that has passed is now.
-    ///
-    /// # Errors
-    /// As [`Queue::cancel`].
-    pub async fn reschedule_at(&self, ids: &[i64], at: SystemTime) -> Result<Vec<i64>> {
-        Due::After(at.duration_since(SystemTime::now()).unwrap_or_default()).number()?;
-        self.change(&self.shared.sql.reschedule_at, ids, &[&at.max(SystemTime::UNIX_EPOCH)]).await
-    }
-
     /// The ids of those leases that are there no more, but for those that are merely over by the clock.
     pub(crate) async fn gone(&self, leases: &[Lease]) -> Result<Vec<i64>> {
         let (ids, attempts): (Vec<i64>, Vec<i32>) = leases.iter().map(|lease| (lease.id, lease.attempt)).unzip();
         let rows = self.shared.query_again(&self.shared.sql.gone, &[&ids, &attempts]).await?;
         rows.iter().map(|row| row.read(0)).collect()
     }
-
-    /// Tries again what others have locked, in a transaction of its own each time: one that waits for them with locks in its hands
-    /// could be what they wait for.
-    async fn change(&self, sql: &Sql, ids: &[i64], more: &[&(dyn ToSql + Sync)]) -> Result<Vec<i64>> {
-        let (began, mut pause) = (Instant::now(), FIRST_PAUSE);
-        let (mut changed, mut busy) = (Vec::new(), ids.to_vec());
-        loop {
-            let (mut still_busy, before) = (Vec::new(), changed.len());
-            let params: Vec<&(dyn ToSql + Sync)> = [&busy as _].into_iter().chain(more.iter().copied()).collect();
-            for row in self.shared.query(sql, &params).await? {
-                if row.read(1)? { &mut changed } else { &mut still_busy }.push(row.read(0)?);
-            }
-            // With nothing more it is a cancel, which makes nothing due. A try that met only locks has moved nothing.
-            if !more.is_empty() && changed.len() > before {
-                self.shared.db.wake(&self.shared.channel);
-            }
-            if still_busy.is_empty() || began.elapsed() > PATIENCE {
-                changed.sort_unstable();
-                return Ok(changed);
-            }
-            busy = still_busy;
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LAST_PAUSE);
-        }
-    }
 }
-
-/// How long a message that somebody has locked is waited for.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Most locks are held for a neighbour's sake, until a commit that is on its way.
-const FIRST_PAUSE: Duration = Duration::from_millis(2);
-const LAST_PAUSE: Duration = Duration::from_millis(100);

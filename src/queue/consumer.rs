@@ -1,5 +1,6 @@
 //! A consumer: the three guarantees behind the three ways to wait.
 
+mod stream;
 mod work;
 
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use tracing::warn;
 
-pub use self::work::Work;
+pub use self::{stream::Messages, work::Work};
 
 use crate::{
     error::Result,

@@ -1,11 +1,15 @@
 //! Dead letters: messages whose attempts are used up, in a table of their own.
 
-use std::time::SystemTime;
+use std::{sync::Arc, time::SystemTime};
 
 use crate::{
     error::Result,
     postgres::array::Received,
-    queue::{handle::Queue, metadata::Metadata, payload::Payload},
+    queue::{
+        handle::{Queue, Shared, finish},
+        metadata::Metadata,
+        payload::Payload,
+    },
 };
 
 /// A message whose attempts are used up.
@@ -56,36 +60,52 @@ impl<T> Queue<T> {
     /// Makes dead letters due again, at once, under the same ids and with attempts forgiven. Returns how many; ids that
     /// are no dead letters are passed over.
     pub async fn replay(&self, ids: &[i64]) -> Result<usize> {
-        let rows = self.shared.query(&self.shared.sql.replay, &[&ids, &i64::MAX]).await?;
-        self.shared.db.wake(&self.shared.channel);
-        Ok(rows.len())
+        self.shared.replay(Some(ids.to_vec()), i64::MAX).await
     }
 
     /// Replays all dead letters, a page a transaction.
     pub async fn replay_all(&self) -> Result<usize> {
-        let count = self.page_by_page(&self.shared.sql.replay).await?;
-        self.shared.db.wake(&self.shared.channel);
-        Ok(count)
+        page_by_page(|| self.shared.replay(None, PAGE)).await
     }
 
     /// Deletes dead letters for good. Returns how many.
     pub async fn discard(&self, ids: &[i64]) -> Result<usize> {
-        Ok(self.shared.query(&self.shared.sql.discard, &[&ids, &i64::MAX]).await?.len())
+        self.shared.discard(Some(ids), i64::MAX).await
     }
 
     /// Deletes all dead letters for good, a page a transaction.
     pub async fn discard_all(&self) -> Result<usize> {
-        self.page_by_page(&self.shared.sql.discard).await
+        page_by_page(|| self.shared.discard(None, PAGE)).await
+    }
+}
+
+impl Shared {
+    /// What is due again wakes who waits for it, whether or not the caller stays.
+    async fn replay(self: &Arc<Self>, ids: Option<Vec<i64>>, most: i64) -> Result<usize> {
+        let shared = self.clone();
+        let work = async move {
+            let replayed = shared.query(&shared.sql.replay, &[&ids, &most]).await?.len();
+            if replayed > 0 {
+                shared.db.wake(&shared.channel);
+            }
+            Ok(replayed)
+        };
+        finish("a replay", work).await
     }
 
-    async fn page_by_page(&self, sql: &crate::postgres::sql::Sql) -> Result<usize> {
-        let mut count = 0;
-        loop {
-            let rows = self.shared.query(sql, &[&None::<Vec<i64>>, &PAGE]).await?.len();
-            count += rows;
-            if rows < PAGE as usize {
-                return Ok(count);
-            }
+    async fn discard(&self, ids: Option<&[i64]>, most: i64) -> Result<usize> {
+        Ok(self.query(&self.sql.discard, &[&ids, &most]).await?.len())
+    }
+}
+
+/// Until a page is not full.
+async fn page_by_page<F: Future<Output = Result<usize>>>(mut page: impl FnMut() -> F) -> Result<usize> {
+    let mut count = 0;
+    loop {
+        let rows = page().await?;
+        count += rows;
+        if rows < PAGE as usize {
+            return Ok(count);
         }
     }
 }

@@ -218,6 +218,14 @@ impl Shared {
     }
 }
 
+/// Runs to its end, whether or not the caller stays: whoever commits also wakes those who wait for it.
+pub(crate) async fn finish<R: Send + 'static>(
+    what: &'static str,
+    work: impl Future<Output = Result<R>> + Send + 'static,
+) -> Result<R> {
+    tokio::spawn(work).await.unwrap_or_else(|_| Err(Error::ended(what, true)))
+}
+
 /// Sweeps a queue from a page on, a part at a time, until its end or until nobody has a handle of it any more.
 async fn sweep_on(shared: Weak<Shared>, mut page: i64) {
     while let Some(shared) = shared.upgrade() {

@@ -43,11 +43,16 @@ pub(crate) struct Metrics {
     handed_over: Counter,
     leased: Counter,
     taken: Counter,
+    cancelled: Counter,
+    rescheduled: Counter,
     settled: [Counter; End::ALL.len()],
     enqueue_seconds: Histogram,
     lease_seconds: Histogram,
     take_seconds: Histogram,
     settle_seconds: Histogram,
+    find_seconds: Histogram,
+    cancel_seconds: Histogram,
+    reschedule_seconds: Histogram,
     /// By the first three ends.
     handle_seconds: [Histogram; End::ALL.len()],
     delivery_lag: Histogram,
@@ -78,6 +83,8 @@ impl Metrics {
             handed_over: count("trunkline_handed_over_messages_total", "Messages handed over inside a notification"),
             leased: count("trunkline_leased_messages_total", "Messages leased"),
             taken: count("trunkline_taken_messages_total", "Messages taken"),
+            cancelled: count("trunkline_cancelled_messages_total", "Messages cancelled"),
+            rescheduled: count("trunkline_rescheduled_messages_total", "Messages made due at another time"),
             settled: End::ALL.map(|end| {
                 counter!("trunkline_settled_messages_total", "queue" => queue.to_owned(), "outcome" => end.name())
             }),
@@ -85,6 +92,9 @@ impl Metrics {
             lease_seconds: time("trunkline_lease_seconds", "Time that a lease's statement took"),
             take_seconds: time("trunkline_take_seconds", "Time that a take's statement took"),
             settle_seconds: time("trunkline_settle_seconds", "Time that a statement took that ends leases"),
+            find_seconds: time("trunkline_find_seconds", "Time that a find's statement took"),
+            cancel_seconds: time("trunkline_cancel_seconds", "Time that a statement took that cancels"),
+            reschedule_seconds: time("trunkline_reschedule_seconds", "Time that a statement took that reschedules"),
             handle_seconds: End::ALL.map(|end| match end {
                 End::Done | End::Retried | End::Dead => {
                     histogram!("trunkline_handle_seconds", "queue" => queue.to_owned(), "outcome" => end.name())
@@ -124,6 +134,23 @@ impl Metrics {
     pub fn taken(&self, messages: usize, began: Instant) {
         self.taken.increment(messages as u64);
         self.take_seconds.record(began.elapsed());
+    }
+
+    /// A statement that looks for a message by its id was answered.
+    pub fn looked_for(&self, began: Instant) {
+        self.find_seconds.record(began.elapsed());
+    }
+
+    /// A statement that cancels was answered.
+    pub fn cancelled(&self, messages: usize, began: Instant) {
+        self.cancelled.increment(messages as u64);
+        self.cancel_seconds.record(began.elapsed());
+    }
+
+    /// A statement that reschedules was answered.
+    pub fn rescheduled(&self, messages: usize, began: Instant) {
+        self.rescheduled.increment(messages as u64);
+        self.reschedule_seconds.record(began.elapsed());
     }
 
     /// A statement that ends leases was answered: of so many messages, and so many it found lost.

@@ -16,7 +16,12 @@ use crate::{
         time::Time,
         wire::Row,
     },
-    queue::{message::Lease, metadata::Metadata, payload::MAX_BATCH, settle::as_text},
+    queue::{
+        message::{Lease, Ranges},
+        metadata::Metadata,
+        payload::MAX_BATCH,
+        settle::as_text,
+    },
 };
 
 /// Messages without an owner.
@@ -24,8 +29,8 @@ use crate::{
 pub(crate) enum Ownerless {
     /// A row that was taken.
     Taken(Row),
-    /// Rows that were leased.
-    Leased(Vec<Row>),
+    /// Messages that were leased.
+    Leased(Ranges),
     /// Taken, and nothing that its consumer can read.
     Unreadable(Unreadable),
 }

@@ -29,6 +29,21 @@ pub(crate) fn take(queue: &str, n: usize) -> Span {
     debug_span!("take", queue, n, got = Empty)
 }
 
+/// A statement that looks for a message by its id.
+pub(crate) fn find(queue: &str, id: i64) -> Span {
+    debug_span!("find", queue, id, state = Empty)
+}
+
+/// A statement that cancels messages, `got` of `n`.
+pub(crate) fn cancel(queue: &str, n: usize) -> Span {
+    debug_span!("cancel", queue, n, got = Empty)
+}
+
+/// A statement that makes messages due at another time, `got` of `n`.
+pub(crate) fn reschedule(queue: &str, n: usize) -> Span {
+    debug_span!("reschedule", queue, n, got = Empty)
+}
+
 /// One call of a handler, with one message or several.
 pub(crate) fn handle<T>(queue: &str, messages: &[Message<T>]) -> Span {
     let first = messages.first();

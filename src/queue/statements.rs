@@ -34,9 +34,11 @@ pub(crate) struct Statements {
     pub prune: Sql,
     pub find: Sql,
     pub gone: Sql,
+    pub pick: Sql,
     pub cancel: Sql,
     pub reschedule: Sql,
     pub reschedule_at: Sql,
+    pub shift: Sql,
     /// `enqueue` for 1, 2, 3 … rows.
     pub enqueue: Vec<Sql>,
     /// The same, for rows of which some message has metadata.
@@ -81,9 +83,11 @@ impl Statements {
             prune: of("prune", include_str!("../../sql/prune.sql")),
             gone: of("gone", include_str!("../../sql/gone.sql")),
             find: of("find", include_str!("../../sql/find.sql")),
+            pick: of("pick", include_str!("../../sql/pick.sql")),
             cancel: of("cancel", include_str!("../../sql/cancel.sql")),
             reschedule: of("reschedule", include_str!("../../sql/reschedule.sql")),
             reschedule_at: of("reschedule_at", include_str!("../../sql/reschedule_at.sql")),
+            shift: of("shift", include_str!("../../sql/shift.sql")),
             enqueue: by_rows("enqueue", include_str!("../../sql/enqueue.sql"), 3),
             enqueue_with: by_rows("enqueue_with", include_str!("../../sql/enqueue_with.sql"), 4),
         }

@@ -117,9 +117,12 @@ impl<T: Payload> Attempt<T> {
         Self { queue, lease, told }
     }
 
-    /// Cancelled when the lease is lost all the same, as by [`Queue::cancel`], or the worker gives up on the handler at its shutdown. The
-    /// worker looks every second, and more often where leases are shorter. Whatever
-    /// the handler answers then is discarded, because someone else has the message, or will have it.
+    /// Cancelled when the lease is lost all the same, as by [`Queue::cancel`], or the worker gives up on the handler at its shutdown.
+    /// Whatever the handler answers then is discarded, because someone else has the message, or will have it.
+    ///
+    /// The worker looks after its leases twice a second: so the token is cancelled within a second, the statement's round trip included.
+    /// While the database does not answer, the worker learns nothing from it; then the token is cancelled when the lease is over by the
+    /// worker's own clock, which it is a second after its end.
     #[must_use]
     pub fn lost(&self) -> CancellationToken {
         self.told.lost.clone()

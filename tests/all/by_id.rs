@@ -1,11 +1,13 @@
 //! One message by its id: found in every state, gone, due at another time; and nothing else changes.
 
 mod at_once;
+mod dropped;
+mod in_transaction;
 
 use std::{
     collections::BTreeSet,
     convert::Infallible,
-    time::{Duration, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
 use tokio::{sync::mpsc, time::timeout};
@@ -142,10 +144,12 @@ async fn what_is_cancelled_under_a_lease_is_lost_to_whoever_has_it() {
     assert_eq!((stats.messages, stats.dead, stats.archived), (0, 0, 0));
 }
 
+/// A busy machine may be late once, and not in most cases.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_tells_the_handler_of_a_cancelled_message() {
+async fn a_worker_tells_the_handler_of_a_cancelled_message_within_a_second() {
+    const SECOND: Duration = Duration::from_secs(1);
     let Place { queue, db: _db, .. } = place(Settings::new("int8").lease(HOUR)).await;
-    let ids = enqueued(&queue, 2).await;
+    let ids = enqueued(&queue, 6).await;
     let (told, mut tells) = mpsc::unbounded_channel();
     let runs = Runs::start(
         Worker::with_attempt(queue.clone(), move |message, attempt| {
@@ -157,16 +161,24 @@ async fn a_worker_tells_the_handler_of_a_cancelled_message() {
                 Ok::<(), Infallible>(())
             }
         })
-        .concurrency(2)
+        .concurrency(6)
         .shutdown_after(NOW),
     );
-    for _ in 0..2 {
+    for _ in 0..6 {
         timeout(SOON, tells.recv()).await.expect("in time").expect("it runs");
     }
-    assert_eq!(queue.cancel(&ids[1..]).await.expect("cancelled"), ids[1..]);
-    let (id, lost) = timeout(SOON, tells.recv()).await.expect("in time").expect("it is told");
-    assert!(lost && id == ids[1], "that one alone");
-    assert_eq!(runs.stop().await.lost, 1);
+    // The first has only begun; the others are cancelled right after the worker has looked after its leases.
+    let mut took = Vec::new();
+    for cancelled in &ids[1..] {
+        assert_eq!(queue.cancel(&[*cancelled]).await.expect("cancelled"), [*cancelled]);
+        let began = Instant::now();
+        let (id, lost) = timeout(SECOND * 3, tells.recv()).await.expect("within a second or so").expect("it is told");
+        assert!(lost && id == *cancelled, "that one alone");
+        took.push(began.elapsed());
+    }
+    took.sort_unstable();
+    assert!(took[2] < SECOND, "most of them within a second: {took:?}");
+    assert_eq!(runs.stop().await.lost, 5);
 }
 
 #[tokio::test(flavor = "multi_thread")]

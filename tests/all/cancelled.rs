@@ -23,7 +23,7 @@ const TURNS: i32 = 60;
 const SOON: Duration = Duration::from_secs(60);
 
 /// Polls so many times at most, and then drops.
-async fn polled<T>(times: usize, future: impl Future<Output = T>) -> Option<T> {
+pub async fn polled<T>(times: usize, future: impl Future<Output = T>) -> Option<T> {
     let mut future = pin!(future);
     let mut left = times;
     poll_fn(|context| {

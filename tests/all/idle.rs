@@ -9,7 +9,7 @@ use tokio::{sync::Notify, task::JoinHandle, time::timeout};
 use tokio_postgres::Client;
 use trunkline::{Draft, Message, Queue, Result, Settings, Wait};
 
-use crate::fixture::{Place, SOON, connect, eventually, place};
+use crate::fixture::{Place, SOON, connect, eventually, move_time, place};
 
 const LIBRARY: &str = "from pg_stat_activity where application_name = 'trunkline' and datname = current_database()";
 
@@ -102,13 +102,6 @@ async fn what_no_notification_tells_of_is_found_after_half_a_minute() {
         let messages = timeout(SOON, waiter).await.expect("the slow poll finds it").expect("no panic").expect("leased");
         assert_eq!(messages[0].payload, 7, "{wait:?}");
     }
-}
-
-/// As if so much time had passed for the library. The server's clock goes on.
-async fn move_time(by: Duration) {
-    tokio::time::pause();
-    tokio::time::advance(by).await;
-    tokio::time::resume();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -11,6 +11,7 @@ mod crowd;
 mod leases;
 mod by_id;
 mod late;
+mod stream;
 mod hand_over;
 mod metadata;
 mod payloads;
@@ -66,6 +67,9 @@ mod idle;
 mod worker;
 mod traces;
 mod observability;
+
+// What the tests of users stand on.
+mod testing;
 
 // The house itself.
 mod examples;

@@ -105,6 +105,22 @@ async fn play(step: &Step, model: &mut Model, queue: &Queue<i64>, sql: &mut Clie
             assert_eq!(queue.discard(&ids).await.expect("discarded"), ids.len());
             model.dead.retain(|id, _| !ids.contains(id));
         }
+        Step::Cancel { which, commit } => {
+            let ids = some(&model.messages, which);
+            if commit {
+                assert_eq!(queue.cancel(&ids).await.expect("cancelled"), ids);
+                model.messages.retain(|id, _| !ids.contains(id));
+            } else {
+                let transaction = sql.transaction().await.expect("begun");
+                assert_eq!(queue.cancel_in(&transaction, &ids).await.expect("cancelled"), ids);
+                transaction.rollback().await.expect("rolled back");
+            }
+        }
+        Step::Reschedule { which, delayed } => {
+            let ids = some(&model.messages, which);
+            let moved = queue.reschedule(&ids, if delayed { HOUR } else { Duration::ZERO }).await.expect("moved");
+            assert_eq!(moved, model.reschedule(&ids, delayed));
+        }
     }
 }
 

@@ -87,7 +87,28 @@ async fn every_verb_moves_them_by_what_it_did() {
     assert_eq!(ends.map(settled), [40 + 4 + 14, 10, 5, 4, 3, 32 + 5]);
     assert_eq!(count("leased_messages_total"), 100 + next.len() as u64);
     assert!(recorder.times("metered_verbs", "settle_seconds") >= 9);
-    for name in ["enqueue_seconds", "lease_seconds", "take_seconds", "settle_seconds"] {
+
+    let ids = queue.enqueue_many([1, 2, 3, 4, 5]).await.expect("enqueued");
+    assert!(queue.find(ids[0]).await.expect("looked for").is_some() && queue.find(1).await.expect("none").is_none());
+    queue.cancel(&ids[..2]).await.expect("cancelled");
+    queue.reschedule(&ids[1..4], Duration::from_secs(60)).await.expect("two of them");
+    let transaction = db.begin().await.expect("begun");
+    queue.cancel_in(&transaction, &ids[2..3]).await.expect("cancelled");
+    queue.reschedule_in(&transaction, &ids[3..], Duration::ZERO).await.expect("moved");
+    transaction.rollback().await.expect("rolled back");
+    assert_eq!((count("cancelled_messages_total"), count("rescheduled_messages_total")), (3, 4));
+    let times =
+        ["find_seconds", "cancel_seconds", "reschedule_seconds"].map(|name| recorder.times("metered_verbs", name));
+    assert_eq!(times, [2, 2, 2]);
+    for name in [
+        "enqueue_seconds",
+        "lease_seconds",
+        "take_seconds",
+        "settle_seconds",
+        "find_seconds",
+        "cancel_seconds",
+        "reschedule_seconds",
+    ] {
         assert!(recorder.sum("metered_verbs", name) > 0.0, "{name} are seconds that passed");
     }
 }

@@ -8,7 +8,7 @@ use trunkline::{Db, Settings};
 use crate::fixture::{connect, database};
 
 /// The functions for users, in the order in which a newcomer needs them.
-const SECTIONS: [(&str, &[&str]); 7] = [
+const SECTIONS: [(&str, &[&str]); 8] = [
     ("Queues", &["create_queue", "alter_queue", "drop_queue", "payload_type"]),
     ("Enqueue", &["enqueue", "enqueue_many", "hand_over"]),
     ("Dequeue", &["take", "lease"]),
@@ -47,6 +47,7 @@ const SECTIONS: [(&str, &[&str]); 7] = [
         ],
     ),
     ("Rights", &["grant_rights", "revoke_rights"]),
+    ("Test", &["shift"]),
 ];
 /// These stand below the others, and may change with every version.
 const INTERNAL: [&str; 27] = [

@@ -28,9 +28,22 @@ impl GiveBack for Shared {
     fn give_rows_back(self: Arc<Self>, rows: Vec<Row>, how: Dequeue) {
         self.send_back(match how {
             Dequeue::Take => rows.into_iter().map(Ownerless::Taken).collect(),
-            Dequeue::Lease(_) | Dequeue::LeaseApart(_) => [Ownerless::Leased(rows)].into(),
+            Dequeue::Lease(_) | Dequeue::LeaseApart(_) => [Ownerless::Leased(ranges(&rows))].into(),
         });
     }
+}
+
+/// What was leased. A row that cannot be read is passed over: its lease ends, and that is charged.
+fn ranges(rows: &[Row]) -> Ranges {
+    let mut ranges = Ranges::default();
+    for row in rows {
+        if let (Ok(id), Ok(attempt), Ok(size)) = (row.read(0), row.read(1), row.read(2)) {
+            ranges.ids.push(id);
+            ranges.attempts.push(attempt);
+            ranges.sizes.push(size);
+        }
+    }
+    ranges
 }
 
 /// Messages on their way back. Those whose statement was not sent when the runtime ended are kept for the next dequeue.
@@ -95,13 +108,7 @@ impl Shared {
                     [&id, &enqueued_at, &attempt, &released, &error, &size, &payload, &metadata];
                 self.query(&self.sql.put_back, &row).await?;
             }
-            Ownerless::Leased(rows) => {
-                let mut ranges = Ranges::default();
-                for row in rows {
-                    ranges.ids.push(row.read(0)?);
-                    ranges.attempts.push(row.read(1)?);
-                    ranges.sizes.push(row.read(2)?);
-                }
+            Ownerless::Leased(ranges) => {
                 let (began, asked) = (Instant::now(), ranges.messages());
                 let released = self.query(&self.sql.release, &[&ranges.ids, &ranges.sizes, &ranges.attempts]).await?;
                 let released = released.iter().map(Settled::of).collect::<Result<Vec<_>>>()?;
@@ -180,7 +187,7 @@ impl std::fmt::Display for Named<'_> {
                 (Ok(size), Ok(id)) => write!(out, "{size} taken from {id} on"),
                 _ => out.write_str("a taken row that cannot be read"),
             },
-            Ownerless::Leased(rows) => write!(out, "{} leased rows", rows.len()),
+            Ownerless::Leased(ranges) => write!(out, "{} leased", ranges.messages()),
             Ownerless::Unreadable(one) => write!(out, "{}, which cannot be read: {}", one.id, one.reason),
         }
     }

@@ -83,7 +83,7 @@ impl Shared {
     }
 
     /// The server took the statement, and reports fewer rows than that.
-    pub(super) fn not_stored(&self, inserted: usize, stored: usize) -> Error {
+    pub fn not_stored(&self, inserted: usize, stored: usize) -> Error {
         Error::new(Kind::NotStored { queue: self.name().to_owned(), inserted, stored })
     }
 

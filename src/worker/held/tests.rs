@@ -66,13 +66,13 @@ fn what_could_not_be_renewed_until_its_lease_is_over_is_lost() {
 fn a_handler_that_runs_for_long_is_told_of_a_lease_that_is_gone() {
     let now = Instant::now();
     let mut held = held(2, 1, now);
-    let (nr, later) = (held.hand(), now + SECOND / 2);
+    let (nr, later) = (held.hand(), now + SECOND * 9 / 10);
     let told = held.next(nr, 1, true, later).and_then(|start| start.told).expect("it is told");
-    assert_eq!(held.check(now + SECOND / 2), []);
+    assert_eq!(held.check(now + SECOND / 4), [], "not so soon");
     let check = held.check(now + SECOND);
     assert_eq!(ids(&check), [1024], "the other has only begun");
-    assert_eq!(held.check(now + SECOND), [], "not again so soon");
-    let check = held.check(now + SECOND * 2);
+    assert_eq!(held.check(now + SECOND * 5 / 4), [], "not again so soon");
+    let check = held.check(now + SECOND * 3 / 2);
     assert_eq!(ids(&check), [1024, 1025]);
     held.gone(&check, &[1025]);
     assert!(told.is_lost());

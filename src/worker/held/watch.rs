@@ -8,8 +8,11 @@ use std::{
 use super::{HandState, Held};
 use crate::queue::message::Lease;
 
-/// Handlers that run for so long, and want to know, are told so soon: within a second, with the pause between two beats.
-const CHECK: Duration = Duration::from_millis(700);
+/// Leases are looked after this often: at every second beat, of which there are four a second, and whose timer may be a little early …
+const CHECK: Duration = Duration::from_millis(450);
+/// … but for those that have only begun: most handlers are quick, and the next look finds them gone. A handler is so told of a lease
+/// that is gone after 750 ms, and the round trip.
+const YOUNG: Duration = Duration::from_millis(250);
 
 impl<T> Held<T> {
     /// Leases to look after: those of handlers that want to know, every so often. Say with [`Held::gone`] which are there no more.
@@ -19,7 +22,7 @@ impl<T> Held<T> {
         }
         self.checked = now;
         let wants = |hand: &&HandState| {
-            let runs = hand.since.is_some_and(|since| now.duration_since(since) >= CHECK);
+            let runs = hand.since.is_some_and(|since| now.duration_since(since) >= YOUNG);
             runs && hand.told.as_ref().is_some_and(|told| !told.is_settled())
         };
         let running = self.hands.iter().filter(wants).flat_map(|hand| &hand.running);

@@ -51,6 +51,16 @@ pub enum Step {
     Discard {
         which: u16,
     },
+    /// Some of all that wait or are leased are gone, if the transaction commits in which they go.
+    Cancel {
+        which: u16,
+        commit: bool,
+    },
+    /// Some of these are due now, or in an hour or so.
+    Reschedule {
+        which: u16,
+        delayed: bool,
+    },
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -83,6 +93,8 @@ pub fn steps() -> impl Strategy<Value = Vec<Step>> {
         3 => any::<bool>().prop_map(|leases_only| Step::Pass { leases_only }),
         1 => any::<u16>().prop_map(|which| Step::Replay { which }),
         1 => any::<u16>().prop_map(|which| Step::Discard { which }),
+        1 => (any::<u16>(), any::<bool>()).prop_map(|(which, commit)| Step::Cancel { which, commit }),
+        2 => (any::<u16>(), any::<bool>()).prop_map(|(which, delayed)| Step::Reschedule { which, delayed }),
     ];
     proptest::collection::vec(step, 1..30)
 }
@@ -162,6 +174,24 @@ impl Model {
         let held =
             |known: &Known| known.attempt == lease.attempt && lease.attempt > 0 && !known.failed && !known.is_due;
         self.messages.get(&lease.id).is_some_and(held)
+    }
+
+    /// Leased messages stay where they are; returns the others. A lease that ran out is a failure when the message is due later.
+    pub fn reschedule(&mut self, ids: &[i64], delayed: bool) -> Vec<i64> {
+        let mut moved = Vec::new();
+        for id in ids {
+            let known = self.messages.get_mut(id).expect("known");
+            if !known.is_due && known.attempt > 0 && !known.failed {
+                continue;
+            }
+            moved.push(*id);
+            if delayed {
+                (known.failed, known.is_due, known.due_at) = (known.attempt > 0, false, None);
+            } else if !known.is_due {
+                (known.is_due, known.due_at) = (true, None);
+            }
+        }
+        moved
     }
 
     pub fn leases(&self, which: u16, late: bool) -> Vec<Lease> {

@@ -96,6 +96,16 @@ async fn each_verb_has_a_span_and_says_what_it_did() {
     );
     assert_eq!(kept.all("settle"), ["n=1 outcome=done queue=q", "n=2 outcome=retried queue=q"]);
 
+    let id = queue.enqueue(6).await.expect("enqueued");
+    queue.find(id).await.expect("looked for");
+    queue.reschedule(&[id, 7], Duration::from_secs(60)).await.expect("moved");
+    queue.cancel(&[id]).await.expect("cancelled");
+    assert_eq!(kept.all("find"), [format!("id={id} queue=q state=due")]);
+    assert_eq!(
+        (kept.all("reschedule"), kept.all("cancel")),
+        (vec!["got=1 n=2 queue=q".into()], vec!["got=1 n=1 queue=q".into()])
+    );
+
     let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     let trace = TraceContext::parse(trace, None).expect("valid");
     queue.purge().await.expect("purged");

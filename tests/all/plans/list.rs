@@ -73,6 +73,9 @@ pub const STATEMENTS: &[Planned] = &[
     ("cancel", "'{3072000001025}'", KEY),
     ("reschedule", "'{2048,3072}', 60", KEY),
     ("reschedule_at", "'{2048,3072}', now()", KEY),
+    ("pick", "IDS, true", KEY),
+    ("cancel_in", "'q', IDS", KEY),
+    ("reschedule_in", "'q', '{2048,3072}', 60", KEY),
     ("purge", "", All("empties the table")),
     ("stats", "", All("counts every message")),
     ("hand_over", r"'q', '\x01', null", Along(&["waiting_by_queue", "pk_waiting"])),
@@ -135,6 +138,7 @@ pub const STATEMENTS_APART: &[(&str, &[&str])] = &[
         &["alter_queue", "create_queue", "drop_queue", "install_queues", "teardown"],
     ),
     ("they speak of roles and their rights, seldom", &["grant", "no_role", "revoke"]),
+    ("it moves every message, in tests alone", &["shift"]),
     (
         "they speak of the schema's versions",
         &["fits_unquoted", "functions_of", "migrate_begin", "migrate_record", "schema_version", "template"],
@@ -154,9 +158,13 @@ pub const FUNCTIONS_APART: &[(&str, &[&str])] = &[
         &["base_type", "check_queue", "is_array", "payload_type"],
     ),
     ("they lock the whole queue, seldom", &["alter_queue", "create_queue", "drop_queue", "install_queue"]),
+    ("it moves every message, in tests alone", &["shift"]),
     ("they change rights, seldom", &["apply_rights", "apply_shared_rights", "grant_rights", "revoke_rights"]),
 ];
 
-/// The files of `schema/queue` that are no functions.
-pub const TEMPLATES_APART: &[(&str, &[&str])] =
-    &[("it makes the tables", &["tables"]), ("a view, which the function of its name reads", &["messages"])];
+/// The files of `schema/queue` that are no functions for traffic.
+pub const TEMPLATES_APART: &[(&str, &[&str])] = &[
+    ("it makes the tables", &["tables"]),
+    ("a view, which the function of its name reads", &["messages"]),
+    ("it moves every message, in tests alone", &["shift"]),
+];

@@ -1,0 +1,244 @@
+//! A consumer as a stream: leased messages, one by one, from a buffer that gives back what nobody asks for.
+
+use std::{
+    collections::VecDeque,
+    fmt,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use futures_util::stream::{FusedStream, Stream};
+use tokio::{
+    sync::{self, Notify},
+    task::AbortHandle,
+    time::{Instant, sleep, timeout_at},
+};
+
+use super::Consumer;
+use crate::{
+    error::{Error, Result},
+    queue::{
+        handle::Shared,
+        message::{Lease, Message, Ranges},
+        ownerless::Ownerless,
+        payload::Payload,
+        share::PAGE,
+    },
+};
+
+/// After an error the next lease waits so long, and twice as long after each further one, up to the second.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
+
+impl<T: Payload> Consumer<T> {
+    /// The consumer as a [`Stream`] of leased messages, at least once: each is the caller's until its lease ends, to acknowledge
+    /// ([`Queue::ack`](crate::Queue::ack)), retry, bury or release.
+    ///
+    /// - Up to `prefetch` messages, from 1 to 32,768, are leased at a time, and only when the stream is polled and has none: so it never
+    ///   holds more than that, whatever waits in the queue. Make it no more than what is worked on in half of a lease.
+    /// - A message comes with about half of the queue's lease time or more. What the stream holds for longer, because the caller is slow,
+    ///   is given back, uncharged; and so is all that it holds when it is dropped.
+    /// - It never ends. An error is an item, and the stream goes on with the next poll. It leases anew a tenth of a second after an error,
+    ///   and later after several in a row, up to ten seconds. Whether to go on is for the caller to decide: of a queue that was dropped,
+    ///   each item is an error ([`Error::is_no_queue`]).
+    /// - It may be polled and left at any time, as in `select!`: what came meanwhile is there at the next poll.
+    ///
+    /// It is to be polled within a tokio runtime. Where several messages are to be worked on at the same time, with retries and renewed
+    /// leases, see [`Worker`](crate::Worker).
+    ///
+    /// ```
+    /// use futures_util::StreamExt; // or that of `futures`, or of `tokio_stream`
+    /// # use trunkline::{Queue, Wait};
+    /// # async fn example(mails: Queue<String>) -> trunkline::Result<()> {
+    /// let mut stream = mails.consumer(Wait::default()).messages(100);
+    /// while let Some(mail) = stream.next().await {
+    ///     let mail = mail?;
+    ///     println!("{}", mail.payload);
+    ///     mails.ack([&mail]).await?;
+    /// }
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn messages(self, prefetch: usize) -> Messages<T> {
+        let (shared, lease) = (self.queue.shared.clone(), self.queue.description().lease);
+        let buffer = Buffer { shared, state: Mutex::default(), asked: Notify::new() };
+        Messages {
+            consumer: Arc::new(sync::Mutex::new(self)),
+            prefetch: prefetch.clamp(1, PAGE),
+            patience: lease / 2,
+            buffer: Arc::new(buffer),
+            filler: None,
+        }
+    }
+}
+
+/// A stream of leased messages: see [`Consumer::messages`].
+pub struct Messages<T> {
+    /// Lent to the task that fills the buffer; that ends with its runtime, and then another has it.
+    consumer: Arc<sync::Mutex<Consumer<T>>>,
+    prefetch: usize,
+    /// How long a message may wait in the buffer.
+    patience: Duration,
+    buffer: Arc<Buffer<T>>,
+    filler: Option<AbortHandle>,
+}
+
+impl<T> fmt::Debug for Messages<T> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let waiting = self.buffer.state().messages.len();
+        out.debug_struct("Messages")
+            .field("prefetch", &self.prefetch)
+            .field("waiting", &waiting)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T: Payload> Stream for Messages<T> {
+    type Item = Result<Message<T>>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let has_filler = {
+            let mut state = self.buffer.state();
+            if let Some(message) = state.messages.pop_front() {
+                return Poll::Ready(Some(Ok(message)));
+            }
+            if let Some(error) = state.error.take() {
+                return Poll::Ready(Some(Err(error)));
+            }
+            state.waker = Some(context.waker().clone());
+            state.is_wanted = true;
+            std::mem::replace(&mut state.has_filler, true)
+        };
+        if !has_filler {
+            let filler = Filler(self.buffer.clone());
+            let filling = filler.fill(self.consumer.clone(), self.prefetch, self.patience);
+            self.filler = Some(tokio::spawn(filling).abort_handle());
+        }
+        self.buffer.asked.notify_one();
+        Poll::Pending
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.buffer.state().messages.len(), None)
+    }
+}
+
+impl<T: Payload> FusedStream for Messages<T> {
+    fn is_terminated(&self) -> bool {
+        false
+    }
+}
+
+impl<T> Drop for Messages<T> {
+    fn drop(&mut self) {
+        if let Some(filler) = &self.filler {
+            filler.abort();
+        }
+        self.buffer.give_back();
+    }
+}
+
+/// Leased messages that nobody has asked for yet. They go back with it.
+struct Buffer<T> {
+    shared: Arc<Shared>,
+    state: Mutex<State<T>>,
+    asked: Notify,
+}
+
+struct State<T> {
+    messages: VecDeque<Message<T>>,
+    error: Option<Error>,
+    /// The stream was polled and had nothing, and has got nothing since.
+    is_wanted: bool,
+    /// Of whoever polled last.
+    waker: Option<Waker>,
+    has_filler: bool,
+}
+
+impl<T> Default for State<T> {
+    fn default() -> Self {
+        Self { messages: VecDeque::new(), error: None, is_wanted: false, waker: None, has_filler: false }
+    }
+}
+
+impl<T> Buffer<T> {
+    fn state(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the stream waits for messages, and whether messages wait for it.
+    fn waiting(&self) -> (bool, bool) {
+        let state = self.state();
+        (state.is_wanted, !state.messages.is_empty())
+    }
+
+    fn put(&self, leased: Result<Vec<Message<T>>>) {
+        let waker = {
+            let mut state = self.state();
+            match leased {
+                Ok(messages) => state.messages.extend(messages),
+                Err(error) => state.error = Some(error),
+            }
+            state.is_wanted = false;
+            state.waker.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// What nobody has asked for goes back, uncharged, in a task.
+    fn give_back(&self) {
+        let mut leases: Vec<Lease> = self.state().messages.drain(..).map(|message| message.lease()).collect();
+        leases.sort_unstable();
+        if !leases.is_empty() {
+            self.shared.send_back([Ownerless::Leased(Ranges::of(&leases, |_, _| true))].into());
+        }
+    }
+}
+
+impl<T> Drop for Buffer<T> {
+    fn drop(&mut self) {
+        self.give_back();
+    }
+}
+
+/// Fills a buffer, in a task: so messages are looked after while nobody polls. If it ends with its runtime, whoever waits is told, and
+/// the next poll starts another.
+struct Filler<T>(Arc<Buffer<T>>);
+
+impl<T> Drop for Filler<T> {
+    fn drop(&mut self) {
+        self.0.state().has_filler = false;
+        self.0.put(Err(Error::ended("a lease", false)));
+    }
+}
+
+impl<T: Payload> Filler<T> {
+    async fn fill(self, consumer: Arc<sync::Mutex<Consumer<T>>>, prefetch: usize, patience: Duration) {
+        let (mut lent, buffer) = (consumer.lock().await, &self.0);
+        let (mut until, mut pause) = (Instant::now(), PAUSE.0);
+        loop {
+            match buffer.waiting() {
+                (true, _) => match lent.lease(prefetch).await {
+                    Ok(messages) => {
+                        (until, pause) = (Instant::now() + patience, PAUSE.0);
+                        buffer.put(Ok(messages));
+                    }
+                    Err(error) => {
+                        buffer.put(Err(error));
+                        sleep(pause).await;
+                        pause = (pause * 2).min(PAUSE.1);
+                    }
+                },
+                (false, true) => {
+                    if timeout_at(until, buffer.asked.notified()).await.is_err() {
+                        buffer.give_back();
+                    }
+                }
+                (false, false) => buffer.asked.notified().await,
+            }
+        }
+    }
+}

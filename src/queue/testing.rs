@@ -1,0 +1,215 @@
+//! For the tests of programs that use queues: a clock that can be moved, and assertions on what was enqueued.
+//!
+//! With [`Worker::drain`](crate::Worker::drain), which works until nothing is due, a test needs no pauses:
+//!
+//! ```no_run
+//! use std::time::Duration;
+//! use trunkline::{Draft, Failure, Queue, Worker, testing::{assert_enqueued, assert_not_enqueued, shift}};
+//!
+//! const HOUR: Duration = Duration::from_secs(3600);
+//!
+//! # async fn example(mails: Queue<String>) -> trunkline::Result<()> {
+//! // What the program does …
+//! mails.enqueue(Draft::new("ada@example.org: still there?".to_owned()).after(HOUR)).await?;
+//!
+//! // … and what the test expects of it.
+//! let reminder = assert_enqueued(&mails, |mail| mail.payload.starts_with("ada@")).await;
+//! assert_eq!(reminder.attempt, 0);
+//! let worker = || Worker::new(mails.clone(), |_mail| async { Ok::<(), Failure>(()) });
+//! assert_eq!(worker().drain().await?.done, 0, "it is not due yet");
+//! shift(&mails, HOUR).await?;
+//! assert_eq!(worker().drain().await?.done, 1);
+//! assert_not_enqueued(&mails, |_any| true).await;
+//! # Ok(()) }
+//! ```
+//!
+//! A database for each test: see the crate `trunkline-embedded`.
+
+use std::{
+    fmt::{Debug, Write},
+    panic::Location,
+    time::{Duration, SystemTime},
+};
+
+use crate::{
+    error::Result,
+    postgres::wire::only,
+    queue::{
+        draft::Due,
+        handle::{Queue, finish},
+        payload::Payload,
+        stats::Peeked,
+    },
+};
+
+/// Lets that much time pass for one queue, at most 36,500 days: what is due within it is due now, in the order in which it would have been;
+/// what is due later is due so much sooner. Leases, retries and delays are nothing but due times, so a lease that would end within that
+/// time has run out. Returns how many messages the queue holds.
+///
+/// Whatever happened (enqueued, died, archived) happened so much longer ago, as [`Queue::prune`] sees it. Consumers and workers that wait are
+/// woken, in every process. The clocks of the server and of this process are not moved, so a worker's own pauses and timeouts are not
+/// either; one whose lease has run out finds it lost when it renews or settles it.
+///
+/// Waits for transactions that have taken messages of the queue, and so for ever for one of the same task: commit it before.
+///
+/// # Errors
+/// The database's, or the time is out of bounds. The role must be allowed to update the tables of dead letters and of the archive, as an
+/// operator or the queue's owner is.
+///
+/// ```no_run
+/// # use std::time::Duration;
+/// # async fn example(mails: trunkline::Queue<String>) -> trunkline::Result<()> {
+/// trunkline::testing::shift(&mails, Duration::from_secs(3600)).await?;
+/// # Ok(()) }
+/// ```
+pub async fn shift<T>(queue: &Queue<T>, by: Duration) -> Result<u64> {
+    let (seconds, shared) = (Due::After(by).number()?, queue.shared.clone());
+    // Whoever waits is woken, whether or not the caller stays. No floor is above now, and nothing becomes due before.
+    let work = async move {
+        let rows = shared.query(&shared.sql.shift, &[&seconds]).await?;
+        shared.db.wake(&shared.channel);
+        Ok(only(&rows)?.read::<i64>(0)?.unsigned_abs())
+    };
+    finish("a shift", work).await
+}
+
+/// All messages that the queue holds, waiting and leased ones, in the order in which they were enqueued. Concurrent callers' messages
+/// have no order among each other. Nothing is touched.
+///
+/// # Errors
+/// As [`Queue::peek`].
+///
+/// ```no_run
+/// # async fn example(mails: trunkline::Queue<String>) -> trunkline::Result<()> {
+/// let mails: Vec<String> = trunkline::testing::enqueued(&mails).await?.into_iter().map(|mail| mail.payload).collect();
+/// assert_eq!(mails, ["ada@example.org: hello", "bob@example.org: hello"]);
+/// # Ok(()) }
+/// ```
+pub async fn enqueued<T: Payload>(queue: &Queue<T>) -> Result<Vec<Peeked<T>>> {
+    let mut messages = queue.peek(usize::MAX).await?;
+    messages.sort_by_key(|message| message.id);
+    messages.dedup_by_key(|message| message.id); // pages are read one after the other, and messages may move meanwhile
+    Ok(messages)
+}
+
+/// Asserts that the queue holds a message that is as expected, and returns the first that was enqueued.
+///
+/// # Panics
+/// None is so; the panic names the caller's line and lists what is there, twenty messages at most.
+#[track_caller]
+pub fn assert_enqueued<T: Payload + Debug>(
+    queue: &Queue<T>,
+    is_expected: impl Fn(&Peeked<T>) -> bool + Send,
+) -> impl Future<Output = Peeked<T>> + Send {
+    let caller = Location::caller();
+    async move {
+        let mut messages = messages_for(queue, caller).await;
+        let Some(at) = messages.iter().position(is_expected) else {
+            let name = &queue.description().name;
+            fail(caller, &format!("no message in queue {name:?} is as expected; {}", List(&messages).text()))
+        };
+        messages.swap_remove(at)
+    }
+}
+
+/// Asserts that the queue holds no such message.
+///
+/// # Panics
+/// Some are so; the panic names the caller's line and lists those, twenty at most.
+#[track_caller]
+pub fn assert_not_enqueued<T: Payload + Debug>(
+    queue: &Queue<T>,
+    is_unexpected: impl Fn(&Peeked<T>) -> bool + Send,
+) -> impl Future<Output = ()> + Send {
+    let caller = Location::caller();
+    async move {
+        let mut messages = messages_for(queue, caller).await;
+        messages.retain(is_unexpected);
+        if !messages.is_empty() {
+            let name = &queue.description().name;
+            fail(caller, &format!("queue {name:?} holds what it should not; of that kind {}", List(&messages).text()));
+        }
+    }
+}
+
+async fn messages_for<T: Payload>(queue: &Queue<T>, caller: &Location<'_>) -> Vec<Peeked<T>> {
+    match enqueued(queue).await {
+        Ok(messages) => messages,
+        Err(error) => {
+            fail(caller, &format!("the messages in queue {:?} cannot be read: {error}", queue.description().name))
+        }
+    }
+}
+
+/// Where the test called: the place of a panic in a future would be this file.
+fn fail(caller: &Location<'_>, text: &str) -> ! {
+    panic!("{caller}: {text}")
+}
+
+/// Messages listed at most.
+const LISTED: usize = 20;
+
+struct List<'a, T>(&'a [Peeked<T>]);
+
+impl<T: Debug> List<'_, T> {
+    fn text(&self) -> String {
+        let (now, all) = (SystemTime::now(), self.0);
+        let mut text = match all.len() {
+            0 => "it holds none".to_owned(),
+            1 => "it holds 1 message:".to_owned(),
+            count => format!("it holds {count} messages:"),
+        };
+        for message in all.iter().take(LISTED) {
+            let Peeked { id, due_at, attempt, error, payload, metadata, .. } = message;
+            let due = match due_at.duration_since(now) {
+                Ok(later) => format!("due in {:.1} s", later.as_secs_f64()),
+                Err(_) => "due".to_owned(),
+            };
+            // A text takes whatever is written.
+            let _ = write!(text, "\n  {id}, {due}, attempt {attempt}: {payload:?}");
+            if !metadata.is_empty() {
+                let _ = write!(text, ", {metadata:?}");
+            }
+            if let Some(error) = error.as_ref().filter(|error| !error.is_empty()) {
+                let _ = write!(text, ", failed: {error}");
+            }
+        }
+        if all.len() > LISTED {
+            let _ = write!(text, "\n  … and {} more", all.len() - LISTED);
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::{by_id::State, metadata::Metadata};
+
+    fn message(id: i64) -> Peeked<&'static str> {
+        let at = SystemTime::UNIX_EPOCH;
+        Peeked {
+            id,
+            state: State::Due,
+            enqueued_at: at,
+            due_at: at,
+            attempt: 0,
+            error: None,
+            payload: "a",
+            metadata: Metadata::new(),
+        }
+    }
+
+    #[test]
+    fn a_failure_lists_what_was_there_and_no_more_than_one_can_read() {
+        assert_eq!(List::<()>(&[]).text(), "it holds none");
+        let failed =
+            Peeked { attempt: 2, error: Some("no".to_owned()), metadata: Metadata::new().with("k", "v"), ..message(7) };
+        let text = List(&[message(1), failed]).text();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[..2], ["it holds 2 messages:", "  1, due, attempt 0: \"a\""]);
+        assert!(lines[2].starts_with("  7, due, attempt 2: \"a\", ") && lines[2].ends_with(", failed: no"), "{text}");
+        let many: Vec<_> = (0..100).map(message).collect();
+        assert_eq!(List(&many).text().lines().last(), Some("  … and 80 more"));
+    }
+}

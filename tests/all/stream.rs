@@ -1,0 +1,156 @@
+//! A consumer as a stream: what it holds is nobody's until it is asked for.
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use futures_util::{Stream, StreamExt, stream::FusedStream};
+use tokio::{sync::Notify, time::timeout};
+use trunkline::{Message, Messages, Queue, Settings, Wait};
+
+use crate::{
+    cancelled::polled,
+    chaos::Dice,
+    fixture::{Place, SOON, enqueued, eventually, move_time, place},
+};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// No lease ends by time, and a charge would make a dead letter.
+fn settings() -> Settings {
+    Settings::new("int8").lease(HOUR).max_attempts(1)
+}
+
+async fn next(stream: &mut Messages<i64>) -> Message<i64> {
+    timeout(SOON, stream.next()).await.expect("in time").expect("it never ends").expect("leased")
+}
+
+fn ids(messages: &[Message<i64>]) -> Vec<i64> {
+    messages.iter().map(|message| message.id).collect()
+}
+
+/// Messages that are due, and that are leased.
+async fn counts(queue: &Queue<i64>) -> (u64, u64) {
+    let stats = queue.stats().await.expect("counted");
+    assert_eq!(stats.dead, 0, "nothing is charged");
+    (stats.due, stats.leased)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_not_asked_for_goes_back_uncharged_with_the_stream() {
+    let Place { queue, db: _db, .. } = place(settings()).await;
+    let all = enqueued(&queue, 10).await;
+    let mut stream = queue.consumer(Wait::default()).messages(8);
+    assert_eq!(counts(&queue).await, (10, 0), "nothing before the first poll");
+    let mut got = Vec::new();
+    for _ in 0..3 {
+        got.push(next(&mut stream).await);
+    }
+    assert_eq!((ids(&got), stream.size_hint()), (all[..3].to_vec(), (5, None)));
+    assert_eq!(counts(&queue).await, (2, 8), "no more than it may");
+    drop(stream);
+    eventually("the others are back", || async { counts(&queue).await == (7, 3) }).await;
+    queue.ack(&got).await.expect("these are the caller's");
+    let rest = queue.lease(10).await.expect("leased");
+    assert_eq!(rest.iter().map(|message| message.id).collect::<BTreeSet<_>>(), all[3..].iter().copied().collect());
+    assert_eq!(counts(&queue).await, (0, 7));
+}
+
+#[tokio::test]
+async fn what_it_holds_for_half_of_a_lease_goes_back_and_comes_again() {
+    let Place { queue, db: _db, .. } = place(settings()).await;
+    let all = enqueued(&queue, 5).await;
+    let mut stream = queue.consumer(Wait::Notify).messages(5);
+    let mut got = vec![next(&mut stream).await];
+    assert_eq!(counts(&queue).await, (0, 5));
+    move_time(HOUR / 2).await;
+    eventually("the others are back", || async { counts(&queue).await == (4, 1) }).await;
+    for _ in 0..4 {
+        got.push(next(&mut stream).await);
+    }
+    assert!(got[0].attempt == 1 && got[1..].iter().all(|message| message.attempt == 2), "{got:?}");
+    assert_eq!(ids(&got).into_iter().collect::<BTreeSet<_>>(), all.into_iter().collect());
+    queue.ack(&got).await.expect("all of them are held");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_waits_for_what_comes_and_leases_only_when_it_is_asked() {
+    let Place { queue, db: _db, .. } = place(settings()).await;
+    let asleep = Arc::new(Notify::new());
+    let sleeps = asleep.clone();
+    let mut stream = queue.consumer(Wait::Notify).before_wait(move || sleeps.notify_one()).messages(2);
+    let waiter = tokio::spawn(async move { (next(&mut stream).await, stream) });
+    asleep.notified().await;
+    let all = enqueued(&queue, 5).await;
+    let (first, mut stream) = timeout(SOON, waiter).await.expect("it is woken").expect("no panic");
+    let second = next(&mut stream).await;
+    assert_eq!(counts(&queue).await, (3, 2), "two at a time, and the next when they are gone");
+    let third = next(&mut stream).await;
+    assert_eq!(ids(&[first, second, third]), all[..3]);
+    assert_eq!(counts(&queue).await, (1, 4));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_goes_away_while_it_waits_loses_nothing() {
+    let Place { queue, db: _db, .. } = place(settings()).await;
+    let all = enqueued(&queue, 300).await;
+    let mut stream = queue.consumer(Wait::default()).messages(7);
+    let (mut dice, mut got) = (Dice(7), Vec::new());
+    let receive = async {
+        while got.len() < all.len() {
+            match polled(1 + dice.below(2), stream.next()).await {
+                Some(message) => got.push(message.expect("it never ends").expect("leased")),
+                None => tokio::task::yield_now().await,
+            }
+        }
+    };
+    timeout(SOON, receive).await.expect("nothing is lost");
+    assert_eq!(ids(&got), all, "in their order");
+    assert!(got.iter().all(|message| message.attempt == 1));
+    queue.ack(&got).await.expect("all of them are held");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_error_is_an_item_and_the_stream_goes_on() {
+    let Place { queue, db, .. } = place::<i64>(settings()).await;
+    let mut stream = queue.consumer(Wait::default()).messages(1);
+    db.drop_queue("q").await.expect("dropped");
+    for _ in 0..2 {
+        let item = timeout(SOON, stream.next()).await.expect("in time").expect("it never ends");
+        let error = item.expect_err("there is no queue");
+        assert!(error.is_no_queue(), "{error}");
+    }
+    assert!(!stream.is_terminated());
+    db.create_queue("q", &settings()).await.expect("created");
+    let again: Queue<i64> = db.queue("q").await.expect("opened");
+    let id = again.enqueue(7).await.expect("enqueued");
+    let message = loop {
+        match timeout(SOON, stream.next()).await.expect("in time").expect("it never ends") {
+            Ok(message) => break message,
+            Err(error) => assert!(error.is_no_queue(), "{error}"),
+        }
+    };
+    assert_eq!((message.id, message.payload), (id, 7));
+}
+
+#[test]
+fn it_goes_on_in_another_runtime() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let (first, second) = (runtime(), runtime());
+    let (place, mut stream) = first.block_on(async {
+        let place = place::<i64>(settings()).await;
+        let mut stream = place.queue.consumer(Wait::default()).messages(3);
+        assert!(polled(1, stream.next()).await.is_none());
+        (place, stream)
+    });
+    drop(first);
+    second.block_on(async {
+        let id = place.queue.enqueue(7).await.expect("enqueued");
+        let message = loop {
+            match timeout(SOON, stream.next()).await.expect("nobody waits for ever").expect("it never ends") {
+                Ok(message) => break message,
+                Err(error) => assert!(!error.is_no_queue(), "{error}"),
+            }
+        };
+        assert_eq!(message.id, id);
+        drop(stream);
+    });
+}
