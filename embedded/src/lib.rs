@@ -7,6 +7,53 @@
 //! println!("{}", cluster.url("postgres"));
 //! # Ok::<(), trunkline_embedded::Error>(())
 //! ```
+//!
+//! # In the tests of a program
+//!
+//! [`test_database`] is the whole fixture: a database for each test, on a server that the tests of a process share and that ends
+//! with it. With `trunkline-embedded` among the `dev-dependencies` a test reads like this, behind `#[tokio::test]`:
+//!
+//! ```
+//! use std::{error::Error, time::Duration};
+//! use trunkline::{Db, Draft, Json, Message, Queue, Settings, Worker};
+//! use trunkline::testing::{assert_enqueued, assert_not_enqueued, shift};
+//!
+//! #[derive(Debug, serde::Serialize, serde::Deserialize)]
+//! struct Mail { to: String, text: String }
+//!
+//! const DAY: Duration = Duration::from_secs(86_400);
+//!
+//! /// The program: who signs up is welcomed a day later.
+//! async fn sign_up(mails: &Queue<Json<Mail>>, to: &str) -> trunkline::Result<()> {
+//!     let mail = Mail { to: to.to_owned(), text: "welcome".to_owned() };
+//!     mails.enqueue(Draft::new(Json(mail)).after(DAY)).await.map(drop)
+//! }
+//!
+//! async fn send(mail: Message<Json<Mail>>) -> Result<(), std::io::Error> {
+//!     println!("to {}: {}", mail.payload.to, mail.payload.text);
+//!     Ok(())
+//! }
+//!
+//! async fn whoever_signs_up_is_welcomed_a_day_later() -> Result<(), Box<dyn Error>> {
+//!     let db = Db::connect(&trunkline_embedded::test_database()?).await?;
+//!     db.migrate().await?;
+//!     db.create_queue("mails", &Settings::of::<Json<Mail>>()).await?;
+//!     let mails = db.queue("mails").await?;
+//!
+//!     sign_up(&mails, "ada@example.org").await?;
+//!     assert_enqueued(&mails, |mail| mail.payload.to == "ada@example.org").await;
+//!     assert_eq!(Worker::new(mails.clone(), send).drain().await?.done, 0, "not today");
+//!
+//!     shift(&mails, DAY).await?;
+//!     assert_eq!(Worker::new(mails.clone(), send).drain().await?.done, 1);
+//!     assert_not_enqueued(&mails, |_any| true).await;
+//!     Ok(())
+//! }
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn Error>> {
+//! #     whoever_signs_up_is_welcomed_a_day_later().await
+//! # }
+//! ```
 
 mod error;
 mod account;
@@ -22,6 +69,8 @@ mod watchdog;
 mod server;
 mod cluster;
 mod builder;
+mod say;
+mod shared;
 mod delay_proxy;
 
 pub use builder::Builder;
@@ -31,3 +80,4 @@ pub use error::{Error, Result};
 pub use find::Binaries;
 pub use running::Running;
 pub use server::Stop;
+pub use shared::{test_cluster, test_database};

@@ -11,4 +11,5 @@ mod fetch;
 mod temporary;
 mod kept;
 mod killed;
+mod shared;
 mod delay_proxy;
