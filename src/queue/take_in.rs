@@ -9,7 +9,7 @@ use crate::{
     error::Result,
     postgres::in_transaction::InTransaction,
     queue::{
-        dequeue::Dequeued,
+        dequeue::{Dequeue, Dequeued},
         handle::{Queue, Shared},
         message::Message,
         payload::Payload,
@@ -82,7 +82,7 @@ impl Shared {
         if left_alone {
             taken.pop();
         }
-        let dequeued = self.read_fetched(&taken)?;
+        let dequeued = self.read_fetched(&taken, Dequeue::Take)?;
         let got = dequeued.messages.len();
         span.record("got", got);
         self.metrics.taken(got, began);

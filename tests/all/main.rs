@@ -53,6 +53,7 @@ mod schemas;
 mod granted;
 mod ordinary_role;
 mod sql_functions;
+mod own_columns;
 mod reference;
 mod versions;
 

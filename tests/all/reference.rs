@@ -49,7 +49,7 @@ const SECTIONS: [(&str, &[&str]); 7] = [
     ("Rights", &["grant_rights", "revoke_rights"]),
 ];
 /// These stand below the others, and may change with every version.
-const INTERNAL: [&str; 27] = [
+const INTERNAL: [&str; 28] = [
     "change",
     "check_role",
     "kept_floor",
@@ -73,6 +73,7 @@ const INTERNAL: [&str; 27] = [
     "is_array",
     "keep_floor",
     "missing",
+    "own",
     "payload_bytes",
     "refuse_row",
     "settle",
