@@ -374,6 +374,22 @@ begin
     end if;
 end ;
 
+function check_wait(wait interval) returns double precision language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+begin
+    if wait is null or wait < '0' or wait > '1 minute' then
+        raise exception 'a wait of % is out of bounds', coalesce(wait::text, 'null')
+            using errcode = 'invalid_parameter_value', hint = 'A wait is at least zero, which is none, and at most 1 minute. For longer, call again.';
+    elsif current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        raise exception 'a transaction that is % sees no message that comes while it waits', current_setting('transaction_isolation')
+            using errcode = 'invalid_transaction_state',
+                  hint = 'Wait in a transaction that is read committed, or leave wait out and look again in another transaction.';
+    elsif pg_current_xact_id_if_assigned() is not null then
+        raise exception 'a transaction that has written something would keep it from everybody while it waits'
+            using errcode = 'invalid_transaction_state', hint = 'Commit before you wait, or leave wait out.';
+    end if;
+    return extract(epoch from wait);
+end ;
+
 function clock() returns timestamp with time zone language sql volatile as RETURN CASE WHEN (pg_current_xact_id() IS NOT NULL) THEN clock_timestamp() ELSE NULL::timestamp with time zone END;
 
 function create_queue(queue text, payload regtype DEFAULT 'bytea'::regtype, max_attempts integer DEFAULT 10, lease interval DEFAULT '00:00:30'::interval, max_batch integer DEFAULT 1024) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp standard_conforming_strings=on client_min_messages=warning as 
@@ -1422,7 +1438,7 @@ begin
         'do_find_' || queue) using id;
 end ;
 
-function floor(queue text) returns timestamp with time zone language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off as 
+function floor(queue text, keep boolean DEFAULT true) returns timestamp with time zone language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off as 
 declare
     setting text := format('trunkline.floor_%s', to_regclass(format('trunkline.%I', 'queue_' || queue))::oid);
     known bigint[] := nullif(current_setting(setting, true), '')::bigint[];
@@ -1449,7 +1465,9 @@ begin
         if seen.running >= known[3] then
             reached := greatest(reached, least(trunkline.time_of(known[2]), seen.oldest));
             known := array[0, trunkline.epoch_of(seen.candidate), seen.next, 0, known[5]];
-            perform trunkline.keep_floor(queue, reached);
+            if keep then
+                perform trunkline.keep_floor(queue, reached);
+            end if;
         end if;
         execute format('select * from trunkline.%I($1, $2)', 'do_sweep_' || queue) into swept using reached, known[5];
         reached := least(reached, swept.stray);
@@ -1542,15 +1560,46 @@ begin
     return coalesce(least(kept, stray), '-infinity');
 end ;
 
-function lease(queue text, n integer DEFAULT 1, lease interval DEFAULT NULL::interval) returns TABLE(id bigint, attempt integer, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload text, metadata jsonb) language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+function lease(queue text, n integer DEFAULT 1, lease interval DEFAULT NULL::interval, wait interval DEFAULT '00:00:00'::interval) returns TABLE(id bigint, attempt integer, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload text, metadata jsonb) language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+declare
+    look text;
+    setting text;
+    known text;
+    reached timestamptz;
+    seconds float8;
+    pause float8 := 0.01;
 begin
     perform trunkline.check_queue(queue);
-    return query execute format($q$
+    look := format($q$
         select b.id + m.k, b.attempt, b.enqueued_at, b.due_at, m.payload::text, m.metadata
         from trunkline.%I($1, $2, $3) b,
              lateral (select generate_series(0, b.size - 1) as k, unnest(b.payload) as payload, unnest(b.metadata) as metadata) m $q$,
-        'do_lease_' || queue)
-        using trunkline.check_n(n), lease, trunkline.floor(queue);
+        'do_lease_' || queue);
+    if wait = '0' then
+        return query execute look using trunkline.check_n(n), lease, trunkline.floor(queue);
+        return;
+    end if;
+    seconds := trunkline.check_wait(wait);
+    setting := format('trunkline.floor_%s', to_regclass(format('trunkline.%I', 'queue_' || queue))::oid); -- see trunkline.floor
+    loop
+        -- As in trunkline.take.
+        begin
+            perform trunkline.check_queue(queue);
+            reached := trunkline.floor(queue, keep => false);
+            known := current_setting(setting, true);
+            return query execute look using trunkline.check_n(n), lease, reached;
+            if found or seconds <= 0 or n = 0 or pg_current_xact_id_if_assigned() is not null then
+                perform trunkline.keep_floor(queue, reached);
+                return;
+            end if;
+            raise exception sqlstate 'TL000';
+        exception when sqlstate 'TL000' then
+            perform set_config(setting, known, false);
+        end;
+        perform pg_sleep(least(pause, seconds));
+        seconds := seconds - pause;
+        pause := least(2 * pause, 0.2);
+    end loop;
 end ;
 
 function lock_queue(queue text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
@@ -1791,15 +1840,46 @@ begin
         from (select clock_timestamp() as t) clock left join trunkline.%I q on true $q$, 'dead_' || queue, 'queue_' || queue);
 end ;
 
-function take(queue text, n integer DEFAULT 1) returns TABLE(id bigint, attempt integer, enqueued_at timestamp with time zone, payload text, metadata jsonb) language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+function take(queue text, n integer DEFAULT 1, wait interval DEFAULT '00:00:00'::interval) returns TABLE(id bigint, attempt integer, enqueued_at timestamp with time zone, payload text, metadata jsonb) language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+declare
+    look text;
+    setting text;
+    known text;
+    reached timestamptz;
+    seconds float8;
+    pause float8 := 0.01;
 begin
     perform trunkline.check_queue(queue);
-    return query execute format($q$
+    look := format($q$
         select b.id + m.k, b.attempt, b.enqueued_at, m.payload::text, m.metadata
         from trunkline.%I($1, $2) b,
              lateral (select generate_series(0, b.size - 1) as k, unnest(b.payload) as payload, unnest(b.metadata) as metadata) m $q$,
-        'do_take_' || queue)
-        using trunkline.check_n(n), trunkline.floor(queue);
+        'do_take_' || queue);
+    if wait = '0' then
+        return query execute look using trunkline.check_n(n), trunkline.floor(queue);
+        return;
+    end if;
+    seconds := trunkline.check_wait(wait);
+    setting := format('trunkline.floor_%s', to_regclass(format('trunkline.%I', 'queue_' || queue))::oid); -- see trunkline.floor
+    loop
+        begin
+            perform trunkline.check_queue(queue); -- it may have been dropped meanwhile
+            reached := trunkline.floor(queue, keep => false);
+            known := current_setting(setting, true);
+            return query execute look using trunkline.check_n(n), reached;
+            if found or seconds <= 0 or n = 0 or pg_current_xact_id_if_assigned() is not null then
+                perform trunkline.keep_floor(queue, reached);
+                return;
+            end if;
+            -- Nothing was changed. Undone, the look lets go of its locks on the tables; it must not lose the floor that it found.
+            raise exception sqlstate 'TL000';
+        exception when sqlstate 'TL000' then
+            perform set_config(setting, known, false);
+        end;
+        perform pg_sleep(least(pause, seconds));
+        seconds := seconds - pause;
+        pause := least(2 * pause, 0.2);
+    end loop;
 end ;
 
 function time_of(epoch bigint) returns timestamp with time zone language plpgsql immutable set search_path=pg_catalog, pg_temp as 

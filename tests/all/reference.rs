@@ -49,7 +49,7 @@ const SECTIONS: [(&str, &[&str]); 7] = [
     ("Rights", &["grant_rights", "revoke_rights"]),
 ];
 /// These stand below the others, and may change with every version.
-const INTERNAL: [&str; 28] = [
+const INTERNAL: [&str; 29] = [
     "change",
     "check_role",
     "kept_floor",
@@ -65,6 +65,7 @@ const INTERNAL: [&str; 28] = [
     "check_n",
     "check_queue",
     "check_settings",
+    "check_wait",
     "clock",
     "epoch_of",
     "fill",

@@ -85,7 +85,9 @@ pub const STATEMENTS: &[Planned] = &[
 /// The files of `schema/functions`, with calls.
 pub const VERBS: &[Planned] = &[
     ("take", "trunkline.take('q', 5)", TAKE),
+    ("take", "trunkline.take('q', 5, '20 ms')", TAKE),
     ("lease", "trunkline.lease('q', 5)", TAKE),
+    ("lease", "trunkline.lease('q', 5, null, '20 ms')", TAKE),
     ("floor", "trunkline.floor('q')", Along(&["due_q", "pk_floor", "TIDRANGESCAN"])),
     ("keep_floor", "trunkline.keep_floor('q', now())", Along(&["pk_floor"])),
     ("settle", "trunkline.settle('ack', 'q', IDS, ONES)", KEY),
@@ -148,7 +150,16 @@ pub const FUNCTIONS_APART: &[(&str, &[&str])] = &[
     ),
     (
         "they check what they are given",
-        &["check_delay", "check_ids", "check_lease", "check_metadata", "check_n", "check_settings", "refuse_row"],
+        &[
+            "check_delay",
+            "check_ids",
+            "check_lease",
+            "check_metadata",
+            "check_n",
+            "check_settings",
+            "check_wait",
+            "refuse_row",
+        ],
     ),
     (
         "they read the catalog, or the list of queues, by its key",
