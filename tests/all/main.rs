@@ -53,6 +53,7 @@ mod schemas;
 mod granted;
 mod ordinary_role;
 mod sql_functions;
+mod sql_lists;
 mod sql_waits;
 mod own_columns;
 mod reference;
