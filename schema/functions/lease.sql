@@ -4,6 +4,9 @@
 --
 -- lease: more than zero and at most 365 days; null is the queue's. wait: how long to wait for a message where none is due, at most 1
 -- minute; see trunkline.take for what that costs, and where it cannot be.
+--
+-- Example:
+--     select id, attempt, payload from trunkline.lease('emails', 10, lease => '5 minutes', wait => '20 seconds');
 create or replace function trunkline.lease(queue text, n int default 1, lease interval default null, wait interval default '0')
     returns table (id bigint, attempt int, enqueued_at timestamptz, due_at timestamptz, payload text, metadata jsonb)
     language plpgsql set search_path = pg_catalog, pg_temp as $$

@@ -8,6 +8,12 @@
 -- tables and has no transaction id. It can be cancelled, and statement_timeout ends it. A transaction that is repeatable
 -- read or serializable, or has written something, cannot wait. A client that can LISTEN does better: it hears at once, on an
 -- idle connection that holds nothing.
+--
+-- Example:
+--     begin;
+--     select id, payload from trunkline.take('emails', 10);
+--     commit;
+--     select id, payload from trunkline.take('emails', wait => '5 seconds');
 create or replace function trunkline.take(queue text, n int default 1, wait interval default '0')
     returns table (id bigint, attempt int, enqueued_at timestamptz, payload text, metadata jsonb)
     language plpgsql set search_path = pg_catalog, pg_temp as $$
