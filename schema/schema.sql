@@ -7,7 +7,8 @@ table archive_emails (
     archived_at timestamp with time zone not null default clock_timestamp(),
     attempt integer not null,
     payload jsonb not null,
-    metadata jsonb
+    metadata jsonb,
+    own jsonb
 );
 
 table dead_emails (
@@ -18,7 +19,8 @@ table dead_emails (
     error text not null,
     payload jsonb,
     metadata jsonb,
-    released integer not null default 0
+    released integer not null default 0,
+    own jsonb
 );
 
 table dropped (
@@ -372,6 +374,22 @@ begin
     end if;
 end ;
 
+function check_wait(wait interval) returns double precision language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+begin
+    if wait is null or wait < '0' or wait > '1 minute' then
+        raise exception 'a wait of % is out of bounds', coalesce(wait::text, 'null')
+            using errcode = 'invalid_parameter_value', hint = 'A wait is at least zero, which is none, and at most 1 minute. For longer, call again.';
+    elsif current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        raise exception 'a transaction that is % sees no message that comes while it waits', current_setting('transaction_isolation')
+            using errcode = 'invalid_transaction_state',
+                  hint = 'Wait in a transaction that is read committed, or leave wait out and look again in another transaction.';
+    elsif pg_current_xact_id_if_assigned() is not null then
+        raise exception 'a transaction that has written something would keep it from everybody while it waits'
+            using errcode = 'invalid_transaction_state', hint = 'Commit before you wait, or leave wait out.';
+    end if;
+    return extract(epoch from wait);
+end ;
+
 function clock() returns timestamp with time zone language sql volatile as RETURN CASE WHEN (pg_current_xact_id() IS NOT NULL) THEN clock_timestamp() ELSE NULL::timestamp with time zone END;
 
 function create_queue(queue text, payload regtype DEFAULT 'bytea'::regtype, max_attempts integer DEFAULT 10, lease interval DEFAULT '00:00:30'::interval, max_batch integer DEFAULT 1024) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp standard_conforming_strings=on client_min_messages=warning as 
@@ -509,10 +527,10 @@ begin
             delete from trunkline."queue_emails" q using unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
             where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
               and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
-            returning d.nr, q.id, q.enqueued_at, q.attempt - q.released as charged, q.size, q.payload, q.metadata, d.attempt as under
+            returning d.nr, q.id, q.enqueued_at, q.attempt - q.released as charged, q.size, q.payload, q.metadata, case when trunkline."do_own_emails"() is not null then trunkline.own(trunkline."do_own_emails"(), q.*) end as own, d.attempt as under
         ), kept as (
-            insert into trunkline."archive_emails" (id, enqueued_at, attempt, payload, metadata)
-            select h.id + m.k, h.enqueued_at, h.charged, m.payload, m.metadata
+            insert into trunkline."archive_emails" (id, enqueued_at, attempt, payload, metadata, own)
+            select h.id + m.k, h.enqueued_at, h.charged, m.payload, m.metadata, h.own
             from held h, lateral (select generate_series(0, h.size - 1) as k, unnest(h.payload) as payload, unnest(h.metadata) as metadata) m where m.k is not null)
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
                coalesce(sum(h.size), 0) as size
@@ -532,6 +550,31 @@ function do_archived_emails(after bigint, n bigint) returns SETOF archive_emails
 #variable_conflict use_variable
 begin
     return query select a.* from trunkline."archive_emails" a where a.id > after order by a.id limit n;
+end ;
+
+function do_back_emails(id bigint, enqueued_at timestamp with time zone, attempt integer, released integer, error text, size integer, payload jsonb[], metadata jsonb[], own jsonb) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+declare
+    named text;
+    restored text;
+begin
+    if own is not null then
+        select string_agg(quote_ident(a.attname), ', ' order by a.attnum),
+               string_agg(format('($9 ->> %L)::%s', a.attname, format_type(a.atttypid, -1)), ', ' order by a.attnum)
+        into named, restored from pg_attribute a
+        where a.attrelid = 'trunkline."queue_emails"'::regclass and a.attnum > 0 and not a.attisdropped
+          and a.attgenerated = '' and a.attidentity = '' and own ? a.attname::text
+          and a.attname <> all (array['id', 'enqueued_at', 'due_at', 'attempt', 'released', 'size', 'error', 'payload', 'metadata']);
+    end if;
+    if named is null then
+        insert into trunkline."queue_emails" (id, enqueued_at, attempt, released, error, size, payload, metadata)
+        values (id, enqueued_at, attempt, released, error, size, payload, metadata);
+    else
+        execute format(
+            'insert into trunkline.%I (id, enqueued_at, attempt, released, error, size, payload, metadata, %s)
+             values ($1, $2, $3, $4, $5, $6, $7, $8, %s)', 'queue_' || 'emails', named, restored)
+            using id, enqueued_at, attempt, released, error, size, payload, metadata, own;
+    end if;
 end ;
 
 function do_batch_emails(payloads jsonb[], delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[], due timestamp with time zone DEFAULT NULL::timestamp with time zone) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
@@ -586,10 +629,10 @@ begin
             delete from trunkline."queue_emails" q using unnest(ids, sizes, attempts, reasons) with ordinality d(id, size, attempt, reason, nr)
             where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
               and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
-            returning d.nr, q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata, d.reason, d.attempt as under
+            returning d.nr, q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata, case when trunkline."do_own_emails"() is not null then trunkline.own(trunkline."do_own_emails"(), q.*) end as own, d.reason, d.attempt as under
         ), dead as (
-            insert into trunkline."dead_emails" (id, enqueued_at, attempt, released, error, payload, metadata)
-            select h.id + m.k, h.enqueued_at, h.attempt - h.released, h.released, coalesce(h.reason, ''), m.payload, m.metadata
+            insert into trunkline."dead_emails" (id, enqueued_at, attempt, released, error, payload, metadata, own)
+            select h.id + m.k, h.enqueued_at, h.attempt - h.released, h.released, coalesce(h.reason, ''), m.payload, m.metadata, h.own
             from held h, lateral (select generate_series(0, h.size - 1) as k, unnest(h.payload) as payload, unnest(h.metadata) as metadata) m where m.k is not null)
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
                coalesce(sum(h.size), 0) as size
@@ -693,10 +736,10 @@ begin
             returning f.nr, q.id, q.size, f.under
         ), gone as (
             delete from trunkline."queue_emails" q using failed f where q.ctid = f.tid and f.spent
-            returning f.nr, q.id, q.enqueued_at, q.size, q.payload, q.metadata, f.under, f.attempt - q.released as charged, q.released, f.error as reason
+            returning f.nr, q.id, q.enqueued_at, q.size, q.payload, q.metadata, case when trunkline."do_own_emails"() is not null then trunkline.own(trunkline."do_own_emails"(), q.*) end as own, f.under, f.attempt - q.released as charged, q.released, f.error as reason
         ), dead as (
-            insert into trunkline."dead_emails" (id, enqueued_at, attempt, released, error, payload, metadata)
-            select g.id + m.k, g.enqueued_at, g.charged, g.released, coalesce(g.reason, ''), m.payload, m.metadata
+            insert into trunkline."dead_emails" (id, enqueued_at, attempt, released, error, payload, metadata, own)
+            select g.id + m.k, g.enqueued_at, g.charged, g.released, coalesce(g.reason, ''), m.payload, m.metadata, g.own
             from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m where m.k is not null
         ), held as (
             select a.nr, a.id, a.size, a.under from again a union all select g.nr, g.id, g.size, g.under from gone g)
@@ -856,9 +899,9 @@ begin
             -- All that are spent among these; then on from the first that is not, with more at a time while none is.
             with gone as (
                 delete from trunkline."queue_emails" q using unnest(seen.spent_tids) d(tid) where q.ctid = d.tid
-                returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata)
-            insert into trunkline."dead_emails" (id, enqueued_at, attempt, released, error, payload, metadata)
-            select g.id + m.k, g.enqueued_at, g.attempt - g.released, g.released, 'the lease of the last attempt ran out', m.payload, m.metadata
+                returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata, case when trunkline."do_own_emails"() is not null then trunkline.own(trunkline."do_own_emails"(), q.*) end as own)
+            insert into trunkline."dead_emails" (id, enqueued_at, attempt, released, error, payload, metadata, own)
+            select g.id + m.k, g.enqueued_at, g.attempt - g.released, g.released, 'the lease of the last attempt ran out', m.payload, m.metadata, g.own
             from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m where m.k is not null;
             rows := case when cardinality(seen.spent_tids) < seen.locked then wanted else least(greatest(rows, 8) * 2, 1024) end;
             due := seen.next_due;
@@ -938,6 +981,20 @@ begin
         from pg_current_snapshot() s
         left join lateral (
             select q.due_at from trunkline."queue_emails" q where q.due_at >= floor order by q.due_at, q.id + 0 limit 1) o on true;
+end ;
+
+function do_own_emails() returns text language plpgsql immutable set search_path=pg_catalog, pg_temp as 
+declare
+    r trunkline."queue_emails"%rowtype;
+    own jsonb;
+begin
+    r.size := 0; -- else it is null as a whole
+    own := to_jsonb(r) - array['id', 'enqueued_at', 'due_at', 'attempt', 'released', 'size', 'error', 'payload', 'metadata'];
+    if own = '{}' then
+        return null;
+    end if;
+    return (select format('select jsonb_object(%L::text[], array[%s])', array_agg(o.name), string_agg(format('($1).%I::text', o.name), ', '))
+            from jsonb_object_keys(own) o(name));
 end ;
 
 function do_peek_emails(after_due timestamp with time zone, after_id bigint, n bigint) returns SETOF queue_emails language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
@@ -1036,6 +1093,9 @@ end ;
 
 function do_replay_emails(ids bigint[], n bigint) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
+declare
+    letter trunkline."dead_emails"%rowtype;
+    plain bigint;
 begin
     if ids is null then
         ids := array(select d.id from trunkline."dead_emails" d order by d.id limit n for update skip locked);
@@ -1043,11 +1103,29 @@ begin
         ids := array(select d.id from trunkline."dead_emails" d where d.id = any (ids) order by d.id limit n for update skip locked);
     end if;
     return query
-        with back as (delete from trunkline."dead_emails" d where d.id = any (ids) returning d.*)
+        with back as (delete from trunkline."dead_emails" d where d.id = any (ids) and d.own is null returning d.*)
         insert into trunkline."queue_emails" as q (id, enqueued_at, attempt, released, size, error, payload, metadata)
         select b.id, b.enqueued_at, b.attempt + b.released, b.attempt + b.released, 1, '', array[b.payload],
                case when b.metadata is not null then array[b.metadata] end
         from back b order by b.id returning q.id;
+    get diagnostics plain = row_count;
+    if plain = cardinality(ids) then
+        return;
+    end if;
+    -- The others had values in columns that users added.
+    begin
+        for letter in delete from trunkline."dead_emails" d where d.id = any (ids) returning d.* loop
+            perform trunkline."do_back_emails"(
+                letter.id, letter.enqueued_at, letter.attempt + letter.released, letter.attempt + letter.released, '', 1,
+                array[letter.payload], case when letter.metadata is not null then array[letter.metadata] end, letter.own);
+            return next letter.id;
+        end loop;
+    exception when data_exception or not_null_violation or check_violation or foreign_key_violation then
+        raise exception 'dead letter % of queue % has a value that does not fit a column of yours: %', letter.id, 'emails', sqlerrm
+            using errcode = sqlstate, hint = format(
+                'Put it right in trunkline.%I, column own; take it out there, and the column''s default stands in; or discard the letter.',
+                'dead_' || 'emails');
+    end;
 end ;
 
 function do_reschedule_emails(ids bigint[], due timestamp with time zone) returns TABLE(id bigint, done boolean) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
@@ -1094,10 +1172,10 @@ begin
             returning f.nr, q.id, q.size, f.under
         ), gone as (
             delete from trunkline."queue_emails" q using failed f where q.ctid = f.tid and f.spent
-            returning f.nr, q.id, q.enqueued_at, q.size, q.payload, q.metadata, f.under, f.attempt - q.released as charged, q.released, f.error as reason
+            returning f.nr, q.id, q.enqueued_at, q.size, q.payload, q.metadata, case when trunkline."do_own_emails"() is not null then trunkline.own(trunkline."do_own_emails"(), q.*) end as own, f.under, f.attempt - q.released as charged, q.released, f.error as reason
         ), dead as (
-            insert into trunkline."dead_emails" (id, enqueued_at, attempt, released, error, payload, metadata)
-            select g.id + m.k, g.enqueued_at, g.charged, g.released, coalesce(g.reason, ''), m.payload, m.metadata
+            insert into trunkline."dead_emails" (id, enqueued_at, attempt, released, error, payload, metadata, own)
+            select g.id + m.k, g.enqueued_at, g.charged, g.released, coalesce(g.reason, ''), m.payload, m.metadata, g.own
             from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m where m.k is not null
         ), held as (
             select a.nr, a.id, a.size, a.under from again a union all select g.nr, g.id, g.size, g.under from gone g)
@@ -1224,7 +1302,7 @@ begin
     return next;
 end ;
 
-function do_take_emails(n integer, floor timestamp with time zone DEFAULT '-infinity'::timestamp with time zone, rows integer DEFAULT 1, cut boolean DEFAULT true) returns TABLE(id bigint, attempt integer, size integer, enqueued_at timestamp with time zone, payload jsonb[], metadata jsonb[], released integer, error text) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+function do_take_emails(n integer, floor timestamp with time zone DEFAULT '-infinity'::timestamp with time zone, rows integer DEFAULT 1, cut boolean DEFAULT true, keep boolean DEFAULT false) returns TABLE(id bigint, attempt integer, size integer, enqueued_at timestamp with time zone, payload jsonb[], metadata jsonb[], released integer, error text, own jsonb) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 declare
     at record;
@@ -1240,7 +1318,7 @@ begin
             exception when sqlstate 'TL000' then
                 rows := sqlerrm::int;
                 continue when rows > 0;
-                return query select null::bigint, 0, 0, null::timestamptz, null::jsonb[], null::jsonb[], 0, null::text;
+                return query select null::bigint, 0, 0, null::timestamptz, null::jsonb[], null::jsonb[], 0, null::text, null::jsonb;
                 return;
             end;
         end if;
@@ -1249,8 +1327,9 @@ begin
             with gone as (
                 delete from trunkline."queue_emails" q using unnest(at.tids) with ordinality d(tid, nr)
                 where q.ctid = d.tid
-                returning d.nr, q.id, q.attempt, q.size, q.enqueued_at, q.payload, q.metadata, q.released, q.error)
-            select g.id, g.attempt, g.size, g.enqueued_at, g.payload, g.metadata, g.released, g.error from gone g order by g.nr;
+                returning d.nr, q.id, q.attempt, q.size, q.enqueued_at, q.payload, q.metadata, q.released, q.error,
+                          case when keep then case when trunkline."do_own_emails"() is not null then trunkline.own(trunkline."do_own_emails"(), q.*) end end as own)
+            select g.id, g.attempt, g.size, g.enqueued_at, g.payload, g.metadata, g.released, g.error, g.own from gone g order by g.nr;
         n := n - at.got;
         rows := least(n, 1 + n::bigint * cardinality(at.tids) / at.got);
         due := at.due;
@@ -1371,6 +1450,8 @@ begin
     -- array_agg would flatten arrays, even under a domain.
     template := replace(template, '{payloads}', case when trunkline.is_array(type)
         then 'payloads[min(p.nr):max(p.nr)]' else 'array_agg(p.payload order by p.nr)' end);
+    template := replace(template, '{own}',
+        'case when trunkline.{do_own_}() is not null then trunkline.own(trunkline.{do_own_}(), q.*) end');
     template := replace(template, '{literal}', quote_literal(queue));
     template := replace(template, '{channel}', quote_literal('trunkline.' || queue));
     template := replace(template, '{max_attempts}', settings.max_attempts::text);
@@ -1387,7 +1468,7 @@ begin
         'do_find_' || queue) using id;
 end ;
 
-function floor(queue text) returns timestamp with time zone language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off as 
+function floor(queue text, keep boolean DEFAULT true) returns timestamp with time zone language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off as 
 declare
     setting text := format('trunkline.floor_%s', to_regclass(format('trunkline.%I', 'queue_' || queue))::oid);
     known bigint[] := nullif(current_setting(setting, true), '')::bigint[];
@@ -1414,7 +1495,9 @@ begin
         if seen.running >= known[3] then
             reached := greatest(reached, least(trunkline.time_of(known[2]), seen.oldest));
             known := array[0, trunkline.epoch_of(seen.candidate), seen.next, 0, known[5]];
-            perform trunkline.keep_floor(queue, reached);
+            if keep then
+                perform trunkline.keep_floor(queue, reached);
+            end if;
         end if;
         execute format('select * from trunkline.%I($1, $2)', 'do_sweep_' || queue) into swept using reached, known[5];
         reached := least(reached, swept.stray);
@@ -1507,15 +1590,46 @@ begin
     return coalesce(least(kept, stray), '-infinity');
 end ;
 
-function lease(queue text, n integer DEFAULT 1, lease interval DEFAULT NULL::interval) returns TABLE(id bigint, attempt integer, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload text, metadata jsonb) language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+function lease(queue text, n integer DEFAULT 1, lease interval DEFAULT NULL::interval, wait interval DEFAULT '00:00:00'::interval) returns TABLE(id bigint, attempt integer, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload text, metadata jsonb) language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+declare
+    look text;
+    setting text;
+    known text;
+    reached timestamptz;
+    seconds float8;
+    pause float8 := 0.01;
 begin
     perform trunkline.check_queue(queue);
-    return query execute format($q$
+    look := format($q$
         select b.id + m.k, b.attempt, b.enqueued_at, b.due_at, m.payload::text, m.metadata
         from trunkline.%I($1, $2, $3) b,
              lateral (select generate_series(0, b.size - 1) as k, unnest(b.payload) as payload, unnest(b.metadata) as metadata) m $q$,
-        'do_lease_' || queue)
-        using trunkline.check_n(n), lease, trunkline.floor(queue);
+        'do_lease_' || queue);
+    if wait = '0' then
+        return query execute look using trunkline.check_n(n), lease, trunkline.floor(queue);
+        return;
+    end if;
+    seconds := trunkline.check_wait(wait);
+    setting := format('trunkline.floor_%s', to_regclass(format('trunkline.%I', 'queue_' || queue))::oid); -- see trunkline.floor
+    loop
+        -- As in trunkline.take.
+        begin
+            perform trunkline.check_queue(queue);
+            reached := trunkline.floor(queue, keep => false);
+            known := current_setting(setting, true);
+            return query execute look using trunkline.check_n(n), lease, reached;
+            if found or seconds <= 0 or n = 0 or pg_current_xact_id_if_assigned() is not null then
+                perform trunkline.keep_floor(queue, reached);
+                return;
+            end if;
+            raise exception sqlstate 'TL000';
+        exception when sqlstate 'TL000' then
+            perform set_config(setting, known, false);
+        end;
+        perform pg_sleep(least(pause, seconds));
+        seconds := seconds - pause;
+        pause := least(2 * pause, 0.2);
+    end loop;
 end ;
 
 function lock_queue(queue text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
@@ -1543,6 +1657,14 @@ begin
     )
     select array_agg(g.nr order by g.low, g.nr), array_agg(g.low order by g.low, g.nr), array_agg((g.high - g.low)::int order by g.low, g.nr)
     into nrs, missing_ids, missing_sizes from gap g where g.high > g.low;
+end ;
+
+function own(statement text, r anyelement) returns jsonb language plpgsql stable set search_path=pg_catalog, pg_temp DateStyle=ISO IntervalStyle=postgres extra_float_digits=1 as 
+declare
+    own jsonb;
+begin
+    execute statement into own using r;
+    return own;
 end ;
 
 function payload_bytes(queue text, bytes integer) returns bigint language plpgsql immutable set search_path=pg_catalog, pg_temp as 
@@ -1758,15 +1880,46 @@ begin
         from (select clock_timestamp() as t) clock left join trunkline.%I q on true $q$, 'dead_' || queue, 'queue_' || queue);
 end ;
 
-function take(queue text, n integer DEFAULT 1) returns TABLE(id bigint, attempt integer, enqueued_at timestamp with time zone, payload text, metadata jsonb) language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+function take(queue text, n integer DEFAULT 1, wait interval DEFAULT '00:00:00'::interval) returns TABLE(id bigint, attempt integer, enqueued_at timestamp with time zone, payload text, metadata jsonb) language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+declare
+    look text;
+    setting text;
+    known text;
+    reached timestamptz;
+    seconds float8;
+    pause float8 := 0.01;
 begin
     perform trunkline.check_queue(queue);
-    return query execute format($q$
+    look := format($q$
         select b.id + m.k, b.attempt, b.enqueued_at, m.payload::text, m.metadata
         from trunkline.%I($1, $2) b,
              lateral (select generate_series(0, b.size - 1) as k, unnest(b.payload) as payload, unnest(b.metadata) as metadata) m $q$,
-        'do_take_' || queue)
-        using trunkline.check_n(n), trunkline.floor(queue);
+        'do_take_' || queue);
+    if wait = '0' then
+        return query execute look using trunkline.check_n(n), trunkline.floor(queue);
+        return;
+    end if;
+    seconds := trunkline.check_wait(wait);
+    setting := format('trunkline.floor_%s', to_regclass(format('trunkline.%I', 'queue_' || queue))::oid); -- see trunkline.floor
+    loop
+        begin
+            perform trunkline.check_queue(queue); -- it may have been dropped meanwhile
+            reached := trunkline.floor(queue, keep => false);
+            known := current_setting(setting, true);
+            return query execute look using trunkline.check_n(n), reached;
+            if found or seconds <= 0 or n = 0 or pg_current_xact_id_if_assigned() is not null then
+                perform trunkline.keep_floor(queue, reached);
+                return;
+            end if;
+            -- Nothing was changed. Undone, the look lets go of its locks on the tables; it must not lose the floor that it found.
+            raise exception sqlstate 'TL000';
+        exception when sqlstate 'TL000' then
+            perform set_config(setting, known, false);
+        end;
+        perform pg_sleep(least(pause, seconds));
+        seconds := seconds - pause;
+        pause := least(2 * pause, 0.2);
+    end loop;
 end ;
 
 function time_of(epoch bigint) returns timestamp with time zone language plpgsql immutable set search_path=pg_catalog, pg_temp as 

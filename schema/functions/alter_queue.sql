@@ -1,4 +1,7 @@
 -- Changes the settings of a queue; null leaves one as it is. What is leased keeps its lease.
+--
+-- Example:
+--     select trunkline.alter_queue('emails', max_batch => 100);
 create or replace function trunkline.alter_queue(
     queue text, max_attempts int default null, lease interval default null, max_batch int default null
 ) returns void

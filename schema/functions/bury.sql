@@ -1,4 +1,7 @@
 -- Makes a message a dead letter at once, however many attempts are left. Errs with TL001 where it is not leased any more.
+--
+-- Example:
+--     select trunkline.bury('emails', id, attempt, 'no such address') from trunkline.lease('emails');
 create or replace function trunkline.bury(queue text, id bigint, attempt int, reason text default '') returns void
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin

@@ -5,6 +5,9 @@
 -- work, and goes on until it notices, but whatever ends or renews that lease then is refused with TL001. Passes over what
 -- somebody else has locked for longer than a tenth of a second, as in the transaction of an exactly-once consumer. Commit at
 -- once: others wait, and the rest of a row that is cut is hidden, until the commit.
+--
+-- Example:
+--     select * from trunkline.cancel('emails', array[2048]);
 create or replace function trunkline.cancel(queue text, ids bigint[]) returns setof bigint
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin

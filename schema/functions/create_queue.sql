@@ -3,6 +3,9 @@
 -- queue: 1 to 48 characters: a lower-case letter, then a-z, 0-9, "_", "." or "-". payload: any type, jsonb or text for
 -- most. max_attempts: deliveries before a message is a dead letter. lease: how long a lease lasts unless a consumer asks
 -- for another. max_batch: messages a row, 1 to 1,024.
+--
+-- Example:
+--     select trunkline.create_queue('emails', 'jsonb', max_attempts => 3, lease => '1 minute');
 create or replace function trunkline.create_queue(
     queue text, payload regtype default 'bytea', max_attempts int default 10,
     lease interval default '30 seconds', max_batch int default 1024

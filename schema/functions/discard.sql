@@ -1,4 +1,7 @@
 -- Deletes dead letters for good; returns how many. Passes over what somebody else has locked.
+--
+-- Example:
+--     select trunkline.discard('emails', array(select id from trunkline.dead_letters('emails') where dead_at < now() - interval '30 days'));
 create or replace function trunkline.discard(queue text, ids bigint[]) returns bigint
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare

@@ -1,4 +1,8 @@
 -- Drops a queue with all that is in it, dead letters and archive included.
+--
+-- Example:
+--     select trunkline.create_queue('obsolete', 'text');
+--     select trunkline.drop_queue('obsolete');
 create or replace function trunkline.drop_queue(queue text) returns void
     language plpgsql set search_path = pg_catalog, pg_temp set lock_timeout = '10s' set client_min_messages = warning as $$
 declare

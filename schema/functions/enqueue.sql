@@ -2,6 +2,9 @@
 -- woken at the commit.
 --
 -- delay: how long until it is due. metadata: an object of names and texts that travels beside the payload.
+--
+-- Example:
+--     select trunkline.enqueue('emails', jsonb_build_object('to', 'ada@example.org'));
 create or replace function trunkline.enqueue(queue text, payload anyelement, delay interval default '0', metadata jsonb default null) returns bigint
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare

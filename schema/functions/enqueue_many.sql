@@ -1,5 +1,9 @@
 -- Enqueues messages of the payload's own type together, up to the queue's max_batch in a row, and returns their ids in
 -- order. An empty array enqueues nothing. metadata: one for each payload, null for those without.
+--
+-- Example:
+--     select * from trunkline.enqueue_many(
+--         'emails', array(select jsonb_build_object('to', n || '@example.org') from generate_series(1, 100) n));
 create or replace function trunkline.enqueue_many(queue text, payloads anyarray, delay interval default '0', metadata jsonb[] default null)
     returns setof bigint
     language plpgsql set search_path = pg_catalog, pg_temp as $$

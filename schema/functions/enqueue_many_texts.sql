@@ -1,4 +1,7 @@
 -- As above, for payloads written as texts.
+--
+-- Example:
+--     select * from trunkline.enqueue_many('emails', array['{"to": "eve@example.org"}', '{"to": "dan@example.org"}']);
 create or replace function trunkline.enqueue_many(queue text, payloads text[], delay interval default '0', metadata jsonb[] default null)
     returns setof bigint
     language plpgsql set search_path = pg_catalog, pg_temp as $$

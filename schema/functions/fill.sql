@@ -16,6 +16,8 @@ begin
     -- array_agg would flatten arrays, even under a domain.
     template := replace(template, '{payloads}', case when trunkline.is_array(type)
         then 'payloads[min(p.nr):max(p.nr)]' else 'array_agg(p.payload order by p.nr)' end);
+    template := replace(template, '{own}',
+        'case when trunkline.{do_own_}() is not null then trunkline.own(trunkline.{do_own_}(), q.*) end');
     template := replace(template, '{literal}', quote_literal(queue));
     template := replace(template, '{channel}', quote_literal('trunkline.' || queue));
     template := replace(template, '{max_attempts}', settings.max_attempts::text);

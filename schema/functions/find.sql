@@ -4,6 +4,9 @@
 -- due_at: when it may be dequeued (next); for a lease when it ends; null for what is dead or archived. ended_at: when it
 -- died or was archived. attempt: deliveries so far; for what is dead or archived those that were charged. error: what the
 -- last attempt said.
+--
+-- Example:
+--     select state, attempt, due_at, error from trunkline.find('emails', 2048);
 create or replace function trunkline.find(queue text, id bigint)
     returns table (state text, attempt int, due_at timestamptz, ended_at timestamptz, enqueued_at timestamptz, error text,
                    payload text, metadata jsonb)

@@ -4,6 +4,9 @@
 -- reschedules. 'operator' does what a consumer does, and reads, replays, discards, purges and prunes. Creating, altering and
 -- dropping queues is the owner's.
 -- Rights are kept by the role's name: revoke them before the role is dropped, or one created later under that name has them.
+--
+-- Example:
+--     select trunkline.grant_rights('pg_monitor', 'operator', 'emails');
 create or replace function trunkline.grant_rights(role regrole, kind text, queue text default null) returns void
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare

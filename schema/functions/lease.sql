@@ -2,16 +2,51 @@
 -- archive, retry, bury or release, naming id and attempt; after its time it ends by itself. Commit at once: the rest of a
 -- row that is cut is hidden until the commit.
 --
--- lease: more than zero and at most 365 days; null is the queue's.
-create or replace function trunkline.lease(queue text, n int default 1, lease interval default null)
+-- lease: more than zero and at most 365 days; null is the queue's. wait: how long to wait for a message where none is due, at most 1
+-- minute; see trunkline.take for what that costs, and where it cannot be.
+--
+-- Example:
+--     select id, attempt, payload from trunkline.lease('emails', 10, lease => '5 minutes', wait => '20 seconds');
+create or replace function trunkline.lease(queue text, n int default 1, lease interval default null, wait interval default '0')
     returns table (id bigint, attempt int, enqueued_at timestamptz, due_at timestamptz, payload text, metadata jsonb)
     language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+    look text;
+    setting text;
+    known text;
+    reached timestamptz;
+    seconds float8;
+    pause float8 := 0.01;
 begin
     perform trunkline.check_queue(queue);
-    return query execute format($q$
+    look := format($q$
         select b.id + m.k, b.attempt, b.enqueued_at, b.due_at, m.payload::text, m.metadata
         from trunkline.%I($1, $2, $3) b,
              lateral (select generate_series(0, b.size - 1) as k, unnest(b.payload) as payload, unnest(b.metadata) as metadata) m $q$,
-        'do_lease_' || queue)
-        using trunkline.check_n(n), lease, trunkline.floor(queue);
+        'do_lease_' || queue);
+    if wait = '0' then
+        return query execute look using trunkline.check_n(n), lease, trunkline.floor(queue);
+        return;
+    end if;
+    seconds := trunkline.check_wait(wait);
+    setting := format('trunkline.floor_%s', to_regclass(format('trunkline.%I', 'queue_' || queue))::oid); -- see trunkline.floor
+    loop
+        -- As in trunkline.take.
+        begin
+            perform trunkline.check_queue(queue);
+            reached := trunkline.floor(queue, keep => false);
+            known := current_setting(setting, true);
+            return query execute look using trunkline.check_n(n), lease, reached;
+            if found or seconds <= 0 or n = 0 or pg_current_xact_id_if_assigned() is not null then
+                perform trunkline.keep_floor(queue, reached);
+                return;
+            end if;
+            raise exception sqlstate 'TL000';
+        exception when sqlstate 'TL000' then
+            perform set_config(setting, known, false);
+        end;
+        perform pg_sleep(least(pause, seconds));
+        seconds := seconds - pause;
+        pause := least(2 * pause, 0.2);
+    end loop;
 end $$;

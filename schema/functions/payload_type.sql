@@ -1,4 +1,7 @@
 -- The type of a queue's payloads: read off the table, since it is stored nowhere else.
+--
+-- Example:
+--     select trunkline.payload_type('emails');
 create or replace function trunkline.payload_type(queue text) returns regtype
     language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 begin

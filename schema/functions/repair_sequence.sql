@@ -1,5 +1,8 @@
 -- Sets the sequence of a queue above every id that it has, for databases whose sequences fell behind their tables: after
 -- a switch to a logical replica, or a restore of data alone. Returns the next id.
+--
+-- Example:
+--     select trunkline.repair_sequence('emails');
 create or replace function trunkline.repair_sequence(queue text) returns bigint
     language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare

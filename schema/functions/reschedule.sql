@@ -3,6 +3,9 @@
 -- are woken at the commit. Passes over what somebody else has locked, and is to be committed at once, as trunkline.cancel.
 --
 -- due: at most 36500 days from now. A message that failed keeps its error and its attempts.
+--
+-- Example:
+--     select * from trunkline.reschedule('emails', array[3170, 3171], now() + interval '1 hour');
 create or replace function trunkline.reschedule(queue text, ids bigint[], due timestamptz) returns setof bigint
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin

@@ -1,4 +1,7 @@
 -- Gives a message back after a failure: due again after the delay, or a dead letter after its last attempt. Errs with TL001 where it is not leased any more.
+--
+-- Example:
+--     select trunkline.retry('emails', id, attempt, delay => '5 minutes', error => 'no such host') from trunkline.lease('emails');
 create or replace function trunkline.retry(queue text, id bigint, attempt int, delay interval default '0', error text default '') returns void
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin

@@ -4,6 +4,9 @@
 -- wait are woken at the commit. Returns how many messages the queue holds.
 --
 -- passed: at least zero and at most 36500 days. Waits for transactions that have messages of the queue in their hands.
+--
+-- Example:
+--     select trunkline.shift('emails', '1 hour');
 create or replace function trunkline.shift(queue text, passed interval) returns bigint
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare

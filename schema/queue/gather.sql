@@ -74,9 +74,9 @@ begin
             -- All that are spent among these; then on from the first that is not, with more at a time while none is.
             with gone as (
                 delete from trunkline.{queue_} q using unnest(seen.spent_tids) d(tid) where q.ctid = d.tid
-                returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata)
-            insert into trunkline.{dead_} (id, enqueued_at, attempt, released, error, payload, metadata)
-            select g.id + m.k, g.enqueued_at, g.attempt - g.released, g.released, 'the lease of the last attempt ran out', m.payload, m.metadata
+                returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata, {own} as own)
+            insert into trunkline.{dead_} (id, enqueued_at, attempt, released, error, payload, metadata, own)
+            select g.id + m.k, g.enqueued_at, g.attempt - g.released, g.released, 'the lease of the last attempt ran out', m.payload, m.metadata, g.own
             from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m where m.k is not null;
             rows := case when cardinality(seen.spent_tids) < seen.locked then wanted else least(greatest(rows, 8) * 2, 1024) end;
             due := seen.next_due;

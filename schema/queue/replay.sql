@@ -4,6 +4,9 @@
 create or replace function trunkline.{do_replay_}(ids bigint[], n bigint)
     returns setof bigint language plpgsql {planner} as $f$
 #variable_conflict use_variable
+declare
+    letter trunkline.{dead_}%rowtype;
+    plain bigint;
 begin
     if ids is null then
         ids := array(select d.id from trunkline.{dead_} d order by d.id limit n for update skip locked);
@@ -11,9 +14,27 @@ begin
         ids := array(select d.id from trunkline.{dead_} d where d.id = any (ids) order by d.id limit n for update skip locked);
     end if;
     return query
-        with back as (delete from trunkline.{dead_} d where d.id = any (ids) returning d.*)
+        with back as (delete from trunkline.{dead_} d where d.id = any (ids) and d.own is null returning d.*)
         insert into trunkline.{queue_} as q (id, enqueued_at, attempt, released, size, error, payload, metadata)
         select b.id, b.enqueued_at, b.attempt + b.released, b.attempt + b.released, 1, '', array[b.payload],
                case when b.metadata is not null then array[b.metadata] end
         from back b order by b.id returning q.id;
+    get diagnostics plain = row_count;
+    if plain = cardinality(ids) then
+        return;
+    end if;
+    -- The others had values in columns that users added.
+    begin
+        for letter in delete from trunkline.{dead_} d where d.id = any (ids) returning d.* loop
+            perform trunkline.{do_back_}(
+                letter.id, letter.enqueued_at, letter.attempt + letter.released, letter.attempt + letter.released, '', 1,
+                array[letter.payload], case when letter.metadata is not null then array[letter.metadata] end, letter.own);
+            return next letter.id;
+        end loop;
+    exception when data_exception or not_null_violation or check_violation or foreign_key_violation then
+        raise exception 'dead letter % of queue % has a value that does not fit a column of yours: %', letter.id, {literal}, sqlerrm
+            using errcode = sqlstate, hint = format(
+                'Put it right in trunkline.%I, column own; take it out there, and the column''s default stands in; or discard the letter.',
+                'dead_' || {literal});
+    end;
 end $f$;

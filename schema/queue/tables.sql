@@ -19,11 +19,12 @@ alter sequence trunkline.{id_} owned by trunkline.{queue_}.id;
 -- every lease. These, and the condition of a trigger, are compiled anew with every statement, at 17 us an insert; the
 -- function of a trigger is compiled once a session, and costs some 3.
 create trigger refuse_row before insert on trunkline.{queue_} for each row execute function trunkline.refuse_row();
--- attempt counts what was charged; with released it is the number of the last delivery, from which a replay goes on.
+-- attempt counts what was charged; with released it is the number of the last delivery, from which a replay goes on. own
+-- holds what the message's row had in columns that users added, each as Postgres writes it; null where there were none.
 create table trunkline.{dead_} (
     id bigint constraint {deadkey_} primary key, enqueued_at timestamptz not null, dead_at timestamptz not null default clock_timestamp(),
-    attempt int not null, error text not null, payload {element}, metadata jsonb, released int not null default 0);
+    attempt int not null, error text not null, payload {element}, metadata jsonb, released int not null default 0, own jsonb);
 create table trunkline.{archive_} (
     id bigint constraint {archivekey_} primary key, enqueued_at timestamptz not null, archived_at timestamptz not null default clock_timestamp(),
-    attempt int not null, payload {element} not null, metadata jsonb);
+    attempt int not null, payload {element} not null, metadata jsonb, own jsonb);
 create index {age_} on trunkline.{archive_} (archived_at);

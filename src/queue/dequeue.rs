@@ -159,6 +159,7 @@ impl Shared {
                     batch: row.read(4)?,
                     metadata: row.read(5)?,
                     released,
+                    own: if page.how == Dequeue::Take { row.read(8)? } else { None },
                 };
                 let message = |message| Message { ran_out, ..message };
                 self.open_row(&row, message, &mut dequeued)?;
@@ -175,7 +176,7 @@ impl Shared {
     }
 
     /// Decodes what a statement in the caller's transaction brought.
-    pub fn read_fetched<T: Payload>(&self, rows: &[Fetched]) -> Result<Dequeued<T>> {
+    pub fn read_fetched<T: Payload>(&self, rows: &[Fetched], how: Dequeue) -> Result<Dequeued<T>> {
         let mut dequeued = Dequeued { messages: Vec::new(), unreadable: Vec::new(), met_unreadable: false };
         for row in rows {
             let row = Opened {
@@ -186,6 +187,7 @@ impl Shared {
                 batch: row.read(4)?,
                 metadata: row.read(5)?,
                 released: row.read(7)?,
+                own: if how == Dequeue::Take { row.read(8)? } else { None },
             };
             self.open_row(&row, |message| message, &mut dequeued)?;
         }
@@ -199,7 +201,7 @@ impl Shared {
         complete: impl Fn(Message<T>) -> Message<T>,
         dequeued: &mut Dequeued<T>,
     ) -> Result<()> {
-        let Opened { id: first, attempt, released, size, enqueued_at: (enqueued_at, time), batch, metadata } = row;
+        let Opened { id: first, attempt, released, size, enqueued_at: (enqueued_at, time), batch, metadata, own } = row;
         let mut carried = Carried::of(metadata.as_ref().map(|metadata| Received::of(metadata.bytes())));
         let Dequeued { messages, unreadable, .. } = dequeued;
         let before = unreadable.len();
@@ -229,7 +231,8 @@ impl Shared {
             let row = (*first, *size, (*attempt, *released), *time);
             unreadable.push(Unreadable::of_row(row, batch, metadata.as_ref(), error.to_string()));
         }
-        for Unreadable { id, reason, .. } in &unreadable[before..] {
+        for Unreadable { id, reason, own: kept, .. } in &mut unreadable[before..] {
+            *kept = own.map(str::to_owned);
             warn!(queue = self.name(), id, reason, "message payload cannot be decoded");
         }
         Ok(())
@@ -259,6 +262,8 @@ struct Opened<'a> {
     batch: Received<'a>,
     metadata: Option<Received<'a>>,
     released: i32,
+    /// What it had in the user's own columns, where it may have to go back.
+    own: Option<&'a str>,
 }
 
 /// What a dequeue brought.

@@ -201,8 +201,9 @@ impl Shared {
         elements.extend_from_slice(&element);
         let metadata = Some(metadata).filter(|metadata| !metadata.is_empty()).map(|metadata| vec![metadata]);
         let payload = self.column.array(1, &elements);
-        let row: [&(dyn tokio_postgres::types::ToSql + Sync); 8] =
-            [&id, &SystemTime::now(), &0_i32, &0_i32, &None::<&str>, &1_i32, &payload, &metadata];
+        // It never was in the table: the columns of the user's get their defaults.
+        let row: [&(dyn tokio_postgres::types::ToSql + Sync); 9] =
+            [&id, &SystemTime::now(), &0_i32, &0_i32, &None::<&str>, &1_i32, &payload, &metadata, &None::<&str>];
         self.query(&self.sql.put_back, &row).await?;
         self.db.wake(&self.channel);
         Ok(())

@@ -60,6 +60,8 @@ pub(crate) struct Unreadable {
     /// The array of payloads as it came, or made again of the one.
     payload: Bytes,
     metadata: Option<Bytes>,
+    /// What their row had in the user's own columns.
+    pub own: Option<String>,
     /// Why they cannot be read.
     pub reason: String,
 }
@@ -81,6 +83,7 @@ impl Unreadable {
             enqueued_at,
             payload: copied(payload),
             metadata: metadata.map(copied),
+            own: None,
             reason: as_text(reason),
         }
     }
@@ -113,6 +116,7 @@ impl Unreadable {
             enqueued_at,
             payload: array_of(element, payload.is_none(), &value),
             metadata,
+            own: None,
             reason: as_text(reason),
         }
     }

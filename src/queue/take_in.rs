@@ -13,6 +13,7 @@ use crate::{
         handle::{Queue, Shared},
         message::Message,
         payload::Payload,
+        share::Dequeue,
         span,
     },
 };
@@ -82,7 +83,7 @@ impl Shared {
         if left_alone {
             taken.pop();
         }
-        let dequeued = self.read_fetched(&taken)?;
+        let dequeued = self.read_fetched(&taken, Dequeue::Take)?;
         let got = dequeued.messages.len();
         span.record("got", got);
         self.metrics.taken(got, began);

@@ -143,6 +143,18 @@ async fn burials_splits_and_leases_cost_what_they_are_given() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn columns_that_users_added_cost_every_message_the_same() {
+    let sql = queue().await;
+    sql.batch_execute("alter table trunkline.queue_q add tenant text default 'acme'").await.expect("added");
+    let rows = "insert into trunkline.queue_q (id, due_at, attempt, size, payload)
+                select i * 1024, now() - interval '1 second' + i * interval '1 us', 2, 1, '{1}' from generate_series(1, :n) i";
+    is_linear("burials", &sql, rows, "select count(*) from trunkline.do_lease_q(1)").await;
+    let letters = "insert into trunkline.dead_q (id, enqueued_at, attempt, error, payload, own)
+                   select i, now(), 1, '', 1, '{\"tenant\": \"acme\"}' from generate_series(1, :n) i";
+    is_linear("replays", &sql, letters, "select trunkline.replay_all('q')").await;
+}
+
 /// A sweep reads a few pages at a time where much is dead, so that nobody waits for it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sweep_of_much_that_is_dead_is_made_in_parts() {

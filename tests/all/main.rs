@@ -55,6 +55,9 @@ mod altered;
 mod granted;
 mod ordinary_role;
 mod sql_functions;
+mod sql_lists;
+mod sql_waits;
+mod own_columns;
 mod reference;
 mod versions;
 

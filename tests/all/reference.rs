@@ -1,11 +1,20 @@
-//! `SQL.md` is the reference of the functions for every language. It is written from the comments of `schema/functions`, and this test
-//! says so.
+//! `docs/sql.md` is the reference of the functions for every language. It is written from the comments of `schema/functions`, with the errors
+//! that their texts raise, and its examples run.
+
+mod errors;
+mod function;
 
 use std::{collections::BTreeSet, fmt::Write, fs, path::Path};
 
-use trunkline::{Db, Settings};
-
+use self::{
+    errors::Errors,
+    function::{Function, functions},
+};
 use crate::fixture::{connect, database};
+use tokio_postgres::SimpleQueryMessage;
+
+const PAGE: &str = "docs/sql.md";
+const HEAD: &str = include_str!("reference/head.md");
 
 /// The functions for users, in the order in which a newcomer needs them.
 const SECTIONS: [(&str, &[&str]); 8] = [
@@ -50,7 +59,7 @@ const SECTIONS: [(&str, &[&str]); 8] = [
     ("Test", &["shift"]),
 ];
 /// These stand below the others, and may change with every version.
-const INTERNAL: [&str; 27] = [
+const INTERNAL: [&str; 29] = [
     "change",
     "check_role",
     "kept_floor",
@@ -66,6 +75,7 @@ const INTERNAL: [&str; 27] = [
     "check_n",
     "check_queue",
     "check_settings",
+    "check_wait",
     "clock",
     "epoch_of",
     "fill",
@@ -74,6 +84,7 @@ const INTERNAL: [&str; 27] = [
     "is_array",
     "keep_floor",
     "missing",
+    "own",
     "payload_bytes",
     "refuse_row",
     "settle",
@@ -84,54 +95,26 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A file of `schema/functions`: the comment above the function, and its signature.
-struct Function {
-    name: String,
-    comment: String,
-    signature: String,
-}
-
-impl Function {
-    fn of(text: &str) -> Self {
-        let (comment, rest): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| line.starts_with("--"));
-        let comment: Vec<&str> = comment.iter().map(|line| line.trim_start_matches('-').trim_start()).collect();
-        let rest = rest.join("\n");
-        let create = rest.trim_start().strip_prefix("create or replace function ").expect("a function is created");
-        let signature = create.split("\n    language ").next().expect("a language follows");
-        let name = signature.strip_prefix("trunkline.").and_then(|rest| rest.split('(').next()).expect("a name");
-        Self {
-            name: name.to_owned(),
-            comment: paragraphs(&comment),
-            signature: signature.replace("\n    returns", " returns"),
-        }
-    }
-}
-
-/// Lines of a comment as paragraphs of a line each; an empty line stands between two.
-fn paragraphs(lines: &[&str]) -> String {
-    let paragraphs: Vec<String> = lines.split(|line| line.is_empty()).map(|lines| lines.join(" ")).collect();
-    paragraphs.join("\n\n")
-}
-
-/// The overloads of a function follow each other: the file `enqueue.sql` is before `enqueue_text.sql`.
-fn functions() -> Vec<Function> {
-    let folder = fs::read_dir(root().join("schema/functions")).expect("the folder is there");
-    let mut files: Vec<_> = folder.map(|entry| entry.expect("readable").path()).collect();
-    files.sort();
-    files.iter().map(|file| Function::of(&fs::read_to_string(file).expect("readable"))).collect()
-}
-
 fn reference(functions: &[Function]) -> String {
-    let mut page = include_str!("reference/head.md").to_owned();
+    let (mut page, errors) = (HEAD.to_owned(), Errors::read());
     for (section, names) in SECTIONS {
         write!(page, "\n## {section}\n").expect("written");
         for name in names {
             let overloads: Vec<&Function> = functions.iter().filter(|function| function.name == *name).collect();
             assert!(!overloads.is_empty(), "there is no function trunkline.{name}");
-            let signatures: Vec<&str> = overloads.iter().map(|function| function.signature.as_str()).collect();
-            let comments: Vec<&str> = overloads.iter().map(|function| function.comment.as_str()).collect();
-            write!(page, "\n### {name}\n\n```sql\n{}\n```\n\n{}\n", signatures.join("\n"), comments.join("\n\n"))
-                .expect("written");
+            let told = |of: fn(&Function) -> &str, between: &str| {
+                overloads.iter().map(|function| of(function)).collect::<Vec<_>>().join(between)
+            };
+            // No block of SQL: what one could run are the examples alone.
+            let signatures = told(|function| &function.signature, "\n");
+            let comments = told(|function| &function.comment, "\n\n");
+            let examples = told(|function| &function.example, "\n");
+            write!(page, "\n### {name}\n\n```text\n{signatures}\n```\n\n{comments}\n").expect("written");
+            write!(page, "\n```sql\n{examples}\n```\n").expect("written");
+            let codes: Vec<String> = errors.of(name).iter().map(|code| format!("`{code}`")).collect();
+            if !codes.is_empty() {
+                write!(page, "\nErrors: {}.\n", codes.join(", ")).expect("written");
+            }
         }
     }
     page
@@ -140,13 +123,41 @@ fn reference(functions: &[Function]) -> String {
 #[test]
 fn the_reference_is_what_the_comments_of_the_functions_say() {
     let found = reference(&functions());
-    let path = root().join("SQL.md");
+    let path = root().join(PAGE);
     if std::env::var_os("TRUNKLINE_BLESS").is_some() {
         fs::write(&path, &found).expect("written");
     }
-    let golden = fs::read_to_string(&path).expect("SQL.md is there");
+    let golden = fs::read_to_string(&path).expect(PAGE);
     let other = found.lines().zip(golden.lines()).find(|(found, golden)| found != golden);
-    assert!(found == golden, "the comments are others now (bless SQL.md with TRUNKLINE_BLESS=1): {other:?}");
+    assert!(found == golden, "the comments are others now (bless {PAGE} with TRUNKLINE_BLESS=1): {other:?}");
+}
+
+#[test]
+fn every_function_for_users_has_an_example() {
+    let users: BTreeSet<&str> = SECTIONS.iter().flat_map(|(_, names)| *names).copied().collect();
+    for function in functions() {
+        assert_eq!(users.contains(&*function.name), !function.example.is_empty(), "{}", function.signature);
+    }
+}
+
+#[test]
+fn every_error_that_a_function_raises_is_explained() {
+    for code in Errors::read().all() {
+        assert!(HEAD.contains(&format!("`{code}`")), "{code} is not in the table of errors");
+    }
+    let of_retry: Vec<_> = Errors::read().of("retry_many").into_iter().collect();
+    assert_eq!(of_retry, ["22023", "42P01", "TL001"], "through settle, and its own check");
+    assert!(Errors::read().of("reschedule").contains("22023"), "by the function of the queue");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_examples_run_in_their_order() {
+    let sql = connect(&database().await).await;
+    for statement in statements(PAGE) {
+        let answer = sql.simple_query(&statement).await.unwrap_or_else(|error| panic!("{statement}: {error:?}"));
+        let rows = answer.iter().filter(|part| matches!(part, SimpleQueryMessage::Row(_))).count();
+        assert!(rows > 0 || !statement.starts_with("select"), "it shows nothing: {statement}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -172,19 +183,4 @@ fn statements(document: &str) -> Vec<String> {
         code.split(";\n").map(|statement| statement.trim_end_matches(';').to_owned()).collect();
     assert!(statements.len() > 2, "{document}: {statements:?}");
     statements
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_sql_of_the_documents_runs_beside_the_readmes_rust() {
-    let url = database().await;
-    let db = Db::connect(&url).await.expect("connected");
-    db.create_queue("mails", &Settings::new("text")).await.expect("created, as README's Rust does");
-    let sql = connect(&url).await;
-    for statement in statements("README.md").iter().chain(&statements("docs/observability.md")) {
-        sql.batch_execute(statement).await.unwrap_or_else(|error| panic!("{statement}: {error:?}"));
-    }
-    let left =
-        sql.query("select payload, metadata is not null from trunkline.messages('emails')", &[]).await.expect("read");
-    assert_eq!(left.len(), 1, "README's message is acknowledged, the other waits");
-    assert!(left[0].get::<_, bool>(1), "with its trace");
 }

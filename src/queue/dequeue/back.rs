@@ -104,8 +104,9 @@ impl Shared {
                 let (enqueued_at, payload): (Time, Received<'_>) = (row.read(3)?, row.read(4)?);
                 let metadata: Option<Received<'_>> = row.read(5)?;
                 let (error, released): (Option<&str>, i32) = (row.read(6)?, row.read(7)?);
-                let row: [&(dyn ToSql + Sync); 8] =
-                    [&id, &enqueued_at, &attempt, &released, &error, &size, &payload, &metadata];
+                let own: Option<&str> = row.read(8)?;
+                let row: [&(dyn ToSql + Sync); 9] =
+                    [&id, &enqueued_at, &attempt, &released, &error, &size, &payload, &metadata, &own];
                 self.query(&self.sql.put_back, &row).await?;
             }
             Ownerless::Leased(ranges) => {
@@ -125,8 +126,9 @@ impl Shared {
     /// dies after its last attempt. One transaction, so it is never there uncharged.
     async fn put_back_charged(&self, unreadable: &Unreadable) -> Result<()> {
         let (payload, metadata) = (unreadable.payload(), unreadable.metadata());
-        let Unreadable { id, size, attempt, released, enqueued_at, reason, .. } = unreadable;
-        let row: [&(dyn ToSql + Sync); 8] = [id, enqueued_at, attempt, released, reason, size, &payload, &metadata];
+        let Unreadable { id, size, attempt, released, enqueued_at, reason, own, .. } = unreadable;
+        let row: [&(dyn ToSql + Sync); 9] =
+            [id, enqueued_at, attempt, released, reason, size, &payload, &metadata, own];
         let one = (vec![*id], vec![*size], vec![*attempt], vec![PAUSE], vec![reason]);
         let charge: [&(dyn ToSql + Sync); 5] = [&one.0, &one.1, &one.2, &one.3, &one.4];
         let both: [(_, &[&(dyn ToSql + Sync)]); 2] = [(&self.sql.put_back, &row), (&self.sql.charge, &charge)];
@@ -149,8 +151,8 @@ impl Shared {
         unreadable: &Unreadable,
     ) -> Result<()> {
         let (payload, metadata) = (unreadable.payload(), unreadable.metadata());
-        let Unreadable { id, size, attempt, released, enqueued_at, reason, .. } = unreadable;
-        let row: [(&(dyn ToSql + Sync), Type); 8] = [
+        let Unreadable { id, size, attempt, released, enqueued_at, reason, own, .. } = unreadable;
+        let row: [(&(dyn ToSql + Sync), Type); 9] = [
             (id, Type::INT8),
             (enqueued_at, Type::TIMESTAMPTZ),
             (attempt, Type::INT4),
@@ -159,6 +161,7 @@ impl Shared {
             (size, Type::INT4),
             (&payload, self.column.array.clone()),
             (&metadata, Type::JSONB_ARRAY),
+            (own, Type::TEXT),
         ];
         let one = (vec![*id], vec![*size], vec![*attempt], vec![PAUSE], vec![reason]);
         let charge: [(&(dyn ToSql + Sync), Type); 5] = [

@@ -55,7 +55,8 @@ pub const STATEMENTS: &[Planned] = &[
     ("enqueue", "0, 1, '{1}'", NoRows),
     ("enqueue_with", r#"0, 1, '{1}', array['{"a": "b"}'::jsonb]"#, NoRows),
     ("enqueue_in", r#"'{1}', 0, array['{"a": "b"}'::jsonb]"#, NoRows),
-    ("put_back", "7, now(), 1, 0, null, 1, '{1}', null", NoRows),
+    ("put_back", "7, now(), 1, 0, null, 1, '{1}', null, null", NoRows),
+    ("put_back", r#"8, now(), 1, 0, null, 1, '{1}', null, '{"gone": "x"}'"#, NoRows),
     ("peek", "'-infinity', 0, 100", DUE),
     ("dead", "0, 100", DEAD),
     ("archived", "0, 100", Along(&["archivekey_q"])),
@@ -87,7 +88,9 @@ pub const STATEMENTS: &[Planned] = &[
 /// The files of `schema/functions`, with calls.
 pub const VERBS: &[Planned] = &[
     ("take", "trunkline.take('q', 5)", TAKE),
+    ("take", "trunkline.take('q', 5, '20 ms')", TAKE),
     ("lease", "trunkline.lease('q', 5)", TAKE),
+    ("lease", "trunkline.lease('q', 5, null, '20 ms')", TAKE),
     ("floor", "trunkline.floor('q')", Along(&["due_q", "pk_floor", "TIDRANGESCAN"])),
     ("keep_floor", "trunkline.keep_floor('q', now())", Along(&["pk_floor"])),
     ("settle", "trunkline.settle('ack', 'q', IDS, ONES)", KEY),
@@ -148,10 +151,22 @@ pub const STATEMENTS_APART: &[(&str, &[&str])] = &[
 /// The files of `schema/functions` that touch no rows of a queue.
 pub const FUNCTIONS_APART: &[(&str, &[&str])] = &[
     ("they only call what is planned, lock, or ask for a role", &["check_role", "kept_floor", "lock_queue"]),
-    ("they reckon with what they are given", &["clock", "epoch_of", "missing", "payload_bytes", "time_of", "fill"]),
+    (
+        "they reckon with what they are given",
+        &["clock", "epoch_of", "missing", "own", "payload_bytes", "time_of", "fill"],
+    ),
     (
         "they check what they are given",
-        &["check_delay", "check_ids", "check_lease", "check_metadata", "check_n", "check_settings", "refuse_row"],
+        &[
+            "check_delay",
+            "check_ids",
+            "check_lease",
+            "check_metadata",
+            "check_n",
+            "check_settings",
+            "check_wait",
+            "refuse_row",
+        ],
     ),
     (
         "they read the catalog, or the list of queues, by its key",
@@ -166,5 +181,6 @@ pub const FUNCTIONS_APART: &[(&str, &[&str])] = &[
 pub const TEMPLATES_APART: &[(&str, &[&str])] = &[
     ("it makes the tables", &["tables"]),
     ("a view, which the function of its name reads", &["messages"]),
+    ("it is a constant by the time that a plan is made", &["own"]),
     ("it moves every message, in tests alone", &["shift"]),
 ];

@@ -1,0 +1,18 @@
+-- The seconds of a wait within its bounds, in a transaction that may wait. The snapshot of the statement that waits keeps
+-- every vacuum of the database from what died since: for a minute at most, which is how often autovacuum comes.
+create or replace function trunkline.check_wait(wait interval) returns float8
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+    if wait is null or wait < '0' or wait > '1 minute' then
+        raise exception 'a wait of % is out of bounds', coalesce(wait::text, 'null')
+            using errcode = 'invalid_parameter_value', hint = 'A wait is at least zero, which is none, and at most 1 minute. For longer, call again.';
+    elsif current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        raise exception 'a transaction that is % sees no message that comes while it waits', current_setting('transaction_isolation')
+            using errcode = 'invalid_transaction_state',
+                  hint = 'Wait in a transaction that is read committed, or leave wait out and look again in another transaction.';
+    elsif pg_current_xact_id_if_assigned() is not null then
+        raise exception 'a transaction that has written something would keep it from everybody while it waits'
+            using errcode = 'invalid_transaction_state', hint = 'Commit before you wait, or leave wait out.';
+    end if;
+    return extract(epoch from wait);
+end $$;

@@ -1,0 +1,29 @@
+-- Puts messages back into the table under their ids, in a row, with what their row had in columns that users added: by name,
+-- and in the type that the column has now. A column that is gone is left out, one that Postgres fills is filled anew, and
+-- one that came later gets its default. Dead letters come back so, and what was taken for a caller who went away.
+create or replace function trunkline.{do_back_}(
+        id bigint, enqueued_at timestamptz, attempt int, released int, error text, size int, payload {type}[], metadata jsonb[], own jsonb)
+    returns void language plpgsql {planner} as $f$
+#variable_conflict use_variable
+declare
+    named text;
+    restored text;
+begin
+    if own is not null then
+        select string_agg(quote_ident(a.attname), ', ' order by a.attnum),
+               string_agg(format('($9 ->> %L)::%s', a.attname, format_type(a.atttypid, -1)), ', ' order by a.attnum)
+        into named, restored from pg_attribute a
+        where a.attrelid = 'trunkline.{queue_}'::regclass and a.attnum > 0 and not a.attisdropped
+          and a.attgenerated = '' and a.attidentity = '' and own ? a.attname::text
+          and a.attname <> all (array['id', 'enqueued_at', 'due_at', 'attempt', 'released', 'size', 'error', 'payload', 'metadata']);
+    end if;
+    if named is null then
+        insert into trunkline.{queue_} (id, enqueued_at, attempt, released, error, size, payload, metadata)
+        values (id, enqueued_at, attempt, released, error, size, payload, metadata);
+    else
+        execute format(
+            'insert into trunkline.%I (id, enqueued_at, attempt, released, error, size, payload, metadata, %s)
+             values ($1, $2, $3, $4, $5, $6, $7, $8, %s)', 'queue_' || {literal}, named, restored)
+            using id, enqueued_at, attempt, released, error, size, payload, metadata, own;
+    end if;
+end $f$;

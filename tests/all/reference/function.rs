@@ -1,0 +1,59 @@
+//! A file of `schema/functions`, as the reference tells it.
+
+use std::fs;
+
+use super::root;
+
+pub struct Function {
+    pub name: String,
+    /// The comment above the function, a line a paragraph.
+    pub comment: String,
+    /// Statements as one would give them to psql; empty for functions that are not for users.
+    pub example: String,
+    pub signature: String,
+}
+
+impl Function {
+    fn of(text: &str) -> Self {
+        let (comment, rest): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| line.starts_with("--"));
+        let comment: Vec<&str> = comment.iter().map(|line| line.trim_start_matches('-')).collect();
+        let mut parts = comment.split(|line| line.trim() == "Example:");
+        let comment: Vec<&str> = parts.next().unwrap_or_default().iter().map(|line| line.trim()).collect();
+        let example: Vec<&str> = parts.next().unwrap_or_default().iter().map(|line| indented(line)).collect();
+        let rest = rest.join("\n");
+        let create = rest.trim_start().strip_prefix("create or replace function ").expect("a function is created");
+        let signature = create.split("\n    language ").next().expect("a language follows");
+        let name = signature.strip_prefix("trunkline.").and_then(|rest| rest.split('(').next()).expect("a name");
+        Self {
+            name: name.to_owned(),
+            comment: paragraphs(&comment),
+            example: example.join("\n"),
+            signature: signature.replace("\n    returns", " returns"),
+        }
+    }
+}
+
+/// A line of an example, which stands five blanks to the right in the comment.
+fn indented(line: &str) -> &str {
+    line.strip_prefix("     ").unwrap_or_else(|| panic!("an example is indented by four more blanks: {line:?}"))
+}
+
+/// Lines of a comment as paragraphs of a line each; an empty line stands between two.
+fn paragraphs(lines: &[&str]) -> String {
+    let paragraphs: Vec<String> = lines.split(|line| line.is_empty()).map(|lines| lines.join(" ")).collect();
+    paragraphs.join("\n\n").trim_end().to_owned()
+}
+
+/// The names of a folder's files, in order, and their texts.
+pub fn texts(folder: &str) -> Vec<(String, String)> {
+    let files = fs::read_dir(root().join(folder)).unwrap_or_else(|error| panic!("{folder}: {error}"));
+    let mut files: Vec<_> = files.map(|entry| entry.expect("readable").path()).collect();
+    files.sort();
+    let name = |file: &std::path::Path| file.file_stem().expect("a name").to_string_lossy().into_owned();
+    files.iter().map(|file| (name(file), fs::read_to_string(file).expect("readable"))).collect()
+}
+
+/// The overloads of a function follow each other: the file `enqueue.sql` is before `enqueue_text.sql`.
+pub fn functions() -> Vec<Function> {
+    texts("schema/functions").iter().map(|(_, text)| Function::of(text)).collect()
+}

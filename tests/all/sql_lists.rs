@@ -1,0 +1,110 @@
+//! Lists in SQL as drivers pass them: typed, with the type left to the server, and empty.
+
+use tokio_postgres::Client;
+
+use crate::fixture::{connect, database};
+
+async fn queue() -> Client {
+    let sql = connect(&database().await).await;
+    sql.batch_execute("select trunkline.create_queue('q', 'jsonb')").await.expect("created");
+    sql
+}
+
+const ENDS: [(&str, &str); 7] = [
+    ("ack", ""),
+    ("archive", ""),
+    ("release", ""),
+    ("retry", ""),
+    ("bury", ""),
+    ("charge", ""),
+    ("extend", ", '1 minute'"),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_end_is_for_one_and_for_many() {
+    let sql = queue().await;
+    for (verb, more) in ENDS {
+        let fill = "select trunkline.purge('q'); select trunkline.enqueue_many('q', array['1', '2', '3', '4', '5'])";
+        sql.batch_execute(fill).await.expect("enqueued");
+        // A take that was rolled back leaves no lease.
+        let dequeue = match verb {
+            "charge" => "select id, attempt from trunkline.messages('q')",
+            _ => "select id, attempt from trunkline.lease('q', 5)",
+        };
+        let leased = sql.query(dequeue, &[]).await.expect("leased");
+        let (ids, attempts): (Vec<i64>, Vec<i32>) =
+            leased.iter().map(|row| (row.get::<_, i64>(0), row.get::<_, i32>(1))).unzip();
+        let one = format!("select trunkline.{verb}('q', $1, $2{more})");
+        sql.execute(&one, &[&ids[0], &attempts[0]]).await.unwrap_or_else(|error| panic!("{one}: {error:?}"));
+        let many = format!("select trunkline.{verb}_many('q', $1, $2{more})");
+        sql.execute(&many, &[&&ids[1..3], &&attempts[1..3]]).await.unwrap_or_else(|error| panic!("{many}: {error:?}"));
+        let (third, fourth, attempt) = (ids[3], ids[4], attempts[3]);
+        for lists in [
+            format!("'{{{third},{fourth}}}', '{{{attempt},{attempt}}}'"),
+            "'{}', '{}'".to_owned(),
+            "array[]::int8[], array[]::int4[]".to_owned(),
+            "array[]::int2[], array[]::int2[]".to_owned(),
+        ] {
+            let call = format!("select trunkline.{verb}_many('q', {lists}{more})");
+            sql.batch_execute(&call).await.unwrap_or_else(|error| panic!("{call}: {error:?}"));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ids_are_passed_as_a_list_of_one_or_more_or_none() {
+    let sql = queue().await;
+    for (verb, more) in [("cancel", ""), ("reschedule", ", now()"), ("replay", ""), ("discard", "")] {
+        for (list, count) in [
+            ("array[IDS]::int8[]", 2),
+            ("array[IDS]::int4[]", 2),
+            ("'{IDS}'", 2),
+            ("array[ID]", 1),
+            ("'{ID}'", 1),
+            ("'{}'", 0),
+            ("array[]::int8[]", 0),
+        ] {
+            let fill = "select trunkline.purge('q'), trunkline.discard_all('q'); select trunkline.enqueue_many('q', '{1,2,3}'::text[])";
+            sql.batch_execute(fill).await.expect("enqueued");
+            if matches!(verb, "replay" | "discard") {
+                let bury =
+                    "select trunkline.bury_many('q', array_agg(id), array_agg(attempt)) from trunkline.lease('q', 3)";
+                sql.batch_execute(bury).await.expect("buried");
+            }
+            let all = "select id from trunkline.messages('q') union all select id from trunkline.dead_letters('q') order by id";
+            let ids: Vec<i64> = sql.query(all, &[]).await.expect("read").iter().map(|row| row.get(0)).collect();
+            let list = list.replace("IDS", &format!("{},{}", ids[0], ids[2])).replace("ID", &ids[1].to_string());
+            let call = format!("select trunkline.{verb}('q', {list}{more})");
+            let rows = sql.query(&call, &[]).await.unwrap_or_else(|error| panic!("{call}: {error:?}"));
+            let done = match verb {
+                "cancel" | "reschedule" => rows.len() as i64,
+                _ => rows[0].get(0),
+            };
+            assert_eq!(done, count, "{call}");
+        }
+        // As drivers do that ask the server for the types.
+        let prepared = sql.prepare(&format!("select trunkline.{verb}('q', $1{more})")).await.expect("prepared");
+        sql.query(&prepared, &[&Vec::<i64>::new()]).await.expect("of bigint[]");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn payloads_are_passed_as_texts_or_as_they_are_one_or_more_or_none() {
+    let sql = queue().await;
+    for (call, count) in [
+        ("enqueue('q', '{}')", 1),
+        ("enqueue('q', '{}'::jsonb)", 1),
+        ("enqueue('q', '{}'::text)", 1),
+        ("enqueue_many('q', array['{}', '[1]'])", 2),
+        ("enqueue_many('q', array['{}', '[1]']::jsonb[])", 2),
+        (r#"enqueue_many('q', '{"{}","[1]"}')"#, 2),
+        ("enqueue_many('q', '{}')", 0),
+        ("enqueue_many('q', '{}'::text[])", 0),
+        ("enqueue_many('q', array[]::jsonb[])", 0),
+    ] {
+        let rows = sql.query(&format!("select * from trunkline.{call}"), &[]).await;
+        assert_eq!(rows.unwrap_or_else(|error| panic!("{call}: {error:?}")).len(), count, "{call}");
+        let taken = sql.query("select * from trunkline.take('q', 9)", &[]).await.expect("taken");
+        assert_eq!(taken.len(), count, "{call}");
+    }
+}
