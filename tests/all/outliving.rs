@@ -135,7 +135,7 @@ fn what_a_runtime_took_and_could_not_give_back_the_next_one_gives_back() {
                   select pg_advisory_lock(7);
                   commit";
     place.beside.block_on(place.sql.batch_execute(closed)).expect("the way back is closed");
-    place.until_held("insert into trunkline");
+    place.until_held("do_back_q");
     let Outliving { beside, sql, first, queue } = place;
     drop(first); // the first is on its way back, the second is not
     beside.block_on(sql.batch_execute("select pg_advisory_unlock_all()")).expect("the way back is open");
