@@ -1,25 +1,30 @@
-//! `enqueue`: into a coalesced batch; and many at once.
+//! `enqueue`: into a coalesced batch, which a task writes; and many at once.
 
 mod cut;
-mod write;
 
-use std::cell::RefCell;
+use std::{cell::RefCell, sync::Arc, time::Instant};
 
 use bytes::BytesMut;
+use tokio_postgres::types::ToSql;
 use tracing::Instrument;
 
-use self::{
-    cut::Cut,
-    write::{Woken, write},
-};
+use self::cut::{Cut, Cuttings};
 use crate::{
-    error::Result,
-    postgres::db::Lane,
+    error::{Error, Kind, Result},
+    postgres::{
+        array::after,
+        db::{Lane, Session},
+        wire,
+    },
     queue::{
+        coalesce::{Batch, Outcome, Writer},
         draft::IntoDraft,
-        handle::{Queue, finish},
+        handle::{Queue, Shared, finish},
+        metadata::Beside,
         payload::Payload,
-        span, trace,
+        span,
+        statements::Statements,
+        trace,
     },
 };
 
@@ -120,5 +125,152 @@ impl<T: Payload> Queue<T> {
             Ok(ids)
         })
         .await
+    }
+}
+
+/// When an insert wakes consumers: as it commits, or later, because its transaction goes on.
+#[derive(Clone, Copy)]
+enum Woken {
+    WithIt,
+    Later,
+}
+
+/// Writes what has gathered, insert after insert, until nothing waits.
+async fn write(shared: Arc<Shared>, mut writer: Writer) {
+    loop {
+        let batches = writer.next(Statements::ROWS);
+        if batches.is_empty() {
+            return;
+        }
+        shared.write(&batches).await;
+        // The callers who were just answered come first: what they enqueue next shares the next row.
+        tokio::task::yield_now().await;
+    }
+}
+
+impl Shared {
+    /// Inserts rows by one statement and adds the ids of all their messages.
+    async fn insert(&self, session: &Session, rows: &[Cuttings], woken: Woken, ids: &mut Vec<i64>) -> Result<()> {
+        let rows: Vec<Row<'_>> = rows.iter().map(Row::of_cuttings).collect();
+        for (first, row) in self.insert_rows(session, &rows, woken).await?.into_iter().zip(&rows) {
+            ids.extend(first..first + row.count as i64);
+        }
+        Ok(())
+    }
+
+    async fn insert_rows(&self, session: &Session, rows: &[Row<'_>], woken: Woken) -> Result<Vec<i64>> {
+        let sizes: Vec<i32> = rows.iter().map(|row| row.count as i32).collect();
+        let arrays: Vec<_> = rows.iter().map(|row| self.column.array(row.count, row.elements)).collect();
+        let with = rows.iter().any(|row| !row.metadata.is_empty());
+        let mut params: Vec<&(dyn ToSql + Sync)> = Vec::with_capacity(4 * rows.len());
+        for (at, row) in rows.iter().enumerate() {
+            params.extend([&row.due as &(dyn ToSql + Sync), &sizes[at], &arrays[at]]);
+            if with {
+                params.push(&row.metadata);
+            }
+        }
+        let sql = if with { &self.sql.enqueue_with } else { &self.sql.enqueue };
+        let sql = &sql[rows.len() - 1];
+        let began = Instant::now();
+        let inserted = match woken {
+            Woken::WithIt => self.db.query_and_wake(session, sql, &params, &self.channel).await,
+            Woken::Later => session.query(sql, &params).await,
+        };
+        let inserted = inserted.map_err(|error| error.or_no_queue(self.name()))?;
+        if inserted.len() != rows.len() {
+            return Err(self.not_stored(rows.len(), inserted.len()));
+        }
+        self.metrics.enqueued(rows.iter().map(|row| row.count).sum(), rows.len(), began);
+        inserted.iter().zip(rows).map(|(id, row)| first_id(id, row.count)).collect()
+    }
+
+    /// The server took the statement, and reports fewer rows than that.
+    pub fn not_stored(&self, inserted: usize, stored: usize) -> Error {
+        Error::new(Kind::NotStored { queue: self.name().to_owned(), inserted, stored })
+    }
+
+    /// Writes batches in one transaction and tells their callers.
+    async fn write(&self, batches: &[Batch]) {
+        let rows: Vec<Row<'_>> = batches.iter().map(Row::of).collect();
+        match self.try_write(&rows).await {
+            Ok(ids) => {
+                for (batch, id) in batches.iter().zip(ids) {
+                    let _ = batch.outcome.set(Outcome::Stored(id)); // set once: here or below
+                }
+            }
+            Err(error) => {
+                for batch in batches {
+                    let outcome = if error.is_bad_payload() {
+                        Outcome::Each(self.write_apart(Row::of(batch)).await)
+                    } else {
+                        Outcome::Failed(error.clone())
+                    };
+                    let _ = batch.outcome.set(outcome);
+                }
+            }
+        }
+    }
+
+    async fn try_write(&self, rows: &[Row<'_>]) -> Result<Vec<i64>> {
+        self.insert_rows(&*self.db.session(Lane::Enqueue).await?, rows, Woken::WithIt).await
+    }
+
+    /// Finds the payloads that the server refuses, by halves, and stores the others.
+    async fn write_apart(&self, row: Row<'_>) -> Vec<Result<i64>> {
+        let mut parts = vec![row];
+        let mut each = Vec::with_capacity(row.count);
+        while let Some(part) = parts.pop() {
+            match self.try_write(&[part]).await {
+                Ok(ids) => each.extend(ids.iter().flat_map(|first| (*first..).take(part.count)).map(Ok)),
+                Err(error) if part.count == 1 || !error.is_bad_payload() => {
+                    each.extend((0..part.count).map(|_| Err(error.clone())));
+                }
+                Err(_) => {
+                    let (left, right) = part.halves();
+                    parts.extend([right, left]);
+                }
+            }
+        }
+        each
+    }
+}
+
+/// The id of a row's first message, which has room for the others.
+fn first_id(row: &wire::Row, count: usize) -> Result<i64> {
+    let first: i64 = row.read(0)?;
+    match first.checked_add(count as i64) {
+        Some(_) if first > 0 => Ok(first),
+        _ => Err(Error::new(Kind::Answer(format!("{count} messages from {first} on were enqueued").into()))),
+    }
+}
+
+/// A row of an insert.
+#[derive(Clone, Copy)]
+struct Row<'a> {
+    due: f64,
+    count: usize,
+    elements: &'a [u8],
+    metadata: Beside<'a>,
+}
+
+impl<'a> Row<'a> {
+    fn of(batch: &'a Batch) -> Self {
+        let metadata = batch.metadata.as_ref().map_or_else(Beside::default, |metadata| metadata.all());
+        Self { due: batch.due, count: batch.count, elements: &batch.elements, metadata }
+    }
+
+    fn of_cuttings(row: &'a Cuttings) -> Self {
+        Self { due: row.due, count: row.count, elements: &row.elements, metadata: row.metadata.all() }
+    }
+
+    /// Between two of at least two elements.
+    fn halves(self) -> (Self, Self) {
+        let left = self.count / 2;
+        let (one, two) = self.elements.split_at(after(left, self.elements));
+        let (beside, rest) = self.metadata.halves(left);
+        (
+            Self { count: left, elements: one, metadata: beside, ..self },
+            Self { count: self.count - left, elements: two, metadata: rest, ..self },
+        )
     }
 }

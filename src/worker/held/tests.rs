@@ -81,6 +81,27 @@ fn a_handler_that_runs_for_long_is_told_of_a_lease_that_is_gone() {
     assert_eq!(held.finish(0, [Decision::Done], now + SECOND * 3), 0);
 }
 
+/// Of which there are four a second.
+#[test]
+fn a_lease_that_goes_at_any_time_is_looked_after_within_three_beats() {
+    let beat = SECOND / 4;
+    for begun in (0..40).map(|nr| SECOND * nr / 20) {
+        for gone in (0..20).map(|nr| begun + SECOND * nr / 20) {
+            let now = Instant::now();
+            let mut held = held(1, 0, now);
+            let (hand, mut runs) = (held.hand(), false);
+            let told = (1..20).map(|nr| beat * nr).find(|at| {
+                if !runs && *at >= begun {
+                    runs = held.next(hand, 1, true, now + begun).is_some();
+                }
+                !held.check(now + *at).is_empty() && *at >= gone
+            });
+            let after = told.map(|told| told.saturating_sub(gone));
+            assert!(after <= Some(beat * 3), "begun after {begun:?}, gone after {gone:?}: {after:?}");
+        }
+    }
+}
+
 #[test]
 fn what_would_not_start_soon_is_given_back() {
     let now = Instant::now();
