@@ -47,9 +47,10 @@ impl<T> Queue<T> {
     ///
     /// A message that waits is never delivered any more; the rest of its batch stays as it was. **The lease of a leased one ends
     /// now**: its handler may have done its work, and goes on until it notices, but whatever acknowledges, retries or renews
-    /// it then finds the lease lost ([`Error::is_lease_lost`](crate::Error::is_lease_lost)). A [`Worker`](crate::Worker) looks after its leases twice a second, and so
-    /// cancels the token of [`Attempt::lost`](crate::Attempt::lost) within a second. While its statements are not answered it cannot
-    /// look: then the token is cancelled when they are, or when the lease has ended by the worker's own clock.
+    /// it then finds the lease lost ([`Error::is_lease_lost`](crate::Error::is_lease_lost)). A [`Worker`](crate::Worker) looks after
+    /// its leases twice a second, and so cancels the token of [`Attempt::lost`](crate::Attempt::lost) within a second. While its
+    /// statements are not answered it cannot look: then the token is cancelled when they are, or when the lease has ended by the
+    /// worker's own clock.
     ///
     /// One that a transaction has taken (exactly once, or an acknowledgement in it) is waited for, for up to ten seconds: gone with its
     /// commit, it is not among the ids; nor is one that is not let go of by then. If the call is dropped, it waits for none of them any more,
