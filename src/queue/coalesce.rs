@@ -18,8 +18,10 @@ pub(crate) const BATCH_BYTES: usize = 256 << 10;
 const PENDING_BYTES: usize = 16 << 20;
 /// What one message counts for besides its bytes.
 const OVERHEAD: usize = 32;
-/// Inserts on their way at the same time; the second starts when a full row waits.
+/// Inserts on their way at the same time.
 const WRITERS: usize = 2;
+/// The second one starts when so many messages wait, or a full row: while the server stores one row, the other is made.
+const WORTH_ANOTHER: usize = 128;
 
 /// What became of a batch.
 pub(crate) enum Outcome {
@@ -133,8 +135,9 @@ impl Coalescer {
         batch.count += 1;
         batch.counted += bytes;
         let place = Place { outcome: batch.outcome.clone(), at: batch.count - 1 };
-        // A second insert is worth its row only when that row is full.
-        let starts = pending.writers == 0 || pending.writers < WRITERS && pending.batches.len() > 1;
+        let worth_another =
+            pending.batches.len() > 1 || pending.batches.back().is_some_and(|batch| batch.count >= WORTH_ANOTHER);
+        let starts = pending.writers == 0 || pending.writers < WRITERS && worth_another;
         let writer = starts.then(|| {
             pending.writers += 1;
             Writer { coalescer: self.clone(), underway: Vec::new(), is_done: false }
