@@ -1337,6 +1337,23 @@ begin
     end loop;
 end ;
 
+function do_within_emails(first_id bigint, last_id bigint, due_from timestamp with time zone, due_before timestamp with time zone) returns TABLE(id bigint, enqueued_at timestamp with time zone, due_at timestamp with time zone, attempt integer, error text, payload jsonb, metadata jsonb) language plpgsql stable set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+begin
+    if first_id > 0 or last_id < 9223372036854775807 then
+        return query
+            select q.id + m.k, q.enqueued_at, q.due_at, q.attempt, q.error, m.payload, m.metadata
+            from trunkline."queue_emails" q,
+                 lateral (select generate_series(0, q.size - 1) as k, unnest(q.payload) as payload, unnest(q.metadata) as metadata) m
+            where q.id >= first_id / 1024 * 1024 and q.id <= last_id and q.id + m.k between first_id and last_id
+              and q.due_at + interval '0' >= due_from and q.due_at + interval '0' < due_before; -- not along the due times
+    else
+        return query
+            select m.id, m.enqueued_at, m.due_at, m.attempt, m.error, m.payload, m.metadata
+            from trunkline."messages_emails" m where m.due_at >= due_from and m.due_at < due_before;
+    end if;
+end ;
+
 function drop_queue(queue text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp lock_timeout=10s client_min_messages=warning as 
 declare
     routine regprocedure;
@@ -1638,12 +1655,16 @@ begin
     perform pg_advisory_xact_lock(hashtextextended('trunkline.queue ' || queue, 0));
 end ;
 
-function messages(queue text) returns TABLE(id bigint, enqueued_at timestamp with time zone, due_at timestamp with time zone, attempt integer, error text, payload text, metadata jsonb) language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+function messages(queue text, first_id bigint DEFAULT NULL::bigint, last_id bigint DEFAULT NULL::bigint, due_from timestamp with time zone DEFAULT NULL::timestamp with time zone, due_before timestamp with time zone DEFAULT NULL::timestamp with time zone) returns TABLE(id bigint, enqueued_at timestamp with time zone, due_at timestamp with time zone, attempt integer, error text, payload text, metadata jsonb) language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+declare
+    bounded bool := coalesce(first_id, last_id) is not null or coalesce(due_from, due_before) is not null;
 begin
     perform trunkline.check_queue(queue);
     return query execute format(
-        'select m.id, m.enqueued_at, m.due_at, m.attempt, m.error, m.payload::text, m.metadata from trunkline.%I m order by m.due_at, m.id',
-        'messages_' || queue);
+        'select m.id, m.enqueued_at, m.due_at, m.attempt, m.error, m.payload::text, m.metadata from trunkline.%I%s m order by m.due_at, m.id',
+        case when bounded then 'do_within_' else 'messages_' end || queue, case when bounded then '($1, $2, $3, $4)' else '' end)
+        using coalesce(first_id, 0), coalesce(last_id, 9223372036854775807),
+              coalesce(due_from, '-infinity'), coalesce(due_before, 'infinity');
 end ;
 
 function missing(ids bigint[], sizes integer[], found_nrs bigint[], found_ids bigint[], found_sizes integer[], OUT nrs bigint[], OUT missing_ids bigint[], OUT missing_sizes integer[]) returns record language plpgsql immutable set search_path=pg_catalog, pg_temp jit=off as 

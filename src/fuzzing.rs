@@ -7,7 +7,7 @@ use crate::{
     postgres::{array::Received, target::Target},
     queue::{
         metadata::{Carried, Metadata, Stamped},
-        payload::Column,
+        payload::PayloadColumn,
     },
 };
 
@@ -20,12 +20,12 @@ pub fn server_says(bytes: &[u8]) {
 pub fn array(bytes: &[u8]) {
     let received = Received::from_sql(&Type::BYTEA_ARRAY, bytes).expect("nothing is looked at yet");
     for array in [Type::BYTEA_ARRAY, Type::INT8_ARRAY, Type::TEXT_ARRAY] {
-        let column = Column::new(array).expect("an array");
+        let column = PayloadColumn::new(array).expect("an array");
         let _ = column.decode_all::<Vec<u8>>("q", 1, &received);
         let _ = column.decode_all::<i64>("q", 1, &received);
         let _ = column.decode_all::<String>("q", i64::MAX, &received);
     }
-    let column = Column::new(Type::BYTEA_ARRAY).expect("an array");
+    let column = PayloadColumn::new(Type::BYTEA_ARRAY).expect("an array");
     let payloads: Vec<Vec<u8>> = bytes.split(|byte| *byte == b',').map(<[u8]>::to_vec).collect();
     let (mut elements, mut sent) = (BytesMut::new(), BytesMut::new());
     for payload in &payloads {

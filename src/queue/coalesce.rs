@@ -24,7 +24,7 @@ const WRITERS: usize = 2;
 const WORTH_ANOTHER: usize = 128;
 
 /// What became of a batch.
-pub(crate) enum Outcome {
+pub(crate) enum Insertion {
     /// Committed; the first message's id.
     Stored(i64),
     /// Not stored as a whole, so each message was tried: its id or its own error.
@@ -42,7 +42,7 @@ pub(crate) struct Batch {
     pub elements: BytesMut,
     /// Made when the first message joins that has any.
     pub metadata: Option<Stamped>,
-    pub outcome: Arc<SetOnce<Outcome>>,
+    pub outcome: Arc<SetOnce<Insertion>>,
     /// What its messages were counted for when they joined, which is given back when it leaves.
     counted: usize,
 }
@@ -54,18 +54,20 @@ impl Batch {
 }
 
 /// A caller's place in a batch.
-pub(crate) struct Place {
-    outcome: Arc<SetOnce<Outcome>>,
+pub(crate) struct Receipt {
+    outcome: Arc<SetOnce<Insertion>>,
     at: usize,
 }
 
-impl Place {
+impl Receipt {
     /// The message's id, once its row is committed.
     pub async fn id(self) -> Result<i64, Error> {
         match self.outcome.wait().await {
-            Outcome::Stored(first) => Ok(first + self.at as i64),
-            Outcome::Each(each) => each.get(self.at).cloned().unwrap_or_else(|| Err(Error::ended("an enqueue", true))),
-            Outcome::Failed(error) => Err(error.clone()),
+            Insertion::Stored(first) => Ok(first + self.at as i64),
+            Insertion::Each(each) => {
+                each.get(self.at).cloned().unwrap_or_else(|| Err(Error::ended("an enqueue", true)))
+            }
+            Insertion::Failed(error) => Err(error.clone()),
         }
     }
 }
@@ -73,12 +75,12 @@ impl Place {
 /// The messages of one queue that wait to be written.
 pub(crate) struct Coalescer {
     max_batch: usize,
-    pending: Mutex<Pending>,
+    pending: Mutex<Gathering>,
     room: Notify,
 }
 
 #[derive(Default)]
-struct Pending {
+struct Gathering {
     batches: VecDeque<Batch>,
     bytes: usize,
     writers: usize,
@@ -86,7 +88,7 @@ struct Pending {
 
 /// A caller's place, and if nobody writes it the turn of whom the caller has to start.
 pub(crate) struct Joined {
-    pub place: Place,
+    pub place: Receipt,
     pub writer: Option<Writer>,
 }
 
@@ -95,7 +97,7 @@ impl Coalescer {
         Arc::new(Self { max_batch, pending: Mutex::default(), room: Notify::new() })
     }
 
-    fn pending(&self) -> std::sync::MutexGuard<'_, Pending> {
+    fn pending(&self) -> std::sync::MutexGuard<'_, Gathering> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -134,7 +136,7 @@ impl Coalescer {
         }
         batch.count += 1;
         batch.counted += bytes;
-        let place = Place { outcome: batch.outcome.clone(), at: batch.count - 1 };
+        let place = Receipt { outcome: batch.outcome.clone(), at: batch.count - 1 };
         let worth_another =
             pending.batches.len() > 1 || pending.batches.back().is_some_and(|batch| batch.count >= WORTH_ANOTHER);
         let starts = pending.writers == 0 || pending.writers < WRITERS && worth_another;
@@ -151,7 +153,7 @@ impl Coalescer {
 pub(crate) struct Writer {
     coalescer: Arc<Coalescer>,
     /// Of the batches that were handed out last.
-    underway: Vec<Arc<SetOnce<Outcome>>>,
+    underway: Vec<Arc<SetOnce<Insertion>>>,
     is_done: bool,
 }
 
@@ -190,10 +192,10 @@ impl Drop for Writer {
         pending.bytes -= unsent.iter().map(|batch| batch.counted).sum::<usize>();
         drop(pending);
         for outcome in &self.underway {
-            let _ = outcome.set(Outcome::Failed(Error::ended("an enqueue", true))); // those that were answered stay so
+            let _ = outcome.set(Insertion::Failed(Error::ended("an enqueue", true))); // those that were answered stay so
         }
         for batch in unsent {
-            let _ = batch.outcome.set(Outcome::Failed(Error::ended("an enqueue", false))); // nobody else answers it
+            let _ = batch.outcome.set(Insertion::Failed(Error::ended("an enqueue", false))); // nobody else answers it
         }
         self.coalescer.room.notify_waiters();
     }
@@ -219,7 +221,7 @@ mod tests {
 
     fn outcome(joined: &Joined) -> &Error {
         match joined.place.outcome.get() {
-            Some(Outcome::Failed(error)) => error,
+            Some(Insertion::Failed(error)) => error,
             _ => panic!("not answered"),
         }
     }

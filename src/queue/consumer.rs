@@ -15,7 +15,7 @@ use crate::{
     postgres::{db::Subscription, in_transaction::InTransaction},
     queue::{
         failure::Failure,
-        hand_over::Place,
+        hand_over::Inbox,
         handle::Queue,
         hooks::Hooks,
         message::{Lease, Message},
@@ -32,13 +32,13 @@ use crate::{
 pub struct Consumer<T> {
     queue: Queue<T>,
     pace: Pace,
-    ear: Option<Subscription>,
+    subscription: Option<Subscription>,
     safety: Instant,
     retry_after: Duration,
     /// After work on several messages failed: how many to try one at a time.
     alone: usize,
     /// Where messages are handed over, once [`Consumer::handed_over`] was called.
-    place: Option<Place>,
+    place: Option<Inbox>,
     hooks: Hooks,
 }
 
@@ -57,7 +57,7 @@ impl<T: Payload> Queue<T> {
         Consumer {
             queue: self.clone(),
             pace: Pace::new(wait),
-            ear: None,
+            subscription: None,
             safety: Instant::now() + SAFETY_POLL,
             retry_after: Duration::from_secs(1),
             alone: 0,
@@ -140,10 +140,10 @@ impl<T: Payload> Consumer<T> {
     /// notification. Use this where messages are few and should be fast: before and after each wait this consumer
     /// enters and leaves a list of those that wait.
     pub async fn handed_over(&mut self) -> Result<Message<T>> {
-        let Self { queue, pace, ear, place, hooks, .. } = self;
-        let place = place.get_or_insert_with(|| Place::new(&queue.shared));
+        let Self { queue, pace, subscription, place, hooks, .. } = self;
+        let place = place.get_or_insert_with(|| Inbox::new(&queue.shared));
         loop {
-            let rings = heard(ear);
+            let rings = heard(subscription);
             // Also what an earlier call, dropped while it waited, left behind.
             if let Some(message) = place.leave().await? {
                 return Ok(message);
@@ -151,17 +151,17 @@ impl<T: Payload> Consumer<T> {
             if let Some(message) = queue.take(1).await?.pop() {
                 return Ok(message);
             }
-            if ear.is_none() {
-                *ear = Some(queue.shared.db.subscribe(&queue.shared.channel));
+            if subscription.is_none() {
+                *subscription = Some(queue.shared.db.subscribe(&queue.shared.channel));
                 continue;
             }
             place.enter().await?;
             let due_in = queue.shared.look().await?;
-            let longest = pace.looked(due_in, hears(ear.as_ref()));
+            let longest = pace.looked(due_in, hears(subscription.as_ref()));
             hooks.before_wait();
             tokio::select! {
                 message = place.letter() => if let Some(message) = message? { return Ok(message) },
-                () = sleep(ear, longest, rings) => {}
+                () = sleep(subscription, longest, rings) => {}
             }
         }
     }
@@ -213,13 +213,13 @@ impl<T: Payload> Consumer<T> {
         let mut held = 0;
         loop {
             self.ready().await?;
-            let rings = heard(&mut self.ear);
+            let rings = heard(&mut self.subscription);
             let messages = self.queue.take_in(transaction, n).await?;
             if !messages.is_empty() {
                 return Ok(messages);
             }
             held += 1;
-            sleep(&mut self.ear, Pace::held(held), rings).await; // it is in someone else's hands
+            sleep(&mut self.subscription, Pace::held(held), rings).await; // it is in someone else's hands
         }
     }
 
@@ -264,23 +264,23 @@ impl<T: Payload> Consumer<T> {
 
     /// What was heard until now. Ask before a dequeue, for [`Consumer::idle`] after it.
     pub(crate) fn heard(&mut self) -> Option<u64> {
-        heard(&mut self.ear)
+        heard(&mut self.subscription)
     }
 
     /// A dequeue found something.
     pub(crate) fn found(&mut self) {
         if self.pace.found(Instant::now().into_std()) {
-            self.ear = None;
+            self.subscription = None;
         }
     }
 
     /// One step of waiting after an empty dequeue that began when `rings` had been heard. Takes nothing, so it may be
     /// dropped at any time.
     pub(crate) async fn idle(&mut self, rings: Option<u64>) -> Result<()> {
-        match self.pace.nothing(self.ear.is_some()) {
+        match self.pace.nothing(self.subscription.is_some()) {
             // Whoever listens is woken from the pause, too.
-            Step::Pause(pause) => sleep(&mut self.ear, pause, rings).await,
-            Step::Listen => self.ear = Some(self.queue.shared.db.subscribe(&self.queue.shared.channel)),
+            Step::Pause(pause) => sleep(&mut self.subscription, pause, rings).await,
+            Step::Listen => self.subscription = Some(self.queue.shared.db.subscribe(&self.queue.shared.channel)),
             Step::Look => {
                 let now = Instant::now();
                 if now >= self.safety {
@@ -288,9 +288,9 @@ impl<T: Payload> Consumer<T> {
                     self.queue.shared.sweep().await?;
                 }
                 let due_in = self.queue.shared.look().await?;
-                let longest = self.pace.looked(due_in, hears(self.ear.as_ref()));
+                let longest = self.pace.looked(due_in, hears(self.subscription.as_ref()));
                 self.hooks.before_wait();
-                sleep(&mut self.ear, longest, rings).await;
+                sleep(&mut self.subscription, longest, rings).await;
             }
         }
         Ok(())
@@ -298,20 +298,20 @@ impl<T: Payload> Consumer<T> {
 }
 
 /// What was heard until now.
-fn heard(ear: &mut Option<Subscription>) -> Option<u64> {
-    ear.as_mut().map(|ear| ear.heard.borrow_and_update().rings)
+fn heard(subscription: &mut Option<Subscription>) -> Option<u64> {
+    subscription.as_mut().map(|subscription| subscription.heard.borrow_and_update().rings)
 }
 
 /// Whether notifications arrive at present.
-fn hears(ear: Option<&Subscription>) -> bool {
-    ear.is_some_and(|ear| ear.heard.borrow().hearing)
+fn hears(subscription: Option<&Subscription>) -> bool {
+    subscription.is_some_and(|subscription| subscription.heard.borrow().hearing)
 }
 
 /// Until the time is up, or something is heard that was not among `rings`.
-async fn sleep(ear: &mut Option<Subscription>, longest: Duration, rings: Option<u64>) {
-    match ear {
-        Some(ear) if Some(ear.heard.borrow().rings) == rings => {
-            let _ = tokio::time::timeout(longest, ear.heard.changed()).await; // either will do
+async fn sleep(subscription: &mut Option<Subscription>, longest: Duration, rings: Option<u64>) {
+    match subscription {
+        Some(subscription) if Some(subscription.heard.borrow().rings) == rings => {
+            let _ = tokio::time::timeout(longest, subscription.heard.changed()).await; // either will do
         }
         Some(_) => {}
         None => tokio::time::sleep(longest).await,

@@ -17,7 +17,7 @@ use crate::{
         wire,
     },
     queue::{
-        coalesce::{Batch, Outcome, Writer},
+        coalesce::{Batch, Insertion, Writer},
         draft::IntoDraft,
         handle::{Queue, Shared, finish},
         metadata::Beside,
@@ -151,14 +151,14 @@ async fn write(shared: Arc<Shared>, mut writer: Writer) {
 impl Shared {
     /// Inserts rows by one statement and adds the ids of all their messages.
     async fn insert(&self, session: &Session, rows: &[Cuttings], woken: Woken, ids: &mut Vec<i64>) -> Result<()> {
-        let rows: Vec<Row<'_>> = rows.iter().map(Row::of_cuttings).collect();
+        let rows: Vec<NewRow<'_>> = rows.iter().map(NewRow::of_cuttings).collect();
         for (first, row) in self.insert_rows(session, &rows, woken).await?.into_iter().zip(&rows) {
             ids.extend(first..first + row.count as i64);
         }
         Ok(())
     }
 
-    async fn insert_rows(&self, session: &Session, rows: &[Row<'_>], woken: Woken) -> Result<Vec<i64>> {
+    async fn insert_rows(&self, session: &Session, rows: &[NewRow<'_>], woken: Woken) -> Result<Vec<i64>> {
         let sizes: Vec<i32> = rows.iter().map(|row| row.count as i32).collect();
         let arrays: Vec<_> = rows.iter().map(|row| self.column.array(row.count, row.elements)).collect();
         let with = rows.iter().any(|row| !row.metadata.is_empty());
@@ -191,19 +191,19 @@ impl Shared {
 
     /// Writes batches in one transaction and tells their callers.
     async fn write(&self, batches: &[Batch]) {
-        let rows: Vec<Row<'_>> = batches.iter().map(Row::of).collect();
+        let rows: Vec<NewRow<'_>> = batches.iter().map(NewRow::of).collect();
         match self.try_write(&rows).await {
             Ok(ids) => {
                 for (batch, id) in batches.iter().zip(ids) {
-                    let _ = batch.outcome.set(Outcome::Stored(id)); // set once: here or below
+                    let _ = batch.outcome.set(Insertion::Stored(id)); // set once: here or below
                 }
             }
             Err(error) => {
                 for batch in batches {
                     let outcome = if error.is_bad_payload() {
-                        Outcome::Each(self.write_apart(Row::of(batch)).await)
+                        Insertion::Each(self.write_apart(NewRow::of(batch)).await)
                     } else {
-                        Outcome::Failed(error.clone())
+                        Insertion::Failed(error.clone())
                     };
                     let _ = batch.outcome.set(outcome);
                 }
@@ -211,12 +211,12 @@ impl Shared {
         }
     }
 
-    async fn try_write(&self, rows: &[Row<'_>]) -> Result<Vec<i64>> {
+    async fn try_write(&self, rows: &[NewRow<'_>]) -> Result<Vec<i64>> {
         self.insert_rows(&*self.db.session(Lane::Enqueue).await?, rows, Woken::WithIt).await
     }
 
     /// Finds the payloads that the server refuses, by halves, and stores the others.
-    async fn write_apart(&self, row: Row<'_>) -> Vec<Result<i64>> {
+    async fn write_apart(&self, row: NewRow<'_>) -> Vec<Result<i64>> {
         let mut parts = vec![row];
         let mut each = Vec::with_capacity(row.count);
         while let Some(part) = parts.pop() {
@@ -246,14 +246,14 @@ fn first_id(row: &wire::Row, count: usize) -> Result<i64> {
 
 /// A row of an insert.
 #[derive(Clone, Copy)]
-struct Row<'a> {
+struct NewRow<'a> {
     due: f64,
     count: usize,
     elements: &'a [u8],
     metadata: Beside<'a>,
 }
 
-impl<'a> Row<'a> {
+impl<'a> NewRow<'a> {
     fn of(batch: &'a Batch) -> Self {
         let metadata = batch.metadata.as_ref().map_or_else(Beside::default, |metadata| metadata.all());
         Self { due: batch.due, count: batch.count, elements: &batch.elements, metadata }

@@ -31,9 +31,9 @@ use crate::{
 /// How long a notification may be on its way after the transaction that sent it has ended.
 const ON_ITS_WAY: Duration = Duration::from_secs(5);
 
-impl std::fmt::Debug for Place {
+impl std::fmt::Debug for Inbox {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("Place").field("entered", &self.entered).finish_non_exhaustive()
+        out.debug_struct("Inbox").field("entered", &self.entered).finish_non_exhaustive()
     }
 }
 
@@ -66,25 +66,25 @@ impl<T: Payload> Queue<T> {
 }
 
 /// A consumer's place among those that wait for a message inside a notification.
-pub(crate) struct Place {
+pub(crate) struct Inbox {
     shared: Arc<Shared>,
     name: String,
-    ear: Subscription,
+    subscription: Subscription,
     letters: mpsc::UnboundedReceiver<String>,
     /// A message may be on its way to us.
     entered: bool,
 }
 
-impl Place {
+impl Inbox {
     pub fn new(shared: &Arc<Shared>) -> Self {
         let name = format!("trunkline {}", uuid::Uuid::new_v4().simple());
-        let (ear, letters) = shared.db.subscribe_letters(&name);
-        Self { shared: shared.clone(), name, ear, letters, entered: false }
+        let (subscription, letters) = shared.db.subscribe_letters(&name);
+        Self { shared: shared.clone(), name, subscription, letters, entered: false }
     }
 
     /// Enters the list of those that wait, if notifications reach us.
     pub async fn enter(&mut self) -> Result<()> {
-        let Some(alive) = self.ear.heard.borrow_and_update().alive else { return Ok(()) };
+        let Some(alive) = self.subscription.heard.borrow_and_update().alive else { return Ok(()) };
         self.entered = true; // before: the statement may arrive though its answer does not
         let sql = self.shared.db.statement("wait_for", include_str!("../../sql/wait_for.sql"));
         self.shared.query(&sql, &[&self.name, &self.shared.name(), &alive]).await.map(drop)
@@ -99,7 +99,7 @@ impl Place {
                 self.entered = false;
                 self.read(&letter)
             }
-            _ = self.ear.heard.changed() => Ok(None),
+            _ = self.subscription.heard.changed() => Ok(None),
         }
     }
 
@@ -172,7 +172,7 @@ impl Letter {
     }
 }
 
-impl Place {
+impl Inbox {
     /// For a consumer that went away: what arrives all the same is enqueued.
     pub fn abandon(mut self) {
         if !self.entered {

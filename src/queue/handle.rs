@@ -26,7 +26,7 @@ use crate::{
         floor::{Floor, Look},
         metric::Metrics,
         ownerless::Kept,
-        payload::{Column, Payload},
+        payload::{Payload, PayloadColumn},
         settings::Description,
         settle::Settler,
         share::Dequeuer,
@@ -57,7 +57,7 @@ impl Db {
             .column_type(&sql.payload_type)
             .await
             .map_err(|error| error.or_no_queue(name))?
-            .and_then(Column::new);
+            .and_then(PayloadColumn::new);
         let column = column.ok_or_else(|| {
             Error::invalid(format!("the table of queue {name:?} was changed: its payload is no array"))
         })?;
@@ -115,7 +115,7 @@ pub(crate) struct Shared {
     pub db: Db,
     pub description: Description,
     pub channel: String,
-    pub column: Column,
+    pub column: PayloadColumn,
     pub sql: Statements,
     pub coalescer: Arc<Coalescer>,
     pub settler: Arc<Settler>,

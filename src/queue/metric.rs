@@ -178,9 +178,9 @@ impl Metrics {
     }
 
     /// A handler runs, until what is returned is dropped.
-    pub fn running(&self) -> Running<'_> {
+    pub fn running(&self) -> RunningHandlers<'_> {
         self.running.increment(1);
-        Running(&self.running)
+        RunningHandlers(&self.running)
     }
 
     pub fn prefetched(&self, messages: usize) {
@@ -188,8 +188,8 @@ impl Metrics {
     }
 
     /// A worker lives, until what is returned is dropped.
-    pub fn worker(&self) -> Worker<'_> {
-        Worker(self)
+    pub fn worker(&self) -> WorkerMetrics<'_> {
+        WorkerMetrics(self)
     }
 
     pub fn connected(&self, is_so: bool) {
@@ -197,17 +197,17 @@ impl Metrics {
     }
 }
 
-pub(crate) struct Running<'a>(&'a Gauge);
+pub(crate) struct RunningHandlers<'a>(&'a Gauge);
 
-impl Drop for Running<'_> {
+impl Drop for RunningHandlers<'_> {
     fn drop(&mut self) {
         self.0.decrement(1);
     }
 }
 
-pub(crate) struct Worker<'a>(&'a Metrics);
+pub(crate) struct WorkerMetrics<'a>(&'a Metrics);
 
-impl Drop for Worker<'_> {
+impl Drop for WorkerMetrics<'_> {
     fn drop(&mut self) {
         self.0.prefetched(0);
         self.0.connected(false);

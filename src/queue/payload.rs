@@ -105,7 +105,7 @@ impl FromSql<'_> for Binary {
 
 /// The type of a queue's payload column, as the codec needs it.
 #[derive(Debug, Clone)]
-pub(crate) struct Column {
+pub(crate) struct PayloadColumn {
     /// The array type of the column.
     pub array: Type,
     /// Its element: what a message is.
@@ -114,7 +114,7 @@ pub(crate) struct Column {
     base: Type,
 }
 
-impl Column {
+impl PayloadColumn {
     /// `array` is the type of the column `payload` of a queue's table.
     pub fn new(array: Type) -> Option<Self> {
         let TypeKind::Array(element) = array.kind() else { return None };
@@ -167,7 +167,7 @@ impl Column {
         Ok(())
     }
 
-    /// The parameter for a batch of elements that [`Column::encode`] wrote one after another.
+    /// The parameter for a batch of elements that [`PayloadColumn::encode`] wrote one after another.
     pub fn array<'a>(&self, count: usize, elements: &'a [u8]) -> Elements<'a> {
         Elements { element: self.element.oid(), count: count as i32, nulls: false, values: elements }
     }

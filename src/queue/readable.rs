@@ -3,7 +3,7 @@
 use bytes::{Bytes, BytesMut};
 use postgres_types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
-type Outcome<T> = Result<T, Box<dyn std::error::Error + Sync + Send>>;
+type Decoded<T> = Result<T, Box<dyn std::error::Error + Sync + Send>>;
 
 /// A payload that may be no `T`: SQL and other programs enqueue what they like.
 ///
@@ -37,7 +37,7 @@ impl<T> Readable<T> {
 }
 
 impl<'a, T: FromSql<'a>> FromSql<'a> for Readable<T> {
-    fn from_sql(ty: &Type, raw: &'a [u8]) -> Outcome<Self> {
+    fn from_sql(ty: &Type, raw: &'a [u8]) -> Decoded<Self> {
         let no = |why: Box<dyn std::error::Error + Sync + Send>| Self::No {
             raw: Some(Bytes::copy_from_slice(raw)),
             why: why.to_string(),
@@ -45,7 +45,7 @@ impl<'a, T: FromSql<'a>> FromSql<'a> for Readable<T> {
         Ok(T::from_sql(ty, raw).map_or_else(no, Self::Yes))
     }
 
-    fn from_sql_null(ty: &Type) -> Outcome<Self> {
+    fn from_sql_null(ty: &Type) -> Decoded<Self> {
         let no = |_| Self::No { raw: None, why: "it is null, or its row is malformed".to_owned() };
         Ok(T::from_sql_null(ty).map_or_else(no, Self::Yes))
     }
@@ -56,7 +56,7 @@ impl<'a, T: FromSql<'a>> FromSql<'a> for Readable<T> {
 }
 
 impl<T: ToSql> ToSql for Readable<T> {
-    fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Outcome<IsNull> {
+    fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Decoded<IsNull> {
         match self {
             Self::Yes(payload) => payload.to_sql(ty, out),
             Self::No { why, .. } => Err(format!("what could not be read is not enqueued again ({why})").into()),

@@ -80,16 +80,16 @@ impl Settled {
 
 /// The calls of one queue that wait for a statement.
 #[derive(Default)]
-pub(crate) struct Settler(Mutex<State>);
+pub(crate) struct Settler(Mutex<Requests>);
 
 #[derive(Default)]
-struct State {
+struct Requests {
     requests: Vec<Request>,
     is_settling: bool,
 }
 
 impl Settler {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, Requests> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

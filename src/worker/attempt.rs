@@ -19,12 +19,12 @@ use crate::{
 pub struct Attempt<T> {
     queue: Queue<T>,
     lease: Lease,
-    told: Arc<Told>,
+    told: Arc<Signals>,
 }
 
 /// State that the worker and a running handler share.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct Signals {
     lost: CancellationToken,
     ended: Mutex<Ended>,
     /// Until when the handler itself extended the lease.
@@ -58,7 +58,7 @@ pub(crate) enum OwnEnd {
     Released,
 }
 
-impl Told {
+impl Signals {
     pub fn new() -> Arc<Self> {
         Arc::new(Self { lost: CancellationToken::new(), ended: Mutex::default(), extended: Mutex::default() })
     }
@@ -113,7 +113,7 @@ impl<T> fmt::Debug for Attempt<T> {
 }
 
 impl<T: Payload> Attempt<T> {
-    pub(crate) fn new(queue: Queue<T>, lease: Lease, told: Arc<Told>) -> Self {
+    pub(crate) fn new(queue: Queue<T>, lease: Lease, told: Arc<Signals>) -> Self {
         Self { queue, lease, told }
     }
 

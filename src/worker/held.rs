@@ -15,7 +15,7 @@ use crate::worker::{
 };
 use crate::{
     queue::message::{Lease, Message},
-    worker::attempt::Told,
+    worker::attempt::Signals,
 };
 
 /// A message that may have killed its worker runs without others of its kind for so long; after that they are company.
@@ -43,14 +43,14 @@ struct Running {
 #[derive(Default)]
 struct HandState {
     running: Vec<Running>,
-    told: Option<Arc<Told>>,
+    told: Option<Arc<Signals>>,
     since: Option<Instant>,
 }
 
 /// The next messages for a hand.
 pub(super) struct Start<T> {
     pub messages: Vec<Message<T>>,
-    pub told: Option<Arc<Told>>,
+    pub told: Option<Arc<Signals>>,
     /// Whether it is time to lease now.
     pub low: bool,
 }
@@ -189,7 +189,7 @@ impl<T> Held<T> {
             }
             messages.push(message);
         }
-        hand.told = tell.then(Told::new);
+        hand.told = tell.then(Signals::new);
         hand.since = Some(now);
         self.started = now;
         let low = before > self.low && self.waiting.len() <= self.low;

@@ -142,11 +142,11 @@ impl<T> Drop for Messages<T> {
 /// Leased messages that nobody has asked for yet. They go back with it.
 struct Buffer<T> {
     shared: Arc<Shared>,
-    state: Mutex<State<T>>,
+    state: Mutex<BufferState<T>>,
     asked: Notify,
 }
 
-struct State<T> {
+struct BufferState<T> {
     messages: VecDeque<Message<T>>,
     error: Option<Error>,
     /// The stream was polled and had nothing, and has got nothing since.
@@ -156,14 +156,14 @@ struct State<T> {
     has_filler: bool,
 }
 
-impl<T> Default for State<T> {
+impl<T> Default for BufferState<T> {
     fn default() -> Self {
         Self { messages: VecDeque::new(), error: None, is_wanted: false, waker: None, has_filler: false }
     }
 }
 
 impl<T> Buffer<T> {
-    fn state(&self) -> MutexGuard<'_, State<T>> {
+    fn state(&self) -> MutexGuard<'_, BufferState<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -21,7 +21,7 @@ use crate::{
 /// What [`Consumer::take_with`] runs: the work, in a transaction in which the messages are already taken.
 pub type Work<'a, R, E> = BoxFuture<'a, Result<R, E>>;
 
-enum Attempt<R> {
+enum Tried<R> {
     Done(R, Vec<Lease>),
     Nothing,
     /// Nothing that could be read, which was charged.
@@ -49,28 +49,28 @@ impl<T: Payload> Consumer<T> {
         let mut held = 0;
         loop {
             self.ready().await?;
-            let rings = heard(&mut self.ear);
+            let rings = heard(&mut self.subscription);
             let n_now = if self.alone > 0 { 1 } else { n.max(1) };
             let outcome = self.attempt(n_now, &mut work).await?;
             match outcome {
-                Attempt::Nothing => {
+                Tried::Nothing => {
                     held += 1;
-                    sleep(&mut self.ear, Pace::held(held), rings).await; // it is in someone else's hands
+                    sleep(&mut self.subscription, Pace::held(held), rings).await; // it is in someone else's hands
                     continue;
                 }
-                Attempt::Unreadable => {}
-                Attempt::Failed(leases, reason) if leases.len() > 1 => {
+                Tried::Unreadable => {}
+                Tried::Failed(leases, reason) if leases.len() > 1 => {
                     debug!(queue = self.queue.shared.name(), %reason, "work failed; one message at a time now");
                     self.alone = leases.len();
                 }
-                Attempt::Failed(leases, reason) => {
+                Tried::Failed(leases, reason) => {
                     warn!(queue = self.queue.shared.name(), id = leases[0].id, %reason, "work failed");
                     self.alone = self.alone.saturating_sub(1);
                     self.charge(&leases, &reason).await?;
                     let failure = Failure::retry(reason);
                     self.hooks.after_attempt(leases.into_iter().map(|lease| (lease, Err(&failure))));
                 }
-                Attempt::Done(result, leases) => {
+                Tried::Done(result, leases) => {
                     self.alone = self.alone.saturating_sub(1);
                     self.hooks.after_attempt(leases.into_iter().map(|lease| (lease, Ok(()))));
                     return Ok(result);
@@ -84,22 +84,22 @@ impl<T: Payload> Consumer<T> {
         &self,
         n: usize,
         work: &mut impl for<'a> FnMut(&'a Transaction, Vec<Message<T>>) -> Work<'a, R, E>,
-    ) -> Result<Attempt<R>> {
+    ) -> Result<Tried<R>> {
         let transaction = self.queue.shared.db.begin().await?;
         let taken = self.queue.take_and_charge(&transaction, n).await?;
         let (messages, unreadable) = (taken.messages, taken.unreadable);
         if messages.is_empty() && unreadable.is_empty() {
             transaction.rollback().await?;
-            return Ok(Attempt::Nothing);
+            return Ok(Tried::Nothing);
         }
         if messages.is_empty() {
             transaction.commit().await?; // and with it the charge
-            return Ok(Attempt::Unreadable);
+            return Ok(Tried::Unreadable);
         }
         let leases: Vec<Lease> = messages.iter().map(Message::lease).collect();
         let reason = match work(&transaction, messages).await {
             Ok(result) => match transaction.commit().await {
-                Ok(()) => return Ok(Attempt::Done(result, leases)),
+                Ok(()) => return Ok(Tried::Done(result, leases)),
                 Err(error) if error.is_outcome_unknown() => return Err(error),
                 // A statement whose error was passed over, a deferred constraint, a conflict.
                 Err(error) => error.to_string(),
@@ -114,7 +114,7 @@ impl<T: Payload> Consumer<T> {
         for unreadable in unreadable {
             self.charge(&unreadable.leases().collect::<Vec<_>>(), &unreadable.reason).await?;
         }
-        Ok(Attempt::Failed(leases, reason))
+        Ok(Tried::Failed(leases, reason))
     }
 
     async fn charge(&self, leases: &[Lease], reason: &str) -> Result<()> {

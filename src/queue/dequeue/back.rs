@@ -63,7 +63,7 @@ impl Returning {
         let shared = self.shared.clone();
         while let Some(next) = self.left.pop_front() {
             if let Err(error) = shared.give_back(&next).await {
-                warn!(queue = shared.name(), %error, what = %Named(&next), "dequeued messages not given back");
+                warn!(queue = shared.name(), %error, what = %Listed(&next), "dequeued messages not given back");
             }
         }
     }
@@ -181,9 +181,9 @@ impl Shared {
 }
 
 /// Which messages, for the log.
-struct Named<'a>(&'a Ownerless);
+struct Listed<'a>(&'a Ownerless);
 
-impl std::fmt::Display for Named<'_> {
+impl std::fmt::Display for Listed<'_> {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0 {
             Ownerless::Taken(row) => match (row.read::<i32>(2), row.read::<i64>(0)) {

@@ -11,7 +11,7 @@ use crate::{
         draft::sealed::Parts,
         handle::Shared,
         metadata::Stamped,
-        payload::{Column, Payload},
+        payload::{Payload, PayloadColumn},
         statements::Statements,
         trace::{TraceContext, stamped},
     },
@@ -36,7 +36,7 @@ impl Cuttings {
 
 /// Cuts messages into rows, a statement's worth at a time.
 pub(super) struct Cut<'a, M, T> {
-    column: &'a Column,
+    column: &'a PayloadColumn,
     max_batch: usize,
     rest: M,
     /// Of a message that did not fit into the row before: its payload's element, its metadata's, and when it is due.

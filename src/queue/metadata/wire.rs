@@ -9,7 +9,7 @@ use crate::{
     postgres::array::{Each, Elements, Received, after},
 };
 
-type Failure = Box<dyn std::error::Error + Sync + Send>;
+type BoxError = Box<dyn std::error::Error + Sync + Send>;
 
 /// The first byte of a `jsonb` on the wire.
 const VERSION: u8 = 1;
@@ -35,7 +35,7 @@ impl Metadata {
         out.extend_from_slice(&json);
     }
 
-    fn write(&self, out: &mut BytesMut) -> Result<(), Failure> {
+    fn write(&self, out: &mut BytesMut) -> Result<(), BoxError> {
         if let Some((name, _)) = self.iter().find(|(name, text)| name.contains('\0') || text.contains('\0')) {
             return Err(format!("{name:?} has a NUL character, which Postgres cannot store").into());
         }
@@ -57,7 +57,7 @@ impl Metadata {
 }
 
 impl ToSql for Metadata {
-    fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Failure> {
+    fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, BoxError> {
         self.write(out).map(|()| IsNull::No)
     }
 
@@ -69,7 +69,7 @@ impl ToSql for Metadata {
 }
 
 impl FromSql<'_> for Metadata {
-    fn from_sql(_: &Type, raw: &[u8]) -> Result<Self, Failure> {
+    fn from_sql(_: &Type, raw: &[u8]) -> Result<Self, BoxError> {
         Ok(Self::read(raw))
     }
 
@@ -134,7 +134,7 @@ impl Beside<'_> {
 }
 
 impl ToSql for Beside<'_> {
-    fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, Failure> {
+    fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, BoxError> {
         if self.is_empty() {
             return Ok(IsNull::Yes);
         }

@@ -125,6 +125,8 @@ pub const VERBS: &[Planned] = &[
     ("reschedule", "trunkline.reschedule('q', '{2048}', now())", KEY),
     ("purge", "trunkline.purge('q')", All("empties the table")),
     ("messages", "trunkline.messages('q')", All("shows every message, in order")),
+    ("messages", "trunkline.messages('q', first_id => 7168, last_id => 7170)", Along(&["key_q"])),
+    ("messages", "trunkline.messages('q', due_before => now() - interval '1 hour')", DUE),
     ("stats", "trunkline.stats('q')", All("counts every message")),
     ("hand_over", r"trunkline.hand_over('q', '\x01'::bytea)", Along(&["waiting_by_queue", "pk_waiting"])),
     ("wait_no_more", "trunkline.wait_no_more('c1')", WAITING),
