@@ -19,7 +19,7 @@ pub use self::{
     place::{Place, drafts, enqueued, place},
     role::{of_role, superuser, through, user},
     runs::{Runs, Seen},
-    waiting::{SOON, drained, eventually, move_time, run_out, until_asleep},
+    waiting::{SOON, drained, dropped_under_way, eventually, move_time, run_out, until_asleep},
 };
 
 /// The cluster of this run. It ends with the process: its watchdog sees to that.

@@ -25,6 +25,7 @@ mod dead;
 mod drafts;
 mod guards;
 mod shapes;
+mod shared;
 
 // What breaks: connections, callers, runtimes, servers, disks.
 mod crash;
@@ -56,6 +57,7 @@ mod granted;
 mod ordinary_role;
 mod sql_functions;
 mod sql_lists;
+mod sql_messages;
 mod sql_waits;
 mod own_columns;
 mod reference;

@@ -3,12 +3,12 @@
 
 use std::{collections::BTreeSet, time::SystemTime};
 
-use futures_util::{FutureExt, future::join_all};
+use futures_util::future::join_all;
 use tokio::time::timeout;
 use tokio_postgres::Client;
 use trunkline::{Draft, MAX_METADATA, Message, Metadata, Settings, Wait};
 
-use crate::fixture::{Place, SOON, drafts, eventually, place, run_out, until_asleep};
+use crate::fixture::{Place, SOON, drafts, dropped_under_way, eventually, place, run_out, until_asleep};
 
 /// Every third message has some.
 fn beside(payload: i64) -> Metadata {
@@ -134,11 +134,11 @@ async fn it_goes_through_transactions_of_either_kind() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_put_back_for_a_dropped_caller_has_its_own() {
-    let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
+    let Place { url, queue, sql, db: _db } = place::<i64>(Settings::new("int8")).await;
     queue.enqueue_many(drafts(&some(0..9))).await.expect("enqueued");
     let due = "select max(due_at), min(due_at) from trunkline.queue_q";
     let before: SystemTime = sql.query_one(due, &[]).await.expect("read").get(0);
-    assert!(queue.take(9).now_or_never().is_none(), "it takes a round trip");
+    dropped_under_way(&url, &sql, queue.take(9)).await;
     eventually("it was taken and put back", || async {
         sql.query_one(due, &[]).await.expect("read").get::<_, Option<SystemTime>>(1).is_some_and(|due| due > before)
     })

@@ -1,10 +1,9 @@
 //! Columns that users add to a queue's table: what a message has there stays with it, wherever it goes.
 
-use futures_util::FutureExt;
 use tokio_postgres::{Client, error::SqlState};
 use trunkline::{Json, Settings};
 
-use crate::fixture::{Place, connect, enqueued, eventually, place, superuser};
+use crate::fixture::{Place, connect, dropped_under_way, enqueued, eventually, place, superuser};
 
 /// Of types that are written in other ways with other settings, or that JSON cannot tell from others.
 const COLUMNS: &str = "add tenant text default 'nobody', add tags text[], add at timestamptz, add day date, add span interval,
@@ -85,10 +84,10 @@ async fn a_message_that_is_cancelled_or_rescheduled_leaves_them_to_the_others_an
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_take_that_nobody_waited_for_is_put_back_with_them() {
-    let (Place { queue, sql, db: _db, .. }, _, row) = three(Settings::new("int8")).await;
+    let (Place { url, queue, sql, db: _db }, _, row) = three(Settings::new("int8")).await;
     let written = "select count(*) from trunkline.queue_q where xmin::text <> $1";
     let before: String = sql.query_one("select xmin::text from trunkline.queue_q", &[]).await.expect("read").get(0);
-    assert!(queue.take(9).now_or_never().is_none(), "it takes a round trip");
+    dropped_under_way(&url, &sql, queue.take(9)).await;
     eventually("it was taken and put back", || async {
         sql.query_one(written, &[&before]).await.expect("read").get::<_, i64>(0) == 1
     })

@@ -28,34 +28,6 @@ async fn plain() -> Client {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn messages_are_shown_within_bounds_of_ids_and_due_times() {
-    let sql = plain().await;
-    sql.batch_execute(
-        "select trunkline.enqueue_many('q', array['a', 'b', 'c', 'd', 'e']);
-         select trunkline.enqueue('q', 'later', '1 hour');
-         select trunkline.enqueue('q', 'later_still', '3 hours')",
-    )
-    .await
-    .expect("enqueued");
-    let cases: [(&str, &[&str]); 9] = [
-        ("first_id => 1026, last_id => 1027", &["c", "d"]),
-        ("first_id => 1028", &["e", "later", "later_still"]),
-        ("last_id => 1024", &["a"]),
-        ("first_id => 1029, last_id => 2047", &[]),
-        ("first_id => 9223372036854775807", &[]),
-        ("due_from => now() + interval '1 minute'", &["later", "later_still"]),
-        ("due_from => now() + interval '1 minute', due_before => now() + interval '2 hours'", &["later"]),
-        ("last_id => 2048, due_from => now() + interval '1 minute'", &["later"]),
-        ("due_before => now() + interval '1 minute'", &["a", "b", "c", "d", "e"]),
-    ];
-    for (bounds, shown) in cases {
-        let lines = format!("select m.payload from trunkline.messages('q', {bounds}) m");
-        let shown: Vec<String> = shown.iter().map(|text| format!("({text})")).collect();
-        assert_eq!(texts(&sql, &lines).await, shown, "{bounds}");
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_message_goes_its_whole_way_in_sql() {
     let sql = plain().await;
     let ids = texts(&sql, "select * from trunkline.enqueue_many('q', array['a', 'b', 'c', 'd', 'e'])").await;
