@@ -1,4 +1,4 @@
-//! `ack` and the other ends of leases: calls gather, and a task settles what has gathered; or in the caller's transaction.
+//! `ack` and the other ends of leases: calls gather for a task that settles them, or run in the caller's transaction.
 
 use std::{
     sync::Arc,
@@ -192,7 +192,7 @@ pub(crate) fn lost(leases: &[Lease], settled: impl IntoIterator<Item = Settled>)
     Lost::of(leases.len(), settled.into_iter().collect()).among(leases)
 }
 
-/// Settles what has gathered, statement after statement, until nothing waits.
+/// Settles gathered requests, statement after statement, until none waits.
 async fn settle_all(shared: Arc<Shared>, mut settling: Settling) {
     loop {
         let settlements = settling.next();

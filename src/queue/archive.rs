@@ -1,4 +1,4 @@
-//! What is kept after an acknowledgement, and what is thrown away.
+//! The archive: messages kept after their acknowledgement; and emptying a queue.
 
 use std::time::{Duration, SystemTime};
 
@@ -22,7 +22,7 @@ pub struct Archived<T> {
     pub attempt: i32,
     /// The payload.
     pub payload: T,
-    /// What was enqueued beside it.
+    /// The metadata that was enqueued with it.
     pub metadata: Metadata,
 }
 
@@ -47,7 +47,7 @@ impl<T: Payload> Queue<T> {
 }
 
 impl<T> Queue<T> {
-    /// Deletes what was archived longer ago than `age`. Returns how many messages.
+    /// Deletes messages that were archived longer ago than `age`. Returns how many.
     pub async fn prune(&self, age: Duration) -> Result<u64> {
         let rows = self.shared.query(&self.shared.sql.prune, &[&age.as_secs_f64().min(3e9)]).await?;
         Ok(only(&rows)?.read::<i64>(0)?.unsigned_abs())

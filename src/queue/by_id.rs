@@ -65,11 +65,11 @@ pub struct Found<T> {
     pub ended_at: Option<SystemTime>,
     /// When it was enqueued.
     pub enqueued_at: SystemTime,
-    /// What the last attempt said, if it failed and no other has begun.
+    /// The error of the last attempt, if it failed and no other has begun.
     pub error: Option<String>,
     /// The payload.
     pub payload: T,
-    /// What was enqueued beside it.
+    /// The metadata that was enqueued with it.
     pub metadata: Metadata,
 }
 

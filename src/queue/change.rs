@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// What becomes of messages.
+/// The change to be made to messages.
 #[derive(Clone, Copy)]
 enum Change {
     Cancelled,

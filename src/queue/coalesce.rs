@@ -1,6 +1,6 @@
-//! Many calls become one row: while one insert is on its way to disk, what arrives meanwhile gathers in the next.
+//! Many calls become one row: calls that arrive while an insert is on its way to disk gather in the next batch.
 //!
-//! No timer and no linger: the first call that finds nobody writing writes at once.
+//! No timer and no linger: a call that finds no insert on its way starts one at once.
 
 use std::{
     collections::VecDeque,
@@ -16,20 +16,20 @@ use crate::{error::Error, queue::metadata::Stamped};
 pub(crate) const BATCH_BYTES: usize = 256 << 10;
 /// Messages that wait may take this much memory; beyond it, callers wait for room.
 const PENDING_BYTES: usize = 16 << 20;
-/// What one message counts for besides its bytes.
+/// Bytes that a message counts for besides its own.
 const OVERHEAD: usize = 32;
 /// Inserts on their way at the same time.
 const WRITERS: usize = 2;
 /// The second one starts when so many messages wait, or a full row: while the server stores one row, the other is made.
 const WORTH_ANOTHER: usize = 128;
 
-/// What became of a batch.
+/// The result of a batch's insert.
 pub(crate) enum Insertion {
     /// Committed; the first message's id.
     Stored(i64),
     /// Not stored as a whole, so each message was tried: its id or its own error.
     Each(Vec<Result<i64, Error>>),
-    /// Nothing is stored, or nobody knows.
+    /// Nothing is stored, or the outcome is unknown.
     Failed(Error),
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Batch {
     /// Made when the first message joins that has any.
     pub metadata: Option<Stamped>,
     pub outcome: Arc<SetOnce<Insertion>>,
-    /// What its messages were counted for when they joined, which is given back when it leaves.
+    /// Bytes that its messages were counted for when they joined; subtracted when it leaves.
     counted: usize,
 }
 
@@ -86,7 +86,7 @@ struct Gathering {
     writers: usize,
 }
 
-/// A caller's place, and if nobody writes it the turn of whom the caller has to start.
+/// A caller's receipt, and a writer that the caller has to start if one is needed.
 pub(crate) struct Joined {
     pub place: Receipt,
     pub writer: Option<Writer>,
@@ -148,7 +148,7 @@ impl Coalescer {
     }
 }
 
-/// The turn to write what gathers. However it ends, by a panic or with its runtime, nobody waits for it any longer: the next
+/// The turn to insert gathered batches. However it ends, by a panic or with its runtime, no caller waits for it any longer: the next
 /// caller starts another.
 pub(crate) struct Writer {
     coalescer: Arc<Coalescer>,
@@ -158,7 +158,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// What one insert takes: the oldest batches, up to `rows`. Nothing ends the turn.
+    /// The batches of the next insert: the oldest, up to `rows`. None ends the turn.
     pub fn next(&mut self, rows: usize) -> Vec<Batch> {
         let mut pending = self.coalescer.pending();
         let mut bytes = 0;
@@ -187,7 +187,7 @@ impl Drop for Writer {
         }
         let mut pending = self.coalescer.pending();
         pending.writers -= 1;
-        // With the last writer goes whoever would have written what waits; those callers must not wait for the next.
+        // No other writer is left for the waiting batches; their callers must not wait for the next one.
         let unsent = if pending.writers == 0 { std::mem::take(&mut pending.batches) } else { VecDeque::new() };
         pending.bytes -= unsent.iter().map(|batch| batch.counted).sum::<usize>();
         drop(pending);

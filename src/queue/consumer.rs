@@ -144,7 +144,7 @@ impl<T: Payload> Consumer<T> {
         let place = place.get_or_insert_with(|| Inbox::new(&queue.shared));
         loop {
             let rings = heard(subscription);
-            // Also what an earlier call, dropped while it waited, left behind.
+            // Also a message that an earlier call, dropped while it waited, left behind.
             if let Some(message) = place.leave().await? {
                 return Ok(message);
             }
@@ -262,7 +262,7 @@ impl<T: Payload> Consumer<T> {
         }
     }
 
-    /// What was heard until now. Ask before a dequeue, for [`Consumer::idle`] after it.
+    /// Notifications heard so far. Ask before a dequeue, for [`Consumer::idle`] after it.
     pub(crate) fn heard(&mut self) -> Option<u64> {
         heard(&mut self.subscription)
     }
@@ -278,7 +278,7 @@ impl<T: Payload> Consumer<T> {
     /// dropped at any time.
     pub(crate) async fn idle(&mut self, rings: Option<u64>) -> Result<()> {
         match self.pace.nothing(self.subscription.is_some()) {
-            // Whoever listens is woken from the pause, too.
+            // A listening consumer is woken from the pause, too.
             Step::Pause(pause) => sleep(&mut self.subscription, pause, rings).await,
             Step::Listen => self.subscription = Some(self.queue.shared.db.subscribe(&self.queue.shared.channel)),
             Step::Look => {
@@ -297,7 +297,7 @@ impl<T: Payload> Consumer<T> {
     }
 }
 
-/// What was heard until now.
+/// Notifications heard so far.
 fn heard(subscription: &mut Option<Subscription>) -> Option<u64> {
     subscription.as_mut().map(|subscription| subscription.heard.borrow_and_update().rings)
 }

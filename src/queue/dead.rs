@@ -24,11 +24,11 @@ pub struct DeadLetter<T> {
     pub dead_at: SystemTime,
     /// Attempts that were charged.
     pub attempt: i32,
-    /// What the last attempt said.
+    /// The error of the last attempt.
     pub error: String,
     /// The payload.
     pub payload: T,
-    /// What was enqueued beside it.
+    /// The metadata that was enqueued with it.
     pub metadata: Metadata,
 }
 
@@ -80,7 +80,7 @@ impl<T> Queue<T> {
 }
 
 impl Shared {
-    /// What is due again wakes who waits for it, whether or not the caller stays.
+    /// Messages that are due again wake waiting consumers, whether or not the caller stays.
     async fn replay(self: &Arc<Self>, ids: Option<Vec<i64>>, most: i64) -> Result<usize> {
         let shared = self.clone();
         let work = async move {

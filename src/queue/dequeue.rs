@@ -1,4 +1,4 @@
-//! Between the statement and the caller: a dequeue runs in a task of its own, and what it brought is given back if the
+//! Between the statement and the caller: a dequeue runs in a task of its own, and its messages are given back if the
 //! caller went away meanwhile. So a dropped future neither loses messages nor holds them until their lease ends.
 
 mod back;
@@ -86,7 +86,7 @@ impl Shared {
             };
             let outcome = outcome.map_err(|error| error.or_no_queue(shared.name())).and_then(|mut answers| {
                 let (leased, ended) = (answers.pop().unwrap_or_default(), answers.pop().unwrap_or_default());
-                // First what was leased: if the rest of the answer cannot be read, it is given back.
+                // The leased rows first: if the rest of the reply cannot be read, they are given back.
                 let leased = shared.dequeued(leased, Dequeue::LeaseApart(time), began, &noted);
                 let ended = ended.iter().map(Settled::of).collect::<Result<Vec<_>>>()?;
                 let lost = asked.saturating_sub(Settled::messages(ended.iter().copied()));
@@ -142,7 +142,7 @@ impl Shared {
 
     /// Decodes. From here to the caller nothing waits, so nothing can be dropped in between.
     ///
-    /// What was taken and cannot be read is on its way back when this returns, and charged.
+    /// Taken messages that cannot be read are on their way back when this returns, and charged.
     fn open<T: Payload>(self: &Arc<Self>, pages: Vec<Batches>, count: usize) -> Result<Dequeued<T>> {
         let mut dequeued =
             Dequeued { messages: Vec::with_capacity(count.min(PAGE)), unreadable: Vec::new(), met_unreadable: false };
@@ -175,7 +175,7 @@ impl Shared {
         Ok(dequeued)
     }
 
-    /// Decodes what a statement in the caller's transaction brought.
+    /// Decodes the rows of a statement in the caller's transaction.
     pub fn read_fetched<T: Payload>(&self, rows: &[Fetched], how: Dequeue) -> Result<Dequeued<T>> {
         let mut dequeued = Dequeued { messages: Vec::new(), unreadable: Vec::new(), met_unreadable: false };
         for row in rows {
@@ -262,14 +262,14 @@ struct Opened<'a> {
     batch: Received<'a>,
     metadata: Option<Received<'a>>,
     released: i32,
-    /// What it had in the user's own columns, where it may have to go back.
+    /// Its values in the user's own columns, where it may have to go back.
     own: Option<&'a str>,
 }
 
-/// What a dequeue brought.
+/// The messages of a dequeue.
 pub(crate) struct Dequeued<T> {
     pub messages: Vec<Message<T>>,
-    /// What is no `T`. Of a take by a statement of its own they are on their way back already.
+    /// Messages that are no `T`. Those of a take by a statement of its own are on their way back already.
     pub unreadable: Vec<Unreadable>,
     /// Whether there was any; where there was nothing else, something else may be due.
     pub met_unreadable: bool,

@@ -1,4 +1,4 @@
-//! A message on its way in: a payload, and what is said of it.
+//! A message before it is enqueued: a payload with options.
 
 use std::time::{Duration, SystemTime};
 
@@ -93,7 +93,7 @@ impl Due {
     }
 }
 
-/// What can be enqueued in a queue of `T`s: a `T`, a `&T`, or a [`Draft`] of either.
+/// A message for a queue of `T`s: a `T`, a `&T`, or a [`Draft`] of either.
 pub trait IntoDraft<T>: sealed::Parts<T> {}
 
 impl<T, M: sealed::Parts<T>> IntoDraft<T> for M {}
@@ -102,7 +102,7 @@ pub(crate) mod sealed {
     use super::{Draft, Due, Metadata, NONE};
     use std::time::Duration;
 
-    /// What a message consists of.
+    /// The parts of the message.
     pub trait Parts<T> {
         fn payload(&self) -> &T;
 

@@ -61,7 +61,7 @@ impl<T: Payload> Queue<T> {
             if !metadata.is_empty() || trace.is_some() {
                 trace::stamped(metadata, trace.as_ref()).encode(&mut element)?;
             }
-            // Boxed if there is one: the future of a call that nobody watches stays small.
+            // Boxed if there is one: the future of a call without a subscriber stays small.
             let span = span::enqueue(self.shared.name(), 1, trace.as_ref());
             (!span.is_disabled()).then(|| Box::new(span))
         };
@@ -102,7 +102,7 @@ impl<T: Payload> Queue<T> {
             return Ok(ids);
         }
         let shared = self.shared.clone();
-        // What commits runs in a task of its own: a caller who goes away must not leave consumers unwoken.
+        // The commit runs in a task of its own: a dropped caller must not leave consumers unwoken.
         if cut.is_done() {
             // The usual case: one statement is the transaction. On a connection of others, in one round trip.
             return finish(ENQUEUE, async move {
@@ -135,7 +135,7 @@ enum Woken {
     Later,
 }
 
-/// Writes what has gathered, insert after insert, until nothing waits.
+/// Writes gathered batches, insert after insert, until none waits.
 async fn write(shared: Arc<Shared>, mut writer: Writer) {
     loop {
         let batches = writer.next(Statements::ROWS);

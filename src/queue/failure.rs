@@ -1,8 +1,8 @@
-//! What a handler says when it did not succeed.
+//! A handler's failure.
 
 use std::{error::Error, fmt, fmt::Write, sync::Arc, time::Duration};
 
-/// Why a handler failed, and what becomes of its message.
+/// Why a handler failed, and whether its message is tried again.
 ///
 /// Every error turns into one by `?`, with the chain of its sources as the reason, and is tried again by the worker's
 /// [`RetryPolicy`](crate::RetryPolicy), which can ask for the error itself ([`Failure::downcast_ref`]). It is no error itself,
@@ -28,7 +28,7 @@ pub struct Failure {
     error: Option<Arc<dyn Error + Send + Sync>>,
 }
 
-/// By what becomes of the message and why; the error itself is not compared.
+/// Compares the verdict and the reason, not the error itself.
 impl PartialEq for Failure {
     fn eq(&self, other: &Self) -> bool {
         (self.verdict, &self.reason) == (other.verdict, &other.reason)
@@ -37,10 +37,10 @@ impl PartialEq for Failure {
 
 impl Eq for Failure {}
 
-/// What becomes of the message.
+/// The handler's own verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// What the retry policy says.
+    /// The retry policy decides.
     ByPolicy,
     After(Duration),
     Dead,
@@ -65,7 +65,7 @@ impl Failure {
         Self { verdict: Verdict::Dead, reason: reason.into(), error: None }
     }
 
-    /// What went wrong. It is kept with the message, and with the dead letter.
+    /// The reason. It is kept with the message, and with the dead letter.
     #[must_use]
     pub fn reason(&self) -> &str {
         &self.reason

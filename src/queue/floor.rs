@@ -12,7 +12,7 @@ use std::{
 
 use crate::postgres::{db::Db, time::Time};
 
-/// What one look at the queue saw, all of it in one snapshot.
+/// The result of one look at the queue, all of one snapshot.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Look {
     /// The oldest due time at or above the floor, of any row, locked ones included.
@@ -59,7 +59,7 @@ impl Floor {
         self.reached
     }
 
-    /// Whether a look is due; if so, the caller makes it and nobody else does meanwhile.
+    /// Whether a look is due; if so, the caller makes it, and no other does meanwhile.
     pub fn claim_look(&mut self, now: Instant) -> bool {
         let due = now >= self.next;
         if due {
@@ -88,7 +88,7 @@ impl Floor {
 
     /// Learns from a look that took the server `cost`.
     pub fn saw(&mut self, look: Look, now: Instant, cost: Duration) {
-        // Without a floor every dequeue walks over what is dead, as this look did: the second look is worth its cost.
+        // Without a floor every dequeue walks over the dead rows, as this look did: the second look is worth its cost.
         let rest = if self.reached == Time::EARLIEST { cost.min(SELDOM) } else { rest(cost) };
         self.next = now + EVERY.max(rest);
         let since = now.saturating_duration_since(std::mem::replace(&mut self.looked, now));
@@ -101,7 +101,7 @@ impl Floor {
         }
         match self.pending {
             Some((candidate, next)) if look.running >= next => {
-                // All writers of that time have ended, and this snapshot shows what they left.
+                // All writers of that time have ended, and this snapshot shows their rows.
                 let reached = look.oldest.map_or(candidate, |oldest| candidate.min(oldest));
                 self.reached = self.reached.max(reached);
                 self.pending = Some((look.candidate, look.next));

@@ -148,7 +148,7 @@ impl Inbox {
     }
 }
 
-/// What a notification says, word by word.
+/// The words of a notification.
 struct Letter {
     id: i64,
     /// Microseconds since 1970.
@@ -173,7 +173,7 @@ impl Letter {
 }
 
 impl Inbox {
-    /// For a consumer that went away: what arrives all the same is enqueued.
+    /// For a consumer that went away: a message that still arrives is enqueued.
     pub fn abandon(mut self) {
         if !self.entered {
             return;

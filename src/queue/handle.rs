@@ -110,7 +110,7 @@ impl<T> Queue<T> {
     }
 }
 
-/// What all handles of a queue share.
+/// The state that all handles of a queue share.
 pub(crate) struct Shared {
     pub db: Db,
     pub description: Description,
@@ -121,7 +121,7 @@ pub(crate) struct Shared {
     pub settler: Arc<Settler>,
     pub dequeuer: Arc<Dequeuer>,
     pub metrics: Metrics,
-    /// What was dequeued, is nobody's, and could not be sent back by the runtime that had it.
+    /// Dequeued messages without a caller that their runtime could not send back.
     pub ownerless: Kept,
     /// One for all handles of the queue in this process.
     floor: Arc<Mutex<Floor>>,
@@ -169,7 +169,7 @@ impl Shared {
         };
         if let Some(reached) = keep {
             let sql = self.db.statement("keep_floor", include_str!("../../sql/keep_floor.sql"));
-            // What was seen counts whether or not others may begin there: a role may lack the right to say so.
+            // The look counts even if the floor cannot be kept for others: a role may lack the right.
             if let Err(error) = self.query_again(&sql, &[&self.name(), &reached]).await {
                 debug!(queue = self.name(), %error, "floor not kept for other processes");
             }
@@ -177,7 +177,7 @@ impl Shared {
         row.read(2)
     }
 
-    /// Finds what lies below the floor; where much is dead, the rest is swept in the background.
+    /// Finds rows below the floor; where much is dead, the rest is swept in the background.
     pub async fn sweep(self: &Arc<Self>) -> Result<()> {
         if self.floor_state().claim_sweep(Instant::now()) {
             let (page, _) = self.sweep_part(0).await?;

@@ -52,7 +52,7 @@ impl Hooks {
     }
 }
 
-/// Whoever watches must not harm the work.
+/// Calls a hook; its panic must not harm the work.
 fn call(hook: impl FnOnce()) {
     if catch_unwind(AssertUnwindSafe(hook)).is_err() {
         warn!("hook panicked; the work goes on");

@@ -75,7 +75,7 @@ impl<T: Payload> Queue<T> {
         let sent = transaction.send_text::<Vec<Fetched>>(&shared.sql.lease.text, &params).await;
         let (leased, began) = (sent.map_err(|error| error.or_no_queue(shared.name()))?, Instant::now());
         Ok(Box::pin(async move {
-            // What cannot be read comes back when its lease ends: before the commit, nothing else can be said of it.
+            // A message that cannot be read comes back when its lease ends: before the commit it cannot be retried.
             let dequeued = shared.read_fetched(&leased.await?, Dequeue::Lease(None))?;
             shared.metrics.leased(dequeued.messages.len(), began);
             Ok(dequeued.messages)

@@ -1,4 +1,4 @@
-//! What a consumer gets.
+//! A message as a consumer gets it, and the names of its lease.
 
 use std::time::SystemTime;
 
@@ -11,25 +11,25 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Message<T> {
-    /// Unique in its queue and never changed, whatever happens to the batch around it.
+    /// Unique in its queue, and stable: splits, retries and replays keep it.
     pub id: i64,
     /// Deliveries so far, this one included: 1 for the first lease. 0 if it was taken and never leased before. A lease
     /// that was released counts here, but not towards the queue's maximum.
     pub attempt: i32,
     /// When it was enqueued, by the server's clock.
     pub enqueued_at: SystemTime,
-    /// What was enqueued.
+    /// The payload.
     pub payload: T,
-    /// What was enqueued beside it; mostly empty.
+    /// The metadata that was enqueued with it; mostly empty.
     pub metadata: Metadata,
-    /// Its last lease ran out, so it may have killed whoever held it; known to [`Queue::ack_and_lease`](crate::Queue) only.
+    /// Its last lease ran out, so it may have killed the worker that held it; known to [`Queue::ack_and_lease`](crate::Queue) only.
     pub(crate) ran_out: bool,
     /// Deliveries that were given back without a charge.
     pub(crate) released: i32,
 }
 
 impl<T> Message<T> {
-    /// What names this delivery to `ack`, `retry` and `extend`; small, and free of the payload.
+    /// The name of this delivery, for `ack`, `retry` and `extend`; small, and without the payload.
     #[must_use]
     pub fn lease(&self) -> Lease {
         Lease { id: self.id, attempt: self.attempt }
@@ -41,7 +41,7 @@ impl<T> Message<T> {
     }
 }
 
-/// The right to one message under one attempt. Whatever ends a lease names both, so a late worker changes nothing.
+/// The right to one message under one attempt. Each verb that ends a lease names both, so a late worker changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lease {
     /// The message.

@@ -1,4 +1,4 @@
-//! What travels beside a payload: names and texts. In Postgres a JSON object, in a row an array of them.
+//! Metadata: names and texts beside a payload. In Postgres a JSON object, in a row an array of them.
 
 mod wire;
 
@@ -14,7 +14,7 @@ pub(crate) use self::wire::{Beside, Carried, Stamped};
 /// The largest metadata of a message, in bytes of JSON.
 pub const MAX_METADATA: usize = 16 << 10;
 
-/// What a message carries beside its payload: a few names, each with a text. It stays with the message wherever that
+/// Data beside a message's payload: a few names, each with a text. It stays with the message wherever that
 /// goes: through retries, to the dead letters and back, and to the archive.
 ///
 /// The names `traceparent` and `tracestate` are the W3C's; see [`TraceContext`](crate::TraceContext). Empty metadata,

@@ -170,14 +170,14 @@ impl Metrics {
         self.handle_seconds[end as usize].record(took);
     }
 
-    /// Messages come to their handler. Of a further attempt nobody knows since when it was due.
+    /// Records delivery lag, of first attempts only: for a retry the time at which it became due is unknown.
     pub fn delivered<T>(&self, messages: &[Message<T>], watch: &Watch) {
         for message in messages.iter().filter(|message| message.attempt == 1) {
             self.delivery_lag.record(Lag { since: message.enqueued_at, watch });
         }
     }
 
-    /// A handler runs, until what is returned is dropped.
+    /// Counts a running handler, until the returned guard is dropped.
     pub fn running(&self) -> RunningHandlers<'_> {
         self.running.increment(1);
         RunningHandlers(&self.running)
@@ -187,7 +187,7 @@ impl Metrics {
         self.prefetched.set(messages as f64);
     }
 
-    /// A worker lives, until what is returned is dropped.
+    /// Counts a worker, until the returned guard is dropped.
     pub fn worker(&self) -> WorkerMetrics<'_> {
         WorkerMetrics(self)
     }
@@ -218,7 +218,7 @@ impl Drop for WorkerMetrics<'_> {
 pub(crate) struct Watch {
     pub now: Instant,
     began: Instant,
-    /// What the clock on the wall showed then.
+    /// The wall clock's time then.
     wall: SystemTime,
 }
 
@@ -235,7 +235,7 @@ impl Watch {
     }
 }
 
-/// From a time to another. A recorder asks for the seconds; without one nobody reckons.
+/// From a time to another. The seconds are computed only if a recorder asks.
 pub(crate) struct Lap(Instant, Instant);
 
 impl IntoF64 for Lap {
@@ -253,7 +253,7 @@ struct Lag<'a> {
 impl IntoF64 for Lag<'_> {
     fn into_f64(self) -> f64 {
         let now = self.watch.wall + self.watch.now.duration_since(self.watch.began);
-        // Clocks of two machines: what seems to come from the future is from now.
+        // Clocks of two machines differ: a time in the future counts as now.
         now.duration_since(self.since).unwrap_or_default().as_secs_f64()
     }
 }

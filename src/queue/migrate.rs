@@ -123,7 +123,7 @@ impl Db {
     }
 }
 
-/// What tells these functions and templates from any others.
+/// A fingerprint of the functions and templates.
 fn fingerprint() -> String {
     let mut hash = Sha256::new();
     for (name, text) in FUNCTIONS.iter().chain(TEMPLATES) {
@@ -136,7 +136,7 @@ fn fingerprint() -> String {
     })
 }
 
-/// What a template makes: tables are made once, the rest is renewed.
+/// The kind of a template: tables are made once, the rest is renewed.
 fn kind(text: &str) -> &'static str {
     if text.contains("create or replace function") {
         "function"

@@ -1,4 +1,4 @@
-//! The queue: its verbs, a file each, and what they rest on.
+//! The queue: its verbs, a file each, and the modules below them.
 
 pub(crate) mod statements;
 pub(crate) mod payload;

@@ -23,7 +23,7 @@ use crate::{
 /// Notifications to other processes are at least this far apart, except for the first.
 const NOTIFY_GAP: Duration = Duration::from_millis(4);
 
-/// What is to be sent, shared by all clones of a [`Db`].
+/// Notifications to be sent, shared by all clones of a [`Db`].
 #[derive(Default)]
 struct Notifications(Mutex<Unsent>);
 
@@ -39,8 +39,8 @@ impl Notifications {
     }
 }
 
-/// Sends notifications, and nobody else does so at the time. However it ends, with its runtime or by a panic, the next caller
-/// takes over, with what was not sent.
+/// The turn to send notifications. However it ends, with its runtime or by a panic, the next caller
+/// takes over, with those that were not sent.
 struct Sending {
     db: Db,
     notifications: Arc<Notifications>,

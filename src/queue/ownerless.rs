@@ -1,4 +1,4 @@
-//! What was dequeued and is nobody's: messages on their way back to the queue.
+//! Dequeued messages without a caller, on their way back to the queue.
 //!
 //! They go back in tasks. A task that ends with its runtime leaves them here, and the next dequeue sends them.
 
@@ -35,7 +35,7 @@ pub(crate) enum Ownerless {
     Unreadable(Unreadable),
 }
 
-/// What waits for somebody to send it back.
+/// Messages that wait for a runtime to send them back.
 #[derive(Debug, Default)]
 pub(crate) struct Kept(Mutex<VecDeque<Ownerless>>);
 
@@ -60,7 +60,7 @@ pub(crate) struct Unreadable {
     /// The array of payloads as it came, or made again of the one.
     payload: Bytes,
     metadata: Option<Bytes>,
-    /// What their row had in the user's own columns.
+    /// Their row's values in the user's own columns.
     pub own: Option<String>,
     /// Why they cannot be read.
     pub reason: String,

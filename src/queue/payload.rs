@@ -1,4 +1,4 @@
-//! What a message carries, and its way to and from the wire: elements of a Postgres array, written once and read once.
+//! Payloads, and their way to and from the wire: elements of a Postgres array, written once and read once.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use postgres_types::{FromSql, FromSqlOwned, IsNull, Kind as TypeKind, ToSql, Type, to_sql_checked};
@@ -17,7 +17,7 @@ pub(crate) const MAX_BATCH: usize = 1024;
 /// The largest payload, in bytes as Postgres stores it.
 pub const MAX_PAYLOAD: usize = 64 << 20;
 
-/// What a message can carry: any type that can be written to and read from a Postgres value.
+/// A payload: any type that can be written to and read from a Postgres value.
 ///
 /// Implemented for everything that implements [`ToSql`] and [`FromSql`]: `Vec<u8>`, `String`, integers, `Uuid`,
 /// [`Json`](crate::Json), composite types with derived implementations, `Vec`s of them for queues of arrays.
@@ -108,9 +108,9 @@ impl FromSql<'_> for Binary {
 pub(crate) struct PayloadColumn {
     /// The array type of the column.
     pub array: Type,
-    /// Its element: what a message is.
+    /// Its element: the type of a payload.
     element: Type,
-    /// The element with its domains stripped: what Rust types know.
+    /// The element without its domains, as Rust types know it.
     base: Type,
 }
 

@@ -1,4 +1,4 @@
-//! Payloads that say themselves whether they can be read, for whoever looks after a queue.
+//! Payloads that say themselves whether they can be read, for operators' programs.
 
 use bytes::{Bytes, BytesMut};
 use postgres_types::{FromSql, IsNull, ToSql, Type, to_sql_checked};

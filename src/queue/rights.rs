@@ -1,11 +1,11 @@
-//! What a role may do with queues.
+//! Rights of roles on queues.
 
 use crate::{
     error::{Error, Kind, Result},
     postgres::db::{Db, Lane},
 };
 
-/// What a role does, which needs the least rights for it.
+/// A role's part in a queue, which comes with the least rights for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Right {
     /// Enqueues. Reads no payload.

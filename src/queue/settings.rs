@@ -1,4 +1,4 @@
-//! What queues there are, and with which settings.
+//! Queues and their settings.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,7 +11,7 @@ use crate::{
     queue::payload::ColumnType,
 };
 
-/// What a queue is created with.
+/// The settings of a new queue.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -68,7 +68,7 @@ impl Settings {
     }
 }
 
-/// Other settings for a queue that exists; what is not named stays as it is.
+/// Changes to the settings of a queue; those that are not named stay as they are.
 ///
 /// ```
 /// # use std::time::Duration;

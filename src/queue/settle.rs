@@ -23,7 +23,7 @@ pub(crate) enum Ending {
     Archive,
     /// As if it had never been leased.
     Release,
-    /// Seconds until it is due again, and what went wrong.
+    /// Seconds until it is due again, and the error.
     Retry(f64, String),
     /// Dead at once, and why.
     Bury(String),
@@ -93,7 +93,7 @@ impl Settler {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// If nobody settles, returns the turn of whom the caller has to start.
+    /// If no settlement is on its way, returns the turn that the caller has to start.
     pub fn join(self: &Arc<Self>, request: Request) -> Option<Settling> {
         let mut state = self.state();
         state.requests.push(request);
@@ -102,7 +102,7 @@ impl Settler {
     }
 }
 
-/// The turn to settle what gathers. However it ends, by a panic or with its runtime, nobody waits for it any longer: the next
+/// The turn to settle gathered requests. However it ends, by a panic or with its runtime, no caller waits for it any longer: the next
 /// caller starts another.
 pub(crate) struct Settling {
     settler: Arc<Settler>,
@@ -146,7 +146,7 @@ impl Drop for Settling {
     }
 }
 
-/// What a call is that ends leases, for its error.
+/// The name of a call that ends leases, for its error.
 pub(crate) const ENDING: &str = "the end of a lease";
 
 impl Settlement {

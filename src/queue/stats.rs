@@ -1,4 +1,4 @@
-//! What a queue holds, in numbers and to look at.
+//! The counts of a queue, and a look at its next messages.
 
 use std::time::{Duration, SystemTime};
 
@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// What a queue holds. Counted when asked for: one pass over the queue's rows, which do not hold the payloads.
+/// The counts of a queue. One pass over the queue's rows each time; payloads are not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -59,16 +59,16 @@ pub struct Peeked<T> {
     pub due_at: SystemTime,
     /// Deliveries so far.
     pub attempt: i32,
-    /// What the last attempt said, if it failed and no other has begun.
+    /// The error of the last attempt, if it failed and no other has begun.
     pub error: Option<String>,
     /// The payload.
     pub payload: T,
-    /// What was enqueued beside it.
+    /// The metadata that was enqueued with it.
     pub metadata: Metadata,
 }
 
 impl<T> Queue<T> {
-    /// What the queue holds now.
+    /// The counts of the queue now.
     pub async fn stats(&self) -> Result<Stats> {
         let rows = self.shared.query_again(&self.shared.sql.stats, &[]).await?;
         let row = only(&rows)?;

@@ -12,7 +12,7 @@ tokio::task_local! {
     static CURRENT: TraceContext;
 }
 
-/// What is passed on as a message's `tracestate` at most; the W3C asks for as much at least.
+/// The longest `tracestate` that is passed on, in bytes; the W3C asks for at least as much.
 const MAX_STATE: usize = 512;
 
 /// A place in a distributed trace: the trace, and the span that what comes next belongs under. It travels as `traceparent` and
@@ -67,7 +67,7 @@ impl TraceContext {
         (found.trace_id != 0 && found.span_id != 0).then_some(found)
     }
 
-    /// What a message's metadata says, unless it is malformed.
+    /// The context in a message's metadata, unless it is malformed.
     #[must_use]
     pub fn of(metadata: &Metadata) -> Option<Self> {
         Self::parse(metadata.traceparent()?, metadata.tracestate())
@@ -85,7 +85,7 @@ impl TraceContext {
         CURRENT.try_with(Self::clone).ok()
     }
 
-    /// Runs a future within this context. What it spawns is not within it.
+    /// Runs a future within this context. Tasks that it spawns are not within it.
     pub fn scope<F: Future>(self, work: F) -> impl Future<Output = F::Output> {
         CURRENT.scope(self, work)
     }
@@ -114,7 +114,7 @@ impl TraceContext {
         self.to_string()
     }
 
-    /// What tracing systems passed on beside it.
+    /// The `tracestate`: vendors' data beside the trace.
     #[must_use]
     pub fn tracestate(&self) -> Option<&str> {
         self.state.as_deref()

@@ -1,4 +1,4 @@
-//! How a consumer waits when nothing is due. Pure: what to do next follows from what was seen; the consumer does it.
+//! How a consumer waits when nothing is due. Pure: it decides the next step from the last dequeue, and the consumer acts.
 
 use std::time::{Duration, Instant};
 
@@ -36,7 +36,7 @@ const TRAFFIC: Duration = Duration::from_secs(1);
 /// Something is due but in someone else's hands: first and longest pause before asking again.
 const LOCKED: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(250));
 
-/// What to do after an empty dequeue.
+/// The next step after an empty dequeue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Ask again after a pause.

@@ -1,4 +1,4 @@
-//! A consumer as a stream: leased messages, one by one, from a buffer that gives back what nobody asks for.
+//! A consumer as a stream: leased messages, one by one, from a buffer that releases those that are not asked for.
 
 use std::{
     collections::VecDeque,
@@ -139,7 +139,7 @@ impl<T> Drop for Messages<T> {
     }
 }
 
-/// Leased messages that nobody has asked for yet. They go back with it.
+/// Leased messages that the caller has not asked for yet. Dropped, it releases them.
 struct Buffer<T> {
     shared: Arc<Shared>,
     state: Mutex<BufferState<T>>,
@@ -151,7 +151,7 @@ struct BufferState<T> {
     error: Option<Error>,
     /// The stream was polled and had nothing, and has got nothing since.
     is_wanted: bool,
-    /// Of whoever polled last.
+    /// The last caller's.
     waker: Option<Waker>,
     has_filler: bool,
 }
@@ -188,7 +188,7 @@ impl<T> Buffer<T> {
         }
     }
 
-    /// What nobody has asked for goes back, uncharged, in a task.
+    /// Releases the remaining messages, uncharged, in a task.
     fn give_back(&self) {
         let mut leases: Vec<Lease> = self.state().messages.drain(..).map(|message| message.lease()).collect();
         leases.sort_unstable();

@@ -1,4 +1,4 @@
-//! A consumer's work in a transaction: what fails is rolled back and charged, and the next messages are waited for.
+//! A consumer's work in a transaction: a failure is rolled back and charged, and the next messages are waited for.
 
 use std::fmt::Display;
 
@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// What [`Consumer::take_with`] runs: the work, in a transaction in which the messages are already taken.
+/// The work of [`Consumer::take_with`], in a transaction in which the messages are already taken.
 pub type Work<'a, R, E> = BoxFuture<'a, Result<R, E>>;
 
 enum Tried<R> {
@@ -110,7 +110,7 @@ impl<T: Payload> Consumer<T> {
                 reason
             }
         };
-        // What was charged in the transaction is so no longer.
+        // The charge was rolled back with the transaction.
         for unreadable in unreadable {
             self.charge(&unreadable.leases().collect::<Vec<_>>(), &unreadable.reason).await?;
         }

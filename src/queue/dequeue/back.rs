@@ -1,4 +1,4 @@
-//! The way back to the queue, for what a dequeue brought and nobody has.
+//! The way back to the queue, for dequeued messages whose caller is gone.
 
 use std::{collections::VecDeque, sync::Arc, time::Instant};
 
@@ -33,7 +33,7 @@ impl GiveBack for Shared {
     }
 }
 
-/// What was leased. A row that cannot be read is passed over: its lease ends, and that is charged.
+/// The leases of rows. A row that cannot be read is passed over: its lease ends, and that is charged.
 fn ranges(rows: &[Row]) -> Ranges {
     let mut ranges = Ranges::default();
     for row in rows {
@@ -92,7 +92,7 @@ impl Shared {
         }
     }
 
-    /// Sends back what an earlier runtime left.
+    /// Sends back the messages that an earlier runtime left.
     pub(crate) fn send_back_kept(self: &Arc<Self>) {
         self.send_back(self.ownerless.take());
     }

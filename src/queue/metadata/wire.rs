@@ -27,7 +27,7 @@ impl Metadata {
         Ok(())
     }
 
-    /// Appends one element that came from the database and goes back: whatever it is, there it was.
+    /// Appends one element that came from the database, unchanged, to go back there.
     pub(crate) fn encode_back(&self, out: &mut BytesMut) {
         let json = serde_json::to_vec(self).unwrap_or_default(); // names and texts are always JSON
         out.put_i32(json.len() as i32 + 1);
@@ -50,7 +50,7 @@ impl Metadata {
         }
     }
 
-    /// From a `jsonb`. Whatever somebody's SQL put there instead of an object must not keep the message from its reader.
+    /// From a `jsonb`. A value that is no object, as other programs may store, reads as none, so that the message still reaches its reader.
     fn read(raw: &[u8]) -> Self {
         serde_json::from_slice(raw.get(1..).unwrap_or_default()).unwrap_or_default()
     }
@@ -149,7 +149,7 @@ impl ToSql for Beside<'_> {
     to_sql_checked!();
 }
 
-/// The metadata of a batch that came in, message by message, without end: what is not there is empty.
+/// The metadata of a received batch, message by message; empty for messages behind the end of the array.
 pub(crate) struct Carried<'a>(Option<Each<'a>>);
 
 impl<'a> Carried<'a> {

@@ -1,4 +1,4 @@
-//! Rows that were dequeued and belong to nobody yet.
+//! Dequeued rows on their way to a caller.
 
 use std::{fmt, sync::Arc};
 
@@ -11,7 +11,7 @@ pub(crate) enum Dequeue {
     Take,
     /// For that many seconds, or the queue's lease time.
     Lease(Option<f64>),
-    /// As `Lease`, but what ran out comes alone.
+    /// As `Lease`, but a message whose lease ran out comes alone.
     LeaseApart(Option<f64>),
 }
 
