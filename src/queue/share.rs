@@ -21,7 +21,8 @@ pub(crate) const PAGE: usize = 1 << 15;
 
 /// Statements on their way at the same time.
 const STATEMENTS: usize = 2;
-/// The second one starts when calls for so many messages wait: it would have a commit of its own.
+/// The second one starts when calls for so many messages wait, because it has a commit of its own; or behind one that asks for so many,
+/// because small calls should not wait for large ones.
 const WORTH_ANOTHER: usize = 1024;
 
 /// One call.
@@ -40,6 +41,8 @@ pub(crate) struct Dequeuer(Mutex<Gathered>);
 struct Gathered {
     calls: VecDeque<Call>,
     statements: usize,
+    /// Messages that the statements on their way ask for.
+    asked: usize,
 }
 
 impl Dequeuer {
@@ -51,12 +54,12 @@ impl Dequeuer {
     pub fn join(self: &Arc<Self>, call: Call) -> Option<Turn> {
         let mut gathered = self.gathered();
         gathered.calls.push_back(call);
-        let starts = gathered.statements == 0
-            || gathered.statements < STATEMENTS
-                && gathered.calls.iter().map(|call| call.n).sum::<usize>() >= WORTH_ANOTHER;
+        let waiting = || gathered.calls.iter().map(|call| call.n).sum::<usize>();
+        let worth_another = gathered.asked >= WORTH_ANOTHER || waiting() >= WORTH_ANOTHER;
+        let starts = gathered.statements == 0 || gathered.statements < STATEMENTS && worth_another;
         starts.then(|| {
             gathered.statements += 1;
-            Turn { dequeuer: self.clone(), is_done: false }
+            Turn { dequeuer: self.clone(), asked: 0, is_done: false }
         })
     }
 }
@@ -65,6 +68,8 @@ impl Dequeuer {
 /// next one starts another.
 pub(crate) struct Turn {
     dequeuer: Arc<Dequeuer>,
+    /// Messages that its statement asks for.
+    asked: usize,
     is_done: bool,
 }
 
@@ -89,6 +94,8 @@ impl Turn {
             }
         }
         gathered.calls = others;
+        gathered.asked = gathered.asked - self.asked + asked;
+        self.asked = asked;
         if calls.is_empty() && !std::mem::replace(&mut self.is_done, true) {
             gathered.statements -= 1;
         }
@@ -103,6 +110,7 @@ impl Drop for Turn {
         }
         let mut gathered = self.dequeuer.gathered();
         gathered.statements -= 1;
+        gathered.asked -= self.asked;
         // The other turn, if there is one, takes them over.
         let unsent = if gathered.statements == 0 { std::mem::take(&mut gathered.calls) } else { VecDeque::new() };
         drop(gathered);
@@ -169,14 +177,31 @@ mod tests {
     #[test]
     fn a_second_statement_starts_when_it_is_worth_one() {
         let dequeuer = Arc::default();
-        let (turn, _first) = join(&dequeuer, WORTH_ANOTHER, Dequeue::Take);
+        let (turn, _first) = join(&dequeuer, 1, Dequeue::Take);
         let mut turn = turn.expect("none is on its way");
         turn.next();
-        assert!(join(&dequeuer, WORTH_ANOTHER - 1, Dequeue::Take).0.is_none());
+        let (none, _second) = join(&dequeuer, WORTH_ANOTHER - 1, Dequeue::Take);
+        assert!(none.is_none());
         let another = join(&dequeuer, 1, Dequeue::Take).0.expect("enough wait");
         assert!(join(&dequeuer, WORTH_ANOTHER, Dequeue::Take).0.is_none(), "two are on their way");
         drop((turn, another));
         assert!(join(&dequeuer, 1, Dequeue::Take).0.is_some(), "none is any more");
+    }
+
+    #[test]
+    fn a_small_call_does_not_wait_for_a_large_one() {
+        let dequeuer = Arc::default();
+        let (turn, _large) = join(&dequeuer, WORTH_ANOTHER, Dequeue::Take);
+        let mut turn = turn.expect("none is on its way");
+        turn.next();
+        let (other, _small) = join(&dequeuer, 1, Dequeue::Take);
+        assert_eq!(asked(&other.expect("one beside it").next()), [1]);
+        assert!(turn.next().is_empty());
+        assert_eq!(
+            (dequeuer.gathered().statements, dequeuer.gathered().asked),
+            (0, 0),
+            "what was counted is counted down"
+        );
     }
 
     #[test]

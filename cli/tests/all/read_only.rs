@@ -63,7 +63,7 @@ impl Place {
 fn a_worker_waits_for_a_server_that_takes_writes() {
     let place = Place::new();
     let child = place.trunkline.start(&["work", "q", "--exec", "true"]);
-    let last = place.survives(child, "it tries again until it can").last().expect("a last line").expect("text");
+    let last = place.survives(child, "retrying with backoff").last().expect("a last line").expect("text");
     assert_eq!(last, "q: 2 done, 0 failed");
 }
 
