@@ -197,11 +197,8 @@ mod tests {
         let (other, _small) = join(&dequeuer, 1, Dequeue::Take);
         assert_eq!(asked(&other.expect("one beside it").next()), [1]);
         assert!(turn.next().is_empty());
-        assert_eq!(
-            (dequeuer.gathered().statements, dequeuer.gathered().asked),
-            (0, 0),
-            "what was counted is counted down"
-        );
+        let left = dequeuer.gathered();
+        assert_eq!((left.statements, left.asked), (0, 0), "what was counted is counted down");
     }
 
     #[test]
