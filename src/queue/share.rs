@@ -54,9 +54,10 @@ impl Dequeuer {
     pub fn join(self: &Arc<Self>, call: Call) -> Option<Turn> {
         let mut gathered = self.gathered();
         gathered.calls.push_back(call);
+        // Counted only while another may start: then few calls wait, however many come.
         let waiting = || gathered.calls.iter().map(|call| call.n).sum::<usize>();
-        let worth_another = gathered.asked >= WORTH_ANOTHER || waiting() >= WORTH_ANOTHER;
-        let starts = gathered.statements == 0 || gathered.statements < STATEMENTS && worth_another;
+        let starts = gathered.statements == 0
+            || gathered.statements < STATEMENTS && (gathered.asked >= WORTH_ANOTHER || waiting() >= WORTH_ANOTHER);
         starts.then(|| {
             gathered.statements += 1;
             Turn { dequeuer: self.clone(), asked: 0, is_done: false }
