@@ -11,6 +11,12 @@ table archive_emails (
     own jsonb
 );
 
+table bucket (
+    queue text not null,
+    tokens double precision not null,
+    filled_at timestamp with time zone not null
+) with (fillfactor=50, autovacuum_vacuum_threshold=200, autovacuum_vacuum_scale_factor=0);
+
 table dead_emails (
     id bigint not null,
     enqueued_at timestamp with time zone not null,
@@ -46,7 +52,9 @@ view messages_emails (
     attempt integer,
     error text,
     payload jsonb,
-    metadata jsonb
+    metadata jsonb,
+    priority integer,
+    key text
 );
 
 table migration (
@@ -61,7 +69,18 @@ table queue (
     max_attempts integer not null,
     lease interval not null,
     max_batch integer not null,
-    created_at timestamp with time zone not null default now()
+    created_at timestamp with time zone not null default now(),
+    paused boolean not null default false,
+    max_leased integer,
+    per_second double precision,
+    burst double precision,
+    priorities integer not null default 1,
+    head_start interval not null default '00:01:00'::interval,
+    uniqueness boolean not null default false,
+    lanes integer not null default 0,
+    per_key integer not null default 1,
+    key_per_second double precision,
+    key_burst double precision
 );
 
 table queue_emails (
@@ -75,6 +94,30 @@ table queue_emails (
     payload jsonb[] not null,
     metadata jsonb[]
 ) with (autovacuum_vacuum_threshold=1000, autovacuum_vacuum_scale_factor=0.05);
+
+table schedule (
+    name text not null,
+    queue text not null,
+    expression text not null,
+    zone text not null,
+    payload text not null,
+    metadata jsonb,
+    missed text not null,
+    paused boolean not null default false,
+    next_at timestamp with time zone not null,
+    placed boolean not null default false,
+    last_at timestamp with time zone,
+    problem text,
+    created_at timestamp with time zone not null default now(),
+    priority integer not null default 0,
+    key text
+) with (fillfactor=50, autovacuum_vacuum_threshold=500, autovacuum_vacuum_scale_factor=0.1);
+
+table stripe (
+    number integer not null default ((('x'::text || "left"((gen_random_uuid())::text, 8)))::bit(32))::integer,
+    drains boolean not null default false,
+    one boolean not null default true
+);
 
 table template (
     name text not null,
@@ -92,6 +135,10 @@ sequence id_emails increment 1024 minvalue 1024 start 1024;
 
 alter table archive_emails add constraint archivekey_emails PRIMARY KEY (id);
 
+alter table bucket add constraint fk_bucket_queue FOREIGN KEY (queue) REFERENCES queue(name) ON DELETE CASCADE;
+
+alter table bucket add constraint pk_bucket PRIMARY KEY (queue);
+
 alter table dead_emails add constraint deadkey_emails PRIMARY KEY (id);
 
 alter table dropped add constraint pk_dropped PRIMARY KEY (queue);
@@ -106,17 +153,51 @@ alter table migration add constraint pk_migration PRIMARY KEY (version);
 
 alter table queue add constraint pk_queue PRIMARY KEY (name);
 
+alter table queue add constraint queue_burst CHECK (((burst >= (1)::double precision) AND (burst < 'Infinity'::double precision)));
+
+alter table queue add constraint queue_head_start CHECK (((head_start > '00:00:00'::interval) AND (head_start <= '36500 days'::interval)));
+
+alter table queue add constraint queue_key_burst CHECK (((key_burst >= (1)::double precision) AND (key_burst < 'Infinity'::double precision)));
+
+alter table queue add constraint queue_key_per_second CHECK (((key_per_second > (0)::double precision) AND (key_per_second < 'Infinity'::double precision)));
+
+alter table queue add constraint queue_lanes CHECK (((lanes >= 0) AND (lanes <= 256)));
+
 alter table queue add constraint queue_lease CHECK (((lease > '00:00:00'::interval) AND (lease <= '365 days'::interval)));
 
 alter table queue add constraint queue_max_attempts CHECK ((max_attempts >= 1));
 
 alter table queue add constraint queue_max_batch CHECK (((max_batch >= 1) AND (max_batch <= 1024)));
 
+alter table queue add constraint queue_max_leased CHECK ((max_leased >= 1));
+
 alter table queue add constraint queue_name CHECK ((name ~ '^[a-z][a-z0-9_.-]{0,47}$'::text));
+
+alter table queue add constraint queue_per_key CHECK ((per_key >= 1));
+
+alter table queue add constraint queue_per_second CHECK (((per_second > (0)::double precision) AND (per_second < 'Infinity'::double precision)));
+
+alter table queue add constraint queue_priorities CHECK (((priorities >= 1) AND (priorities <= 10)));
 
 alter table queue_emails add constraint finite CHECK (isfinite(due_at));
 
 alter table queue_emails add constraint key_emails PRIMARY KEY (id);
+
+alter table schedule add constraint fk_schedule_queue FOREIGN KEY (queue) REFERENCES queue(name) ON DELETE CASCADE;
+
+alter table schedule add constraint pk_schedule PRIMARY KEY (name);
+
+alter table schedule add constraint schedule_key CHECK (((key <> ''::text) AND (octet_length(key) <= 1024)));
+
+alter table schedule add constraint schedule_missed CHECK ((missed = ANY (ARRAY['skip'::text, 'once'::text, 'each'::text])));
+
+alter table schedule add constraint schedule_name CHECK ((name ~ '^[a-z][a-z0-9_.-]{0,47}$'::text));
+
+alter table schedule add constraint schedule_priority CHECK (((priority >= 0) AND (priority <= 9)));
+
+alter table stripe add constraint pk_stripe PRIMARY KEY (one);
+
+alter table stripe add constraint stripe_one CHECK (one);
 
 alter table template add constraint pk_template PRIMARY KEY (name);
 
@@ -134,6 +215,8 @@ CREATE INDEX due_emails ON trunkline.queue_emails USING btree (due_at, ((id + 0)
 
 CREATE UNIQUE INDEX key_emails ON trunkline.queue_emails USING btree (id);
 
+CREATE UNIQUE INDEX pk_bucket ON trunkline.bucket USING btree (queue);
+
 CREATE UNIQUE INDEX pk_dropped ON trunkline.dropped USING btree (queue);
 
 CREATE UNIQUE INDEX pk_floor ON trunkline.floor USING btree (queue);
@@ -144,9 +227,15 @@ CREATE UNIQUE INDEX pk_migration ON trunkline.migration USING btree (version);
 
 CREATE UNIQUE INDEX pk_queue ON trunkline.queue USING btree (name);
 
+CREATE UNIQUE INDEX pk_schedule ON trunkline.schedule USING btree (name);
+
+CREATE UNIQUE INDEX pk_stripe ON trunkline.stripe USING btree (one);
+
 CREATE UNIQUE INDEX pk_template ON trunkline.template USING btree (name);
 
 CREATE UNIQUE INDEX pk_waiting ON trunkline.waiting USING btree (consumer);
+
+CREATE INDEX schedule_by_next ON trunkline.schedule USING btree (next_at) WHERE (NOT paused);
 
 CREATE INDEX waiting_by_queue ON trunkline.waiting USING btree (queue);
 
@@ -160,7 +249,21 @@ begin
     perform trunkline.settle('ack', queue, ids, attempts);
 end ;
 
-function alter_queue(queue text, max_attempts integer DEFAULT NULL::integer, lease interval DEFAULT NULL::interval, max_batch integer DEFAULT NULL::integer) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+function along_lanes(queue text, holder bigint, n integer, lease interval, most integer) returns TABLE(id bigint, attempt integer, key text, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload text, metadata jsonb) language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+begin
+    perform trunkline.check_keyed(queue);
+    if (select q.key_per_second is not null from trunkline.queue q where q.name = queue) then
+        raise exception 'queue % has a rate for each key, which its workers keep', quote_literal(queue) using errcode = 'feature_not_supported',
+            hint = 'Run a worker; or set the rate of the whole queue instead, with trunkline.limit_queue(..., per_second => 100).';
+    end if;
+    return query execute format($q$
+        select b.id + m.k, b.attempt, m.key, b.enqueued_at, b.due_at, m.payload::text, m.metadata
+        from trunkline.%I($1, $2, $3, $4, $5) b,
+             lateral (select generate_series(0, b.size - 1) as k, unnest(b.payload) as payload, unnest(b.metadata) as metadata, unnest(b.keys) as key) m $q$,
+        'do_lanes_' || queue) using trunkline.check_n(n), lease, holder, trunkline.floor(queue), most;
+end ;
+
+function alter_queue(queue text, max_attempts integer DEFAULT NULL::integer, lease interval DEFAULT NULL::interval, max_batch integer DEFAULT NULL::integer, head_start interval DEFAULT NULL::interval, per_key integer DEFAULT NULL::integer) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
 #variable_conflict use_variable
 declare
     now_is trunkline.queue;
@@ -171,8 +274,11 @@ begin
     max_attempts := coalesce(max_attempts, now_is.max_attempts);
     lease := coalesce(lease, now_is.lease);
     max_batch := coalesce(max_batch, now_is.max_batch);
-    perform trunkline.check_settings(queue, max_attempts, lease, max_batch);
-    update trunkline.queue q set max_attempts = max_attempts, lease = lease, max_batch = max_batch where q.name = queue;
+    head_start := coalesce(head_start, now_is.head_start);
+    per_key := coalesce(per_key, now_is.per_key);
+    perform trunkline.check_settings(queue, max_attempts, lease, max_batch, now_is.priorities, head_start, now_is.lanes, per_key);
+    update trunkline.queue q set max_attempts = max_attempts, lease = lease, max_batch = max_batch, head_start = head_start, per_key = per_key
+    where q.name = queue;
     perform trunkline.install_queue(queue);
 end ;
 
@@ -182,17 +288,28 @@ declare
     main text := format('trunkline.%I', 'queue_' || queue);
     dead text := format('trunkline.%I', 'dead_' || queue);
     archive text := format('trunkline.%I', 'archive_' || queue);
+    laned bool := (select q.priorities > 1 from trunkline.queue q where q.name = queue);
+    uniqueness bool := (select q.uniqueness from trunkline.queue q where q.name = queue);
+    keyed bool := (select q.lanes > 0 from trunkline.queue q where q.name = queue);
 begin
     for g in
         select distinct a.role, a.kind from trunkline.granted a join pg_roles r on r.rolname = a.role
         where a.queue in (apply_rights.queue, '')
     loop
+        if uniqueness then
+            execute format('grant select, insert, update, delete on trunkline.%I to %I', 'unique_' || queue, g.role);
+        end if;
         if g.kind = 'producer' then
-            execute format('grant insert (due_at, size, payload, metadata), select (id, size) on %s to %I', main, g.role);
+            execute format('grant insert (due_at, size, payload, metadata%s), select (id, size) on %s to %I',
+                           case when laned then ', lane' when keyed then ', lane, keys' else '' end, main, g.role);
             execute format('grant usage on sequence trunkline.%I to %I', 'id_' || queue, g.role);
         else
             execute format('grant select, insert, update, delete on %s to %I', main, g.role);
             execute format('grant select, insert on %s, %s to %I', dead, archive, g.role);
+            if keyed then
+                execute format('grant select, update on trunkline.%I to %I', 'lane_' || queue, g.role);
+                execute format('grant select, insert, update, delete on trunkline.%I to %I', 'line_' || queue, g.role);
+            end if;
         end if;
         if g.kind = 'operator' then
             execute format('grant update, delete on %s, %s to %I', dead, archive, g.role);
@@ -208,11 +325,16 @@ declare
 begin
     for g in select distinct a.role, a.kind from trunkline.granted a join pg_roles r on r.rolname = a.role loop
         execute format('grant usage on schema %I to %I', rtrim('trunkline.', '.'), g.role);
-        execute format('grant select on trunkline.migration, trunkline.queue, trunkline.floor to %I', g.role);
+        execute format('grant select on trunkline.migration, trunkline.queue, trunkline.floor, trunkline.stripe to %I', g.role);
         if g.kind <> 'producer' then
+            execute format('grant select, update (tokens, filled_at) on trunkline.bucket to %I', g.role);
             execute format('grant update on trunkline.floor to %I', g.role);
             execute format('grant select, insert, update, delete on trunkline.waiting to %I', g.role);
         end if;
+    end loop;
+    -- The payloads of all queues' schedules stand in one table.
+    for g in select distinct a.role from trunkline.granted a join pg_roles r on r.rolname = a.role where a.kind = 'operator' and a.queue = '' loop
+        execute format('grant select, insert, update, delete on trunkline.schedule to %I', g.role);
     end loop;
 end ;
 
@@ -307,6 +429,34 @@ begin
     return ids;
 end ;
 
+function check_keyed(queue text) returns void language plpgsql stable set search_path=pg_catalog, pg_temp as 
+begin
+    perform trunkline.check_queue(queue);
+    if (select q.lanes = 0 from trunkline.queue q where q.name = queue) then
+        raise exception 'queue % has no lanes: its messages have no keys', quote_literal(queue)
+            using errcode = 'feature_not_supported', hint = 'Lease with trunkline.lease; or create one with trunkline.create_queue(..., lanes => 64).';
+    end if;
+end ;
+
+function check_keys(queue text, keys text[], messages integer) returns void language plpgsql stable set search_path=pg_catalog, pg_temp as 
+declare
+    keyed bool := (select q.lanes > 0 from trunkline.queue q where q.name = queue);
+begin
+    if keys is null and keyed then
+        raise exception 'queue % needs a key for each message', quote_literal(queue)
+            using errcode = 'null_value_not_allowed', hint = 'Pass one: trunkline.enqueue(..., key => ''customer 17'').';
+    elsif keys is not null and not keyed then
+        raise exception 'queue % has no keys', quote_literal(queue)
+            using errcode = 'invalid_parameter_value', hint = 'Create one with trunkline.create_queue(..., lanes => 64), or pass no key.';
+    elsif cardinality(keys) <> messages then
+        raise exception '% payloads have keys for %', messages, cardinality(keys)
+            using errcode = 'invalid_parameter_value', hint = 'Pass a key for each payload.';
+    elsif exists (select from unnest(keys) k where k is null or k = '' or octet_length(k) > 1024) then
+        raise exception 'a key of queue % is empty, null or too long', quote_literal(queue)
+            using errcode = 'invalid_parameter_value', hint = 'A key has 1 to 1,024 bytes.';
+    end if;
+end ;
+
 function check_lease(lease interval) returns interval language plpgsql immutable set search_path=pg_catalog, pg_temp as 
 begin
     if lease is null or lease <= '0' or lease > '365 days' then
@@ -343,6 +493,20 @@ begin
     return n;
 end ;
 
+function check_priority(queue text, priority integer) returns text language plpgsql stable set search_path=pg_catalog, pg_temp as 
+declare
+    priorities int;
+begin
+    select q.priorities into priorities from trunkline.queue q where q.name = queue;
+    if (priority >= 0 and priority < priorities) is not true then
+        raise exception 'queue % has no priority %', quote_literal(queue), coalesce(priority::text, 'null')
+            using errcode = 'invalid_parameter_value',
+                  hint = case priorities when 1 then 'It has none: create one with trunkline.create_queue(..., priorities => 4).'
+                                         else format('It has those from 0 to %s; the highest goes first.', priorities - 1) end;
+    end if;
+    return case when priorities > 1 then format(', null, %s', priority) else '' end;
+end ;
+
 function check_queue(queue text) returns void language plpgsql stable set search_path=pg_catalog, pg_temp as 
 begin
     if queue is null or not exists (select from trunkline.queue q where q.name = queue) then
@@ -365,12 +529,64 @@ begin
     return name;
 end ;
 
-function check_settings(queue text, max_attempts integer, lease interval, max_batch integer) returns void language plpgsql immutable set search_path=pg_catalog, pg_temp as 
+function check_schedule(name text, expression text, zone text, missed text) returns void language plpgsql stable set search_path=pg_catalog, pg_temp as 
 begin
-    if (max_attempts >= 1 and lease > '0' and lease <= '365 days' and max_batch between 1 and 1024) is not true then
+    if name is null or name !~ '^[a-z][a-z0-9_.-]{0,47}$' then
+        raise exception 'a schedule cannot be named %', coalesce(quote_literal(name), 'NULL')
+            using errcode = 'invalid_name',
+                  hint = 'A name has 1 to 48 characters: a lower-case letter, then a-z, 0-9, "_", "." or "-".';
+    elsif expression is null or expression !~*
+        '^\s*(@(hourly|daily|midnight|weekly|monthly|yearly|annually)|every(\s+[0-9]{1,9})?\s+(second|minute|hour|day)s?|(\S+\s+){4,5}\S+)\s*$' then
+        raise exception '% is no expression of a schedule', coalesce(quote_literal(expression), 'NULL')
+            using errcode = 'invalid_parameter_value',
+                  hint = 'Pass five fields of cron (0 3 * * *), six with seconds first, @hourly and the like, or: every 90 seconds.';
+    elsif missed is null or missed not in ('skip', 'once', 'each') then
+        raise exception 'ticks that were missed cannot be made %', coalesce(quote_literal(missed), 'NULL')
+            using errcode = 'invalid_parameter_value', hint = 'Pass skip, once or each.';
+    end if;
+    perform now() at time zone zone; -- errs where there is no such zone
+    if zone is null then
+        raise exception 'schedule % has no time zone', quote_literal(name) using errcode = 'null_value_not_allowed',
+            hint = 'Pass a name as in Europe/Berlin, or UTC.';
+    end if;
+end ;
+
+function check_settings(queue text, max_attempts integer, lease interval, max_batch integer, priorities integer, head_start interval, lanes integer, per_key integer) returns void language plpgsql immutable set search_path=pg_catalog, pg_temp as 
+begin
+    if (max_attempts >= 1 and lease > '0' and lease <= '365 days' and max_batch between 1 and 1024
+        and priorities between 1 and 10 and head_start > '0' and head_start <= '36500 days'
+        and lanes between 0 and 256 and per_key >= 1) is not true then
         raise exception 'the settings of queue % are out of bounds', quote_literal(queue)
             using errcode = 'invalid_parameter_value',
-                  hint = 'max_attempts is at least 1, lease more than 0 and at most 365 days, max_batch 1 to 1024.';
+                  hint = 'max_attempts is at least 1, lease more than 0 and at most 365 days, max_batch 1 to 1024, priorities 1 to 10, '
+                         'head_start more than 0 and at most 36500 days, lanes 0 to 256, per_key at least 1.';
+    elsif lanes > 0 and priorities > 1 then
+        raise exception 'queue % cannot have keys and priorities', quote_literal(queue)
+            using errcode = 'invalid_parameter_value', hint = 'Pass lanes or priorities; or make a queue for each.';
+    end if;
+end ;
+
+function check_unique(queue text, messages integer, metadata jsonb[], keys text[], unique_for interval) returns void language plpgsql stable set search_path=pg_catalog, pg_temp as 
+#variable_conflict use_variable
+declare
+    wrong text := (select k from unnest(keys) k where k = '' or octet_length(k) > 1024 limit 1);
+begin
+    perform trunkline.check_metadata(m) from unnest(metadata) m;
+    if not exists (select from trunkline.queue q where q.name = queue and q.uniqueness) then
+        raise exception 'queue % keeps no unique keys', quote_literal(queue) using errcode = 'invalid_parameter_value',
+            hint = 'Create one that does: trunkline.create_queue(..., uniqueness => true).';
+    elsif messages is null then
+        raise exception 'the payloads of queue % are null', quote_literal(queue) using errcode = 'null_value_not_allowed',
+            hint = 'Pass an array; an empty one enqueues nothing.';
+    elsif cardinality(keys) is distinct from messages or cardinality(metadata) <> messages then
+        raise exception '% payloads have unique keys for %, and metadata for %', messages, coalesce(cardinality(keys), 0), cardinality(metadata)
+            using errcode = 'invalid_parameter_value', hint = 'Pass one for each payload, null for those without.';
+    elsif wrong is not null then
+        raise exception 'a unique key of % bytes is out of bounds', octet_length(wrong) using errcode = 'invalid_parameter_value',
+            hint = 'A key has 1 to 1,024 bytes. Of what is longer, take a hash.';
+    elsif unique_for <= '0' or unique_for > '36500 days' then
+        raise exception 'a unique key cannot be kept for %', unique_for using errcode = 'invalid_parameter_value',
+            hint = 'It is kept for more than zero and at most 36500 days; null keeps it until the message has ended.';
     end if;
 end ;
 
@@ -390,9 +606,18 @@ begin
     return extract(epoch from wait);
 end ;
 
+function claim_schedules(since timestamp with time zone, n integer) returns TABLE(tid tid, name text, queue text, expression text, zone text, missed text, placed boolean, next_at timestamp with time zone, clock timestamp with time zone) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off as 
+#variable_conflict use_column
+begin
+    return query
+        select s.ctid, s.name, s.queue, s.expression, s.zone, s.missed, s.placed, s.next_at, clock_timestamp()
+        from trunkline.schedule s
+        where not s.paused and s.next_at >= since and s.next_at <= clock_timestamp() order by s.next_at limit n for update skip locked;
+end ;
+
 function clock() returns timestamp with time zone language sql volatile as RETURN CASE WHEN (pg_current_xact_id() IS NOT NULL) THEN clock_timestamp() ELSE NULL::timestamp with time zone END;
 
-function create_queue(queue text, payload regtype DEFAULT 'bytea'::regtype, max_attempts integer DEFAULT 10, lease interval DEFAULT '00:00:30'::interval, max_batch integer DEFAULT 1024) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp standard_conforming_strings=on client_min_messages=warning as 
+function create_queue(queue text, payload regtype DEFAULT 'bytea'::regtype, max_attempts integer DEFAULT 10, lease interval DEFAULT '00:00:30'::interval, max_batch integer DEFAULT 1024, priorities integer DEFAULT 1, head_start interval DEFAULT '00:01:00'::interval, uniqueness boolean DEFAULT false, lanes integer DEFAULT 0, per_key integer DEFAULT 1) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp standard_conforming_strings=on client_min_messages=warning as 
 #variable_conflict use_variable
 declare
     element text := format_type(payload, -1);
@@ -412,11 +637,16 @@ begin
         raise exception 'the payload of queue % cannot be of type %: no column can', quote_literal(queue), payload
             using errcode = 'invalid_parameter_value', hint = 'Pass the type of a column: jsonb, text, bytea, int8';
     end if;
-    perform trunkline.check_settings(queue, max_attempts, lease, max_batch);
+    perform trunkline.check_settings(queue, max_attempts, lease, max_batch, priorities, head_start, lanes, per_key);
+    if uniqueness and lanes > 0 then
+        raise exception 'queue % cannot have keys and unique keys', quote_literal(queue)
+            using errcode = 'invalid_parameter_value', hint = 'Pass lanes or uniqueness; or make a queue for each.';
+    end if;
     perform trunkline.lock_queue(queue);
     if exists (select from trunkline.queue q where q.name = queue) then
         if exists (select from trunkline.queue q where q.name = queue and q.max_attempts = max_attempts
-                   and q.lease = lease and q.max_batch = max_batch)
+                   and q.lease = lease and q.max_batch = max_batch and q.priorities = priorities and q.head_start = head_start
+                   and q.uniqueness = coalesce(uniqueness, false) and q.lanes = lanes and q.per_key = per_key)
            and (trunkline.payload_type(queue) = payload or exists (
                 select from pg_type t where t.oid = trunkline.payload_type(queue) and t.typbasetype = payload
                 and t.typname = 'payload_' || queue)) then
@@ -433,10 +663,33 @@ begin
         execute format('create domain %s as %s', element, format_type(payload, -1));
     end if;
 
-    insert into trunkline.queue (name, max_attempts, lease, max_batch) values (queue, max_attempts, lease, max_batch);
+    insert into trunkline.queue (name, max_attempts, lease, max_batch, priorities, head_start, uniqueness, lanes, per_key)
+    values (queue, max_attempts, lease, max_batch, priorities, head_start, coalesce(uniqueness, false), lanes, per_key);
     insert into trunkline.floor (queue) values (queue) on conflict do nothing;
     select t.text into strict tables from trunkline.template t where t.kind = 'tables';
     execute trunkline.fill(replace(tables, '{element}', element), queue);
+    if priorities > 1 then
+        execute format('alter table trunkline.%I add column lane smallint not null default 0 constraint lane check (lane between 0 and %s)',
+                       'queue_' || queue, priorities - 1);
+        execute format('drop index trunkline.%I', 'due_' || queue);
+        execute format('create index %I on trunkline.%I (lane, due_at, (id + 0))', 'due_' || queue, 'queue_' || queue);
+    end if;
+    if lanes > 0 then
+        -- line: empty, or the key that has one of its own. holder: a number that nobody else has. place: due_at, but for leases and retries.
+        execute format('alter table trunkline.%I add column lane smallint not null constraint lane check (lane between 0 and %s), '
+                       'add column keys text[] not null, add column line text not null default '''', add column place timestamptz not null',
+                       'queue_' || queue, lanes - 1);
+        execute format('create index %I on trunkline.%I (lane, line, place, (id + 0))', 'place_' || queue, 'queue_' || queue);
+        execute format('create trigger keep_place before insert on trunkline.%I for each row execute function trunkline.keep_place()',
+                       'queue_' || queue);
+        execute format('create table trunkline.%I (lane smallint constraint %I primary key, holder bigint, held_until timestamptz not null default ''-infinity'', '
+                       'wanted_until timestamptz not null default ''-infinity'', served_at timestamptz not null default ''-infinity'', '
+                       'floor timestamptz not null default ''-infinity'', starts_until timestamptz not null default ''-infinity'', '
+                       'empty_at timestamptz not null default ''-infinity'') with (fillfactor = 10)', 'lane_' || queue, 'lanekey_' || queue);
+        execute format('insert into trunkline.%I (lane) select generate_series(0, %s)', 'lane_' || queue, lanes - 1);
+        execute format('create table trunkline.%I (lane smallint, key text, until timestamptz not null, constraint %I primary key (lane, key)) '
+                       'with (fillfactor = 50)', 'line_' || queue, 'linekey_' || queue);
+    end if;
     perform setval(format('trunkline.%I', 'id_' || queue), d.next_id, false) from trunkline.dropped d where d.queue = queue;
 
     -- Batches over 2 kB live in TOAST. Uncompressed they are written fastest; text and JSON gain more from lz4.
@@ -455,10 +708,22 @@ begin
     exception when feature_not_supported or invalid_parameter_value then
         null; -- by Postgres' own method, then
     end;
+    if uniqueness then
+        execute format('create table trunkline.%I (key text collate "C" constraint %I primary key, id bigint not null, until timestamptz)
+                        with (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.05)',
+                       'unique_' || queue, 'uniquekey_' || queue);
+        execute format('create index %I on trunkline.%I (id) where until is null', 'uniqueid_' || queue, 'unique_' || queue);
+    end if;
     perform trunkline.install_queue(queue);
+    if uniqueness then
+        execute format('create trigger free_keys after delete on trunkline.%I referencing old table as gone
+                        for each statement execute function trunkline.%I()', 'queue_' || queue, 'do_free_' || queue);
+        execute format('create trigger free_all_keys after truncate on trunkline.%I
+                        for each statement execute function trunkline.%I()', 'queue_' || queue, 'do_free_' || queue);
+    end if;
 end ;
 
-function dead_letters(queue text, after bigint DEFAULT 0, n integer DEFAULT 100) returns TABLE(id bigint, enqueued_at timestamp with time zone, dead_at timestamp with time zone, attempt integer, error text, payload text, metadata jsonb) language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+function dead_letters(queue text, after bigint DEFAULT 0, n integer DEFAULT 100) returns TABLE(id bigint, enqueued_at timestamp with time zone, dead_at timestamp with time zone, attempt integer, error text, payload text, metadata jsonb, key text) language plpgsql volatile set search_path=pg_catalog, pg_temp as 
 begin
     perform trunkline.check_queue(queue);
     if after is null then
@@ -466,8 +731,10 @@ begin
             using errcode = 'null_value_not_allowed', hint = 'Pass 0 for the first page, then the last id of the page before.';
     end if;
     return query execute format(
-        'select d.id, d.enqueued_at, d.dead_at, d.attempt, d.error, d.payload::text, d.metadata
-         from trunkline.%I($1, $2) d', 'do_dead_' || queue) using after, trunkline.check_n(n);
+        'select d.id, d.enqueued_at, d.dead_at, d.attempt, d.error, d.payload::text, d.metadata, %s
+         from trunkline.%I($1, $2) d',
+        case when (select q.lanes > 0 from trunkline.queue q where q.name = queue) then '((d.own ->> ''keys'')::text[])[1]' else 'null::text' end,
+        'do_dead_' || queue) using after, trunkline.check_n(n);
 end ;
 
 function discard(queue text, ids bigint[]) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
@@ -496,6 +763,16 @@ declare
     met record;
     rest record;
 begin
+    if cardinality(ids) = 1 then
+        -- What is usual, at half the cost: a row, whole.
+        return query
+            delete from trunkline."queue_emails" q
+            where q.id = ids[1] and q.size = sizes[1] and q.attempt = attempts[1] and q.error is null and q.due_at > clock_timestamp()
+            returning q.id, q.size, q.attempt;
+        if found then
+            return;
+        end if;
+    end if;
     for pass in 1..2 loop
         with held as (
             delete from trunkline."queue_emails" q using unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
@@ -513,6 +790,109 @@ begin
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;
         perform trunkline."do_carve_emails"(ids, sizes, attempts, true);
+    end loop;
+end ;
+
+function do_allowed_emails(n integer, locks boolean) returns integer language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+declare
+    tokens float8;
+begin
+    if locks and not trunkline."do_bucket_emails"() then
+        return 0;
+    end if;
+    if null::float8 is not null then
+        select least(null::float8, b.tokens + null::float8 * greatest(extract(epoch from clock_timestamp() - b.filled_at), 0))
+        into tokens from trunkline.bucket b where b.queue = 'emails';
+        n := least(n, floor(tokens)::int);
+    end if;
+    if null::int is not null and n > 0 then
+        n := least(n, null::int - trunkline."do_leased_emails"());
+    end if;
+    return greatest(n, 0);
+end ;
+
+function do_allowedin_emails() returns double precision language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+declare
+    room float8;
+    token float8;
+begin
+    if null::int is not null and trunkline."do_leased_emails"() >= null::int then
+        room := (select extract(epoch from min(q.due_at) - clock_timestamp()) from trunkline."queue_emails" q
+                 where q.attempt > 0 and q.error is null and q.due_at > clock_timestamp());
+    end if;
+    if null::float8 is not null then
+        token := (select (1 - b.tokens) / null::float8 + extract(epoch from b.filled_at - clock_timestamp())
+                  from trunkline.bucket b where b.queue = 'emails');
+    end if;
+    return greatest(room, case when token > 0 then token end);
+end ;
+
+function do_along_emails(n integer, lane integer, floor timestamp with time zone, way integer, OUT tids tid[], OUT got integer, OUT ran_out boolean) returns record language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+declare
+    at record;
+    known record;
+    lined text[];
+    wanted int := n;
+    rows int;
+    due timestamptz := floor;
+    next_id bigint := 0;
+begin
+    tids := '{}';
+    got := 0;
+    ran_out := false;
+    if not pg_try_advisory_xact_lock(hashtext('trunkline.lane emails'), lane) then
+        return;
+    end if;
+    lined := array(select l.key from trunkline."line_emails" l where l.lane = lane);
+    if lined <> '{}' then
+        wanted := n - n / 4;
+    end if;
+    rows := least(wanted, 8);
+    while got < wanted loop
+        at := trunkline."do_gather_emails"(wanted - got, rows, true, way, due, next_id, lane, '', lined, 'infinity');
+        exit when at.got = 0;
+        tids := tids || at.tids;
+        got := got + at.got;
+        ran_out := at.ran_out;
+        if ran_out then
+            return;
+        end if;
+        way := least(2 * way, 2);
+        select q.place, q.id + 1 into due, next_id from trunkline."queue_emails" q where q.ctid = tids[cardinality(tids)];
+        exit when not at.more;
+        rows := least(wanted - got, 2 * rows);
+    end loop;
+    if lined = '{}' then
+        return;
+    end if;
+    -- Rows of one statement have one place, so what stands at that of the first row that was not seen may come behind it.
+    due := coalesce((
+        select q.place - interval '1 microsecond' from trunkline."queue_emails" q
+        where q.lane = lane and q.line = '' and (q.place, q.id + 0) >= (due, next_id)
+          and q.place <= clock_timestamp() and q.due_at <= clock_timestamp()
+        order by q.place, q.id + 0 limit 1), 'infinity');
+    for known in
+        select l.key, l.until, greatest((n - got) / cardinality(lined), 1) as share from trunkline."line_emails" l
+        where l.lane = lane and l.until <= clock_timestamp() order by random()
+    loop
+        exit when got >= n;
+        known.share := least(known.share, n - got);
+        at := trunkline."do_gather_emails"(known.share, known.share, true, way, '-infinity', 0, lane, known.key, '{}', due);
+        if at.got > 0 then
+            tids := tids || at.tids;
+            got := got + at.got;
+            ran_out := at.ran_out;
+            exit when ran_out;
+            way := least(2 * way, 2);
+        else
+            -- Where its line is empty, the key goes along with the others again.
+            delete from trunkline."line_emails" l
+            where l.lane = lane and l.key = known.key and l.until = known.until
+              and not exists (select from trunkline."queue_emails" q where q.lane = lane and q.line = known.key);
+        end if;
     end loop;
 end ;
 
@@ -580,6 +960,9 @@ end ;
 function do_batch_emails(payloads jsonb[], delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[], due timestamp with time zone DEFAULT NULL::timestamp with time zone) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 begin
+    if false then
+        perform trunkline.check_keys('emails', null, cardinality(payloads));
+    end if;
     if delay is null or delay < '0' or delay > '36500 days' then
         raise exception 'a delay of % is out of bounds', coalesce(delay::text, 'null') using errcode = 'invalid_parameter_value',
             hint = 'A delay is at least zero and at most 36500 days.';
@@ -604,18 +987,26 @@ begin
                    trunkline.payload_bytes('emails', pg_column_size(m.payload)) + coalesce(pg_column_size(m.metadata), 0) as bytes
             from (select generate_series(1, cardinality(payloads)) as nr, unnest(payloads) as payload, unnest(metadata) as metadata) m
         ), placed as (
-            select m.*, (sum(m.bytes) over (order by m.nr) - m.bytes)::bigint / 262144 as page from message m
+            select m.*, (sum(m.bytes) over (order by m.nr) - m.bytes)::bigint / 65536 as page from message m
         ), batch as (
             insert into trunkline."queue_emails" (due_at, size, payload, metadata)
             select greatest(trunkline.clock(), due) + delay, count(*), array_agg(p.payload order by p.nr),
                    case when count(p.metadata) > 0 then array_agg(p.metadata order by p.nr) filter (where metadata is not null) end
-            from placed p group by p.page, p.bytes > 262144, (p.nr - 1) / 1024 order by min(p.nr)
+            from placed p group by p.page, p.bytes > 65536, (p.nr - 1) / 1024 order by min(p.nr)
             returning id, size
         )
         select b.id + k from batch b, generate_series(0, b.size - 1) k order by b.id, k;
     if cardinality(payloads) > 0 then
         perform pg_notify('trunkline.emails', '');
     end if;
+end ;
+
+function do_bucket_emails() returns boolean language plpgsql volatile set search_path=pg_catalog, pg_temp lock_timeout=50ms as 
+begin
+    perform pg_advisory_xact_lock(hashtextextended('trunkline.bucket ' || 'emails', 0));
+    return true;
+exception when lock_not_available then
+    return false;
 end ;
 
 function do_bury_emails(ids bigint[], sizes integer[], attempts integer[], reasons text[]) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
@@ -746,6 +1137,9 @@ begin
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
                coalesce(sum(h.size), 0) as size
         into met from held h;
+        if false then
+            perform trunkline."do_hold_emails"(met.ids, met.sizes);
+        end if;
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
@@ -761,8 +1155,21 @@ end ;
 
 function do_cut_emails(n integer, floor timestamp with time zone) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
+declare
+    turn record;
 begin
-    perform trunkline."do_gather_emails"(n, 1, true, 0, floor, 0);
+    
+    if false then
+        n := trunkline."do_allowed_emails"(n, false);
+    end if;
+    if false then
+        turn := trunkline."do_turn_emails"(floor, array_fill(0::bigint, array[1]));
+        if turn.lane is not null then
+            perform trunkline."do_gather_emails"(n, 1, true, 0, floor[turn.lane + 1], 0, turn.lane, turn.bound);
+        end if;
+    else
+        perform trunkline."do_gather_emails"(n, 1, true, 0, floor, 0);
+    end if;
 end ;
 
 function do_dead_emails(after bigint, n bigint) returns SETOF dead_emails language plpgsql stable set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
@@ -798,6 +1205,9 @@ begin
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
                coalesce(sum(h.size), 0) as size
         into met from held h;
+        if false then
+            perform trunkline."do_keep_emails"(met.ids, lease);
+        end if;
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
@@ -809,7 +1219,7 @@ begin
     end loop;
 end ;
 
-function do_find_emails(message bigint) returns TABLE(state text, attempt integer, due_at timestamp with time zone, ended_at timestamp with time zone, enqueued_at timestamp with time zone, error text, payload jsonb, metadata jsonb) language plpgsql stable set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+function do_find_emails(message bigint) returns TABLE(state text, attempt integer, due_at timestamp with time zone, ended_at timestamp with time zone, enqueued_at timestamp with time zone, error text, payload jsonb, metadata jsonb, priority integer, key text) language plpgsql stable set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();
@@ -818,36 +1228,69 @@ begin
         select case when q.due_at <= clock then 'due' when q.error is not null then 'retrying'
                     when q.attempt = 0 then 'delayed' else 'leased' end,
                q.attempt, q.due_at, null::timestamptz, q.enqueued_at, q.error,
-               q.payload[(message - q.id)::int + 1], q.metadata[(message - q.id)::int + 1]
+               q.payload[(message - q.id)::int + 1], q.metadata[(message - q.id)::int + 1], 0, null::text
         from (select r.* from trunkline."queue_emails" r
               where r.id <= message and r.id >= message / 1024 * 1024 order by r.id desc limit 1) q
         where message - q.id < q.size;
     if not found then
-        return query select 'dead', d.attempt, null::timestamptz, d.dead_at, d.enqueued_at, d.error, d.payload, d.metadata
-            from trunkline."dead_emails" d where d.id = message;
+        return query select 'dead', q.attempt, null::timestamptz, q.dead_at, q.enqueued_at, q.error, q.payload, q.metadata, 0, null::text
+            from trunkline."dead_emails" q where q.id = message;
     end if;
     if not found then
-        return query select 'archived', a.attempt, null::timestamptz, a.archived_at, a.enqueued_at, null, a.payload, a.metadata
-            from trunkline."archive_emails" a where a.id = message;
+        return query select 'archived', q.attempt, null::timestamptz, q.archived_at, q.enqueued_at, null, q.payload, q.metadata, 0, null::text
+            from trunkline."archive_emails" q where q.id = message;
     end if;
 end ;
 
-function do_gather_emails(n integer, rows integer, cut boolean, apart integer, INOUT due timestamp with time zone, INOUT id bigint, OUT tids tid[], OUT got integer, OUT ran_out boolean) returns record language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+function do_gather_emails(n integer, rows integer, cut boolean, apart integer, INOUT due timestamp with time zone, INOUT id bigint, OUT tids tid[], OUT got integer, OUT ran_out boolean, OUT more boolean) returns record language plpgsql volatile set search_path=pg_catalog, pg_temp as 
 #variable_conflict use_variable
 declare
     until timestamptz := clock_timestamp();
+    line record;
     seen record;
     wanted int := rows;
+    parts int := 0;
+    moved int;
 begin
     tids := '{}';
     got := 0;
     ran_out := false;
+    more := false;
+    if false then
+        return;
+    end if;
     while n > 0 loop
+        if rows > 1 then
+            -- What is usual: whatever is due fits as it is. Then neither a running total nor a second look is needed.
+            with due_row as materialized (
+                select q.ctid as tid, q.id, q.due_at as due_at, q.size,
+                       q.attempt - q.released >= 10
+                       or q.attempt > 0 and q.error is null and (q.size > 1 or apart > 0) as awkward
+                from trunkline."queue_emails" q
+                where (q.due_at, q.id + 0) >= (due, id) and q.due_at <= until
+                order by q.due_at, q.id + 0 limit rows for update skip locked
+            )
+            select count(*)::int as locked, sum(d.size) as size, bool_or(d.awkward) as awkward, max(d.due_at) as due,
+                   array_agg(d.tid order by d.due_at, d.id) as tids
+            into line from due_row d;
+            if line.locked = 0 then
+                return;
+            elsif line.size <= n and not line.awkward then
+                tids := line.tids;
+                got := line.size;
+                more := line.locked = rows and got < n;
+                if more then
+                    due := line.due;
+                    id := (select q.id + 1 from trunkline."queue_emails" q where q.ctid = tids[line.locked]);
+                end if;
+                return;
+            end if;
+        end if;
         if rows = 1 then
             -- One row needs no running total.
             select 1 as locked, array[q.ctid] as tids, q.size as got, q.id as first, q.size,
                    q.attempt - q.released >= 10 as spent,
-                   q.attempt > 0 and q.error is null as vanished,
+                   q.attempt > 0 and q.error is null as vanished, false as mixed,
                    (q.size <= n and q.attempt - q.released < 10
                     and (q.attempt = 0 or q.error is not null or q.size = 1 and apart = 0))::int as fitting,
                    q.due_at as due, q.id as id, array[q.ctid] as spent_tids, q.due_at as next_due, q.id + 1 as next_id
@@ -860,15 +1303,13 @@ begin
             end if;
         else
             with due_row as materialized (
-                select q.ctid as tid, q.id, q.due_at, q.size,
+                select q.ctid as tid, q.id, q.due_at as due_at, q.size,
                        q.attempt - q.released >= 10 as spent,
-                       q.attempt > 0 and q.error is null as vanished
-                from trunkline."queue_emails" q
-                where (q.due_at, q.id + 0) >= (due, id) and q.due_at <= until
-                order by q.due_at, q.id + 0 limit rows for update skip locked
-            ), line as (
+                       q.attempt > 0 and q.error is null as vanished, false as mixed
+                from unnest(line.tids) d(tid) join trunkline."queue_emails" q on q.ctid = d.tid
+            ), total as (
                 select d.*, row_number() over w as nr,
-                       sum(d.size) over w <= n and not bool_or(d.spent or d.vanished and (d.size > 1 or apart > 0)) over w as fits
+                       sum(d.size) over w <= n and not bool_or(d.spent or d.mixed or d.vanished and (d.size > 1 or apart > 0)) over w as fits
                 from due_row d window w as (order by d.due_at, d.id)
             )
             select count(*)::int as locked,
@@ -876,6 +1317,7 @@ begin
                    (sum(l.size) filter (where l.fits))::int as got,
                    min(l.id) filter (where l.nr = 1) as first, min(l.size) filter (where l.nr = 1) as size,
                    bool_or(l.spent) filter (where l.nr = 1) as spent, bool_or(l.vanished) filter (where l.nr = 1) as vanished,
+                   bool_or(l.mixed) filter (where l.nr = 1) as mixed,
                    (count(*) filter (where l.fits))::int as fitting,
                    max(l.due_at) filter (where l.fits) as due,
                    (array_agg(l.id order by l.nr desc) filter (where l.fits))[1] as id,
@@ -883,7 +1325,7 @@ begin
                    coalesce(min(l.due_at) filter (where not l.spent), max(l.due_at)) as next_due,
                    coalesce((array_agg(l.id order by l.nr) filter (where not l.spent))[1],
                             (array_agg(l.id order by l.nr desc))[1] + 1) as next_id
-            into seen from line l;
+            into seen from total l;
         end if;
         if seen.fitting < seen.locked and not cut then
             raise exception sqlstate 'TL000' using message = seen.fitting::text;
@@ -892,6 +1334,7 @@ begin
         elsif seen.fitting > 0 then
             tids := seen.tids;
             got := seen.got;
+            more := got < n;
             due := seen.due;
             id := seen.id + 1;
             return;
@@ -906,6 +1349,21 @@ begin
             rows := case when cardinality(seen.spent_tids) < seen.locked then wanted else least(greatest(rows, 8) * 2, 1024) end;
             due := seen.next_due;
             id := seen.next_id;
+        elsif seen.mixed then
+            -- Rows of such a key alone move as they are, some hundred in a call, and rows that have to be cut one or two: what is due to others must
+            -- not wait for the backlog of one.
+            exit when parts >= 6;
+            moved := 0;
+            if rows > 1 then
+                update trunkline."queue_emails" q set line = q.keys[1] from unnest(line.tids) d(tid)
+                where q.ctid = d.tid and q.keys[1] = any (lined) and q.keys <@ q.keys[1:1];
+                get diagnostics moved = row_count;
+                rows := case when moved = line.locked then least(2 * rows, 64) else wanted end;
+            end if;
+            if moved = 0 then
+                perform trunkline."do_part_emails"(seen.first, lined);
+            end if;
+            parts := parts + case when moved > 0 then 1 else 3 end;
         elsif seen.vanished and seen.size > 1 then
             exit when apart = 2;
             perform trunkline."do_split_emails"(seen.first, array(select generate_series(1, seen.size)));
@@ -937,34 +1395,353 @@ begin
         where (d.id - q.id < q.size and q.attempt = d.attempt and q.error is null) is not true;
 end ;
 
+function do_hold_emails(ids bigint[], sizes integer[]) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+declare
+    r record;
+begin
+    for r in
+        select q.id, q.lane, q.keys, q.due_at from unnest(ids, sizes) d(id, size)
+        join trunkline."queue_emails" q on q.id >= d.id and q.id < d.id + d.size
+        where q.error is not null order by q.id
+    loop
+        insert into trunkline."line_emails" as l (lane, key, until)
+        select r.lane, k.key, r.due_at from (select distinct u.key from unnest(r.keys) u(key)) k order by k.key
+        on conflict (lane, key) do update set until = greatest(l.until, excluded.until);
+        perform trunkline."do_part_emails"(r.id, r.keys);
+    end loop;
+end ;
+
+function do_holdlane_emails(lanes integer[], holder bigint, until timestamp with time zone, floor timestamp with time zone) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+declare
+    l int;
+begin
+    for l in select u.lane from unnest(lanes) u(lane) order by u.lane loop
+        update trunkline."lane_emails" h
+        set holder = holder, held_until = greatest(h.held_until, until), served_at = clock_timestamp(), wanted_until = '-infinity',
+            starts_until = greatest(h.starts_until, clock_timestamp() + (until - clock_timestamp()) / 3),
+            empty_at = case when h.holder = holder and h.held_until > clock_timestamp() then h.empty_at else greatest(h.empty_at, h.starts_until) end,
+            floor = greatest(h.floor, least(floor, (
+                select q.place from trunkline."queue_emails" q where q.lane = l and q.line = '' and (q.place, q.id + 0) >= (h.floor, 0)
+                order by q.place, q.id + 0 limit 1)))
+        where h.lane = l;
+    end loop;
+end ;
+
+function do_keep_emails(ids bigint[], lease interval) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+begin
+    update trunkline."lane_emails" l set held_until = clock_timestamp() + lease * 1.5, starts_until = greatest(l.starts_until, clock_timestamp() + lease / 2)
+    from (select h.lane from trunkline."lane_emails" h
+          where h.held_until < clock_timestamp() + lease
+            and h.lane in (select q.lane from unnest(ids) d(id) join trunkline."queue_emails" q on q.id = d.id)
+          order by h.lane for update) h
+    where l.lane = h.lane;
+end ;
+
+function do_keyed_emails(payloads jsonb[], keys text[], delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[], due timestamp with time zone DEFAULT NULL::timestamp with time zone) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+begin
+    if delay is null or delay < '0' or delay > '36500 days' then
+        raise exception 'a delay of % is out of bounds', coalesce(delay::text, 'null') using errcode = 'invalid_parameter_value',
+            hint = 'A delay is at least zero and at most 36500 days.';
+    elsif payloads is null then
+        raise exception 'the payloads of queue % are null', 'emails' using errcode = 'null_value_not_allowed',
+            hint = 'Pass an array; an empty one enqueues nothing.';
+    elsif array_ndims(payloads) > 1 then
+        raise exception 'the payloads are an array of % dimensions', array_ndims(payloads)
+            using errcode = 'array_subscript_error', hint = 'Pass one dimension.';
+    end if;
+    perform trunkline.check_keys('emails', keys, cardinality(payloads));
+    payloads := payloads[:];
+    if metadata is not null then
+        if cardinality(metadata) <> cardinality(payloads) then
+            raise exception '% payloads have metadata for %', cardinality(payloads), cardinality(metadata)
+                using errcode = 'invalid_parameter_value', hint = 'Pass one for each payload, null for those without.';
+        end if;
+        perform trunkline.check_metadata(m) from unnest(metadata) m;
+    end if;
+    return query
+        with message as (
+            select m.nr, m.payload, m.metadata, m.key, trunkline.lane_of(m.key, 0) as lane,
+                   trunkline.payload_bytes('emails', pg_column_size(m.payload)) + coalesce(pg_column_size(m.metadata), 0) as bytes
+            from (select generate_series(1, cardinality(payloads)) as nr, unnest(payloads) as payload, unnest(metadata) as metadata,
+                         unnest(keys) as key) m
+        ), placed as (
+            select m.*, row_number() over w as at, (sum(m.bytes) over w - m.bytes)::bigint / 65536 as page
+            from message m window w as (partition by m.lane order by m.nr)
+        ), batch as (
+            select array_agg(p.nr order by p.nr) as nrs, count(*)::int as size, array_agg(p.payload order by p.nr) as payload, p.lane,
+                   case when count(p.metadata) > 0 then array_agg(p.metadata order by p.nr) end as metadata, array_agg(p.key order by p.nr) as keys,
+                   row_number() over (order by min(p.nr)) as batch
+            from placed p group by p.lane, p.page, p.bytes > 65536, (p.at - 1) / 1024
+        ), stored as (
+            insert into trunkline."queue_emails" (due_at, size, payload, metadata, lane, keys)
+            select greatest(trunkline.clock(), due) + delay, b.size, b.payload, b.metadata, b.lane, b.keys from batch b order by b.batch
+            returning id
+        ), numbered as (
+            select s.id, row_number() over (order by s.id) as batch from stored s
+        )
+        select n.id + m.at - 1 from numbered n join batch b on b.batch = n.batch, unnest(b.nrs) with ordinality m(nr, at) order by m.nr;
+    if cardinality(payloads) > 0 then
+        perform pg_notify('trunkline.emails', '');
+    end if;
+end ;
+
+function do_lanes_emails(n integer, lease interval, holder bigint, floor timestamp with time zone DEFAULT '-infinity'::timestamp with time zone, most integer DEFAULT NULL::integer) returns TABLE(id bigint, attempt integer, size integer, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload jsonb[], metadata jsonb[], ran_out boolean, released integer, keys text[], rate double precision[]) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+declare
+    term interval := case when lease is null then '00:00:30'::interval else trunkline.check_lease(lease) end;
+    clock timestamptz := clock_timestamp();
+    way int := 1;
+    l record;
+    at record;
+    tids tid[] := '{}';
+    untils timestamptz[] := '{}';
+    until timestamptz := clock + term * 1.5;
+    held int[] := '{}';
+    leaving int[] := '{}';
+    alone bool := false;
+    mine int := 0;
+    allowed int;
+    others int;
+begin
+    if false then
+        n := trunkline."do_allowed_emails"(n, true);
+    end if;
+    allowed := n;
+    for l in
+        select h.lane, h.wanted_until > clock as wanted, h.held_until, h.floor from trunkline."lane_emails" h
+        where h.lane >= 0 and h.holder = holder and h.held_until > clock order by random()
+    loop
+        mine := mine + 1;
+        if l.wanted then
+            leaving := leaving || l.lane::int;
+            continue;
+        end if;
+        continue when n <= 0 or alone;
+        -- Meanwhile its time may have passed, and somebody else may have come: whose a lane is, is certain under its lock alone.
+        continue when not pg_try_advisory_xact_lock(hashtext('trunkline.lane emails'), l.lane);
+        continue when not exists (
+            select from trunkline."lane_emails" h where h.lane = l.lane and h.holder = holder and h.held_until > clock_timestamp());
+        at := trunkline."do_along_emails"(n, l.lane, l.floor, way);
+        continue when at.got = 0;
+        if l.held_until < clock + term * 1.25 then
+            l.held_until := until;
+            held := held || l.lane::int;
+        end if;
+        tids := tids || at.tids;
+        untils := untils || array_fill(l.held_until, array[cardinality(at.tids)]);
+        n := n - at.got;
+        way := 2;
+        alone := at.ran_out;
+    end loop;
+    if n > 0 and not alone and most is distinct from 0 then
+        others := (select count(distinct h.holder) from trunkline."lane_emails" h where h.lane >= 0 and h.held_until > clock and h.holder <> holder);
+        most := least(most, (0 + others) / (others + 1));
+        for l in
+            -- Nothing is leased in a lane without a holder: what is due there is due to whoever gets it.
+            select h.lane, h.floor from trunkline."lane_emails" h
+            where h.lane >= 0 and h.held_until <= clock
+              and (exists (select from trunkline."queue_emails" q where q.lane = h.lane and q.line = '' and (q.place, q.id + 0) >= (h.floor, 0)
+                                                                and q.place <= clock and q.due_at <= clock)
+                   or exists (select from trunkline."line_emails" w where w.lane >= h.lane and w.lane <= h.lane and w.until <= clock)) -- so, it is not hashed
+            order by h.served_at
+        loop
+            exit when n <= 0 or mine >= most or alone;
+            perform from trunkline."lane_emails" h where h.lane = l.lane and h.held_until <= clock for update skip locked;
+            continue when not found;
+            at := trunkline."do_along_emails"(n, l.lane, l.floor, way);
+            continue when at.got = 0;
+            held := held || l.lane::int;
+            mine := mine + 1;
+            tids := tids || at.tids;
+            untils := untils || array_fill(until, array[cardinality(at.tids)]);
+            n := n - at.got;
+            way := 2;
+            alone := at.ran_out;
+        end loop;
+        if n > 0 and others > 0 and mine < least(most, 0 / (others + 1)) then
+            perform trunkline."do_want_emails"(least(most, 0 / (others + 1)) - mine, 0 / (others + 1), holder, until);
+        end if;
+    end if;
+    perform trunkline."do_holdlane_emails"(held, holder, until, floor);
+    if leaving <> '{}' then
+        perform trunkline."do_leave_emails"(leaving, holder);
+    end if;
+    return query
+        with leased as (
+            update trunkline."queue_emails" q
+            set due_at = greatest(d.until, trunkline.clock()), attempt = q.attempt + 1, error = null
+            from unnest(tids, untils) with ordinality d(tid, until, nr)
+            where q.ctid = d.tid
+            returning d.nr, q.id, q.attempt, q.size, q.enqueued_at, q.due_at, q.payload, q.metadata, q.released, q.keys, q.lane)
+        select e.id, e.attempt, e.size, e.enqueued_at, e.due_at, e.payload, e.metadata, alone and e.nr = cardinality(tids), e.released, e.keys,
+               null::float8[]
+        from leased e order by e.nr;
+    if false then
+        perform trunkline."do_used_emails"(allowed - n);
+    end if;
+end ;
+
+function do_lanesin_emails(holder bigint) returns double precision language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+declare
+    clock timestamptz := clock_timestamp();
+    rests timestamptz;
+begin
+    if exists (
+        select from trunkline."lane_emails" h,
+             lateral (select q.keys from trunkline."queue_emails" q
+                      where q.lane = h.lane and q.line = '' and (q.place, q.id + 0) >= (h.floor, 0) and q.place <= clock and q.due_at <= clock
+                      order by q.place, q.id + 0 limit 1) f
+        where h.lane in (select w.lane from trunkline."line_emails" w) and (h.holder = holder or h.held_until <= clock)
+          and f.keys && array(select w.key from trunkline."line_emails" w where w.lane = h.lane)) then
+        return 0;
+    end if;
+    rests := (
+        select min(w.until) from trunkline."lane_emails" h join trunkline."line_emails" w on w.lane = h.lane,
+             lateral (select q.due_at from trunkline."queue_emails" q where q.lane = w.lane and q.line = w.key order by q.place, q.id + 0 limit 1) f
+        where h.holder = holder and h.held_until > clock and w.until > clock and w.until <= clock + interval '1 second' and f.due_at <= clock);
+    if rests is not null then
+        return -extract(epoch from rests - clock);
+    end if;
+    return extract(epoch from least(
+        (select q.due_at from trunkline."queue_emails" q where q.due_at > clock order by q.due_at, q.id + 0 limit 1),
+        
+        (select min(h.held_until) from trunkline."lane_emails" h where h.lane >= 0 and h.held_until > clock and h.holder <> holder)) - clock)::float8;
+end ;
+
 function do_lease_emails(n integer, lease interval DEFAULT NULL::interval, floor timestamp with time zone DEFAULT '-infinity'::timestamp with time zone, rows integer DEFAULT 1, apart boolean DEFAULT false) returns TABLE(id bigint, attempt integer, size integer, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload jsonb[], metadata jsonb[], ran_out boolean, released integer) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 declare
-    term interval := trunkline.check_lease(coalesce(lease, '00:00:30'::interval));
+    term interval := case when lease is null then '00:00:30'::interval else trunkline.check_lease(lease) end;
     way int := apart::int;
     at record;
-    due timestamptz := floor;
+    due timestamptz;
+    until timestamptz := clock_timestamp();
     next_id bigint := 0;
+    turn record;
+    dues timestamptz[];
+    next_ids bigint[];
+    used int := 0;
 begin
-    while n > 0 loop
-        select g.* into at from trunkline."do_gather_emails"(n, rows, true, way, due, next_id) g;
-        exit when at.got = 0;
-        return query
-            with leased as (
+    
+    if false then
+        dues := floor;
+        next_ids := array_fill(0::bigint, array[1]);
+    else
+        due := floor;
+    end if;
+    if false then
+        n := trunkline."do_allowed_emails"(n, true);
+    end if;
+    if n between 1 and rows and not false and not false and not false then
+        -- What is usual where messages are few: all that is due fits as it is, and goes by one statement.
+        if n = 1 then
+            return query
+                with head as materialized (
+                    select q.ctid as tid, q.size > 1 or q.attempt - q.released >= 10 or q.attempt > 0 and q.error is null and apart as awkward
+                    from trunkline."queue_emails" q where (q.due_at, q.id + 0) >= (due, 0) and q.due_at <= until
+                    order by q.due_at, q.id + 0 limit 1 for update skip locked)
                 update trunkline."queue_emails" q
                 set due_at = trunkline.clock() + term, attempt = q.attempt + 1, error = null
-                from unnest(at.tids) with ordinality d(tid, nr)
-                where q.ctid = d.tid
-                returning d.nr, q.id, q.attempt, q.size, q.enqueued_at, q.due_at, q.payload, q.metadata, q.released)
-            select l.id, l.attempt, l.size, l.enqueued_at, l.due_at, l.payload, l.metadata, at.ran_out, l.released
-            from leased l order by l.nr;
-        exit when at.ran_out;
+                from head h where q.ctid = h.tid and not h.awkward
+                returning q.id, q.attempt, q.size, q.enqueued_at, q.due_at, q.payload, q.metadata, false, q.released;
+        else
+            return query
+                with head as materialized (
+                    select q.ctid as tid, q.due_at, q.id, q.size,
+                           q.attempt - q.released >= 10 or q.attempt > 0 and q.error is null and (q.size > 1 or apart) as awkward
+                    from trunkline."queue_emails" q where (q.due_at, q.id + 0) >= (due, 0) and q.due_at <= until
+                    order by q.due_at, q.id + 0 limit rows for update skip locked
+                ), whole as materialized (
+                    select sum(h.size) <= n and not bool_or(h.awkward) as fits from head h
+                ), leased as (
+                    update trunkline."queue_emails" q
+                    set due_at = trunkline.clock() + term, attempt = q.attempt + 1, error = null
+                    from head h, whole w where w.fits and q.ctid = h.tid
+                    returning h.due_at as was_due, q.id, q.attempt, q.size, q.enqueued_at, q.due_at, q.payload, q.metadata, q.released)
+                select l.id, l.attempt, l.size, l.enqueued_at, l.due_at, l.payload, l.metadata, false, l.released
+                from leased l order by l.was_due, l.id;
+        end if;
+        if found then
+            return;
+        end if;
+    end if;
+    while n > 0 loop
+        if false then
+            turn := trunkline."do_turn_emails"(dues, next_ids);
+            exit when turn.lane is null;
+            at := trunkline."do_gather_emails"(n, rows, true, way, dues[turn.lane + 1], next_ids[turn.lane + 1], turn.lane, turn.bound);
+            -- Where nothing more is there, others hold it, or it is behind the bound.
+            dues[turn.lane + 1] := case when at.more then at.due else turn.bound end;
+            next_ids[turn.lane + 1] := case when at.more then at.id else 9223372036854775807 end;
+            continue when at.got = 0;
+        else
+            at := trunkline."do_gather_emails"(n, rows, true, way, due, next_id);
+            exit when at.got = 0;
+        end if;
+        if cardinality(at.tids) = 1 then
+            -- What is usual where messages are few, and needs no order.
+            return query
+                update trunkline."queue_emails" q
+                set due_at = trunkline.clock() + term, attempt = q.attempt + 1, error = null
+                where q.ctid = at.tids[1]
+                returning q.id, q.attempt, q.size, q.enqueued_at, q.due_at, q.payload, q.metadata, at.ran_out, q.released;
+        else
+            return query
+                with leased as (
+                    update trunkline."queue_emails" q
+                    set due_at = trunkline.clock() + term, attempt = q.attempt + 1, error = null
+                    from unnest(at.tids) with ordinality d(tid, nr)
+                    where q.ctid = d.tid
+                    returning d.nr, q.id, q.attempt, q.size, q.enqueued_at, q.due_at, q.payload, q.metadata, q.released)
+                select l.id, l.attempt, l.size, l.enqueued_at, l.due_at, l.payload, l.metadata, at.ran_out, l.released
+                from leased l order by l.nr;
+        end if;
+        used := used + at.got;
+        exit when at.ran_out or not at.more and not false;
         n := n - at.got;
         rows := least(n, 1 + n::bigint * cardinality(at.tids) / at.got);
-        way := 2 * way;
+        way := least(2 * way, 2); -- what ran out comes with nobody else
         due := at.due;
         next_id := at.id;
     end loop;
+    if false then
+        perform trunkline."do_used_emails"(used);
+    end if;
+end ;
+
+function do_leased_emails() returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+begin
+    return (select coalesce(sum(q.size), 0) from trunkline."queue_emails" q
+            where q.attempt > 0 and q.error is null and q.due_at > clock_timestamp());
+end ;
+
+function do_leave_emails(lanes integer[], holder bigint) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+begin
+    update trunkline."lane_emails" g set holder = null, held_until = '-infinity', wanted_until = '-infinity', starts_until = least(g.starts_until, clock_timestamp())
+    from (select h.lane from trunkline."lane_emails" h
+          where h.lane >= 0 and h.holder = holder and (lanes is null or h.lane = any (lanes)) and h.held_until > clock_timestamp()
+          order by h.lane for update) h
+    where g.lane = h.lane
+      and not exists ( -- along the due times, where leases end; not along the lane, with all that waits in it
+        select from trunkline."queue_emails" q
+        where q.lane + 0 = g.lane and q.attempt > 0 and q.error is null and q.due_at > clock_timestamp() and q.due_at <= g.held_until);
+    if found then
+        perform pg_notify('trunkline.emails', '');
+    end if;
+end ;
+
+function do_line_emails(keys text[], pauses double precision[]) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+begin
+    insert into trunkline."line_emails" as l (lane, key, until)
+    select trunkline.lane_of(k.key, 0), k.key, clock_timestamp() + k.pause * interval '1 second' from unnest(keys, pauses) k(key, pause) order by 1, 2
+    on conflict (lane, key) do update set until = greatest(l.until, excluded.until);
 end ;
 
 function do_look_emails(floor timestamp with time zone) returns TABLE(oldest timestamp with time zone, candidate timestamp with time zone, due_in double precision, running bigint, next bigint, cost double precision) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
@@ -972,15 +1749,30 @@ function do_look_emails(floor timestamp with time zone) returns TABLE(oldest tim
 declare
     began timestamptz := clock_timestamp();
 begin
-    return query
-        select o.due_at, least(o.due_at, now()),
-               extract(epoch from o.due_at - clock_timestamp())::float8,
-               pg_snapshot_xmin(s)::text::bigint,
-               pg_snapshot_xmin(s)::text::bigint + age(pg_snapshot_xmin(s)::xid),
-               extract(epoch from clock_timestamp() - began)::float8
-        from pg_current_snapshot() s
-        left join lateral (
-            select q.due_at from trunkline."queue_emails" q where q.due_at >= floor order by q.due_at, q.id + 0 limit 1) o on true;
+    if false then
+        return query
+            select o.due_at, least(o.due_at, now()),
+                   case when not false then greatest(extract(epoch from o.due_at - clock_timestamp())::float8,
+                                                        case when false then trunkline."do_allowedin_emails"() end) end,
+                   pg_snapshot_xmin(s)::text::bigint,
+                   pg_snapshot_xmin(s)::text::bigint + age(pg_snapshot_xmin(s)::xid),
+                   extract(epoch from clock_timestamp() - began)::float8
+            from pg_current_snapshot() s cross join generate_series(0, 1 - 1) l(lane)
+            left join lateral (
+                select q.due_at from trunkline."queue_emails" q where q.lane = l.lane and q.due_at >= floor[l.lane + 1] order by q.due_at, q.id + 0 limit 1) o on true
+            order by l.lane;
+    else
+        return query
+            select o.due_at, least(o.due_at, now()),
+                   case when not false then greatest(extract(epoch from o.due_at - clock_timestamp())::float8,
+                                                        case when false then trunkline."do_allowedin_emails"() end) end,
+                   pg_snapshot_xmin(s)::text::bigint,
+                   pg_snapshot_xmin(s)::text::bigint + age(pg_snapshot_xmin(s)::xid),
+                   extract(epoch from clock_timestamp() - began)::float8
+            from pg_current_snapshot() s
+            left join lateral (
+                select q.due_at from trunkline."queue_emails" q where q.due_at >= floor order by q.due_at, q.id + 0 limit 1) o on true;
+    end if;
 end ;
 
 function do_own_emails() returns text language plpgsql immutable set search_path=pg_catalog, pg_temp as 
@@ -989,7 +1781,8 @@ declare
     own jsonb;
 begin
     r.size := 0; -- else it is null as a whole
-    own := to_jsonb(r) - array['id', 'enqueued_at', 'due_at', 'attempt', 'released', 'size', 'error', 'payload', 'metadata'];
+    own := to_jsonb(r) - array['id', 'enqueued_at', 'due_at', 'attempt', 'released', 'size', 'error', 'payload', 'metadata']
+        - array[]::text[]; -- which costs less by itself
     if own = '{}' then
         return null;
     end if;
@@ -997,11 +1790,38 @@ begin
             from jsonb_object_keys(own) o(name));
 end ;
 
+function do_part_emails(row_id bigint, lined text[]) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+declare
+    r record;
+    cuts int[];
+begin
+    select q.size, q.keys into r from trunkline."queue_emails" q where q.id = row_id;
+    cuts := array(
+        select k.at::int from (select u.key, u.nr - 1 as at, lag(u.key) over (order by u.nr) as before
+                               from unnest(r.keys) with ordinality u(key, nr)) k
+        where k.at > 0 and k.key <> k.before and (k.key = any (lined) or k.before = any (lined)));
+    if cuts <> '{}' then
+        perform trunkline."do_split_emails"(row_id, cuts);
+    end if;
+    update trunkline."queue_emails" q set line = q.keys[1]
+    where q.id >= row_id and q.id < row_id + r.size and q.keys[1] = any (lined);
+end ;
+
 function do_peek_emails(after_due timestamp with time zone, after_id bigint, n bigint) returns SETOF queue_emails language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 begin
-    return query select q.* from trunkline."queue_emails" q
-        where (q.due_at, q.id + 0) > (after_due, after_id) order by q.due_at, q.id + 0 limit n;
+    if false then
+        return query
+            select o.* from generate_series(0, 1 - 1) l(lane),
+                 lateral (select q.* from trunkline."queue_emails" q
+                          where q.lane = l.lane and (q.due_at, q.id + 0) > (after_due, after_id)
+                          order by q.due_at, q.id + 0 limit n) o
+            order by o.due_at, o.id limit n;
+    else
+        return query select q.* from trunkline."queue_emails" q
+            where (q.due_at, q.id + 0) > (after_due, after_id) order by q.due_at, q.id + 0 limit n;
+    end if;
 end ;
 
 function do_pick_emails(ids bigint[], leased boolean, OUT first bigint[], OUT sizes integer[], OUT busy bigint[]) returns record language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
@@ -1013,6 +1833,13 @@ begin
     first := '{}';
     sizes := '{}';
     busy := '{}';
+    if false then
+        -- What is cut here is hidden from whoever leases along a lane, and what is behind it must not come first.
+        perform pg_advisory_xact_lock(hashtext('trunkline.lane emails'), l.lane) from (
+            select distinct q.lane from unnest(ids) i(id), lateral (
+                select b.lane from trunkline."queue_emails" b where b.id <= i.id and b.id >= i.id / 1024 * 1024 order by b.id desc limit 1) q
+            order by 1) l;
+    end if;
     for wide in
         with asked as (
             select distinct i.id from unnest(ids) i(id) where i.id >= 0
@@ -1051,6 +1878,12 @@ begin
             sizes := sizes || wide.sizes;
         end if;
     end loop;
+    if false and first <> '{}' then
+        -- What a key waited for may be gone, or come sooner.
+        update trunkline."line_emails" l set until = '-infinity'
+        where (l.lane, l.key) in (select q.lane, q.line from unnest(first, sizes) d(id, size)
+                                  join trunkline."queue_emails" q on q.id >= d.id and q.id < d.id + d.size where q.line <> '');
+    end if;
 end ;
 
 function do_prune_emails(age interval) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
@@ -1182,6 +2015,9 @@ begin
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
                coalesce(sum(h.size), 0) as size
         into met from held h;
+        if false then
+            perform trunkline."do_hold_emails"(met.ids, met.sizes);
+        end if;
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
@@ -1205,6 +2041,10 @@ begin
         raise exception 'a time of % is out of bounds', coalesce(passed::text, 'null') using errcode = 'invalid_parameter_value',
             hint = 'Let at least no time pass, and at most 36500 days.';
     end if;
+    if false then
+        -- What is locked here is passed over by whoever leases along a lane, and what is behind it must not come first.
+        perform pg_advisory_xact_lock(hashtext('trunkline.lane emails'), h.lane) from (select h.lane from trunkline."lane_emails" h where h.lane >= 0 order by h.lane) h;
+    end if;
     with held as materialized (
         select q.id, q.due_at from trunkline."queue_emails" q order by q.id for update
     ), line as (
@@ -1213,7 +2053,7 @@ begin
         from held h
     ), moved as (
         update trunkline."queue_emails" q
-        set enqueued_at = q.enqueued_at - passed,
+        set enqueued_at = q.enqueued_at - passed, 
             due_at = case when l.due_at <= began then l.due_at
                           else greatest(l.due_at - passed, began + l.place * interval '1 microsecond') end
         from line l where q.id = l.id
@@ -1222,6 +2062,8 @@ begin
     select coalesce(sum(m.size), 0) into messages from moved m;
     update trunkline."dead_emails" d set enqueued_at = d.enqueued_at - passed, dead_at = d.dead_at - passed;
     update trunkline."archive_emails" a set enqueued_at = a.enqueued_at - passed, archived_at = a.archived_at - passed;
+    null;
+    null;
     return messages;
 end ;
 
@@ -1231,6 +2073,7 @@ declare
     r trunkline."queue_emails"%rowtype;
     whole jsonb[];
     whole_metadata jsonb[];
+    whole_keys text[];
     whole_size int;
     ends int[];
     start int := 0;
@@ -1242,6 +2085,7 @@ begin
     select * into r from trunkline."queue_emails" q where q.id = row_id;
     whole := r.payload;
     whole_metadata := r.metadata;
+    
     whole_size := r.size;
     select array_agg(distinct c order by c) into ends from (
         select unnest(cuts) union all
@@ -1252,6 +2096,7 @@ begin
         r.size := stop - start;
         r.payload := whole[start + 1 : stop];
         r.metadata := whole_metadata[start + 1 : stop];
+        
         if num_nonnulls(variadic r.metadata) = 0 then
             r.metadata := null;
         end if;
@@ -1278,6 +2123,9 @@ end ;
 function do_stray_emails(floor timestamp with time zone, low tid, high tid) returns timestamp with time zone language plpgsql stable set search_path=pg_catalog, pg_temp enable_seqscan=off enable_indexscan=off enable_indexonlyscan=off enable_bitmapscan=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 begin
+    if false then
+        return (select min(q.due_at) from trunkline."queue_emails" q where q.ctid >= low and q.ctid < high and q.due_at < floor[q.lane + 1]);
+    end if;
     return (select min(q.due_at) from trunkline."queue_emails" q where q.ctid >= low and q.ctid < high and q.due_at < floor);
 end ;
 
@@ -1288,8 +2136,14 @@ declare
     began timestamptz := clock_timestamp();
 begin
     if coalesce(page, 0) = 0 and pg_stat_get_dead_tuples('trunkline."queue_emails"'::regclass) < 5000 then
-        select q.due_at into stray from trunkline."queue_emails" q order by q.due_at, q.id + 0 limit 1;
-        stray := case when stray < floor then stray end;
+        if false then
+            stray := (select min(o.due_at) from generate_series(0, 1 - 1) l(lane),
+                             lateral (select q.due_at from trunkline."queue_emails" q where q.lane = l.lane order by q.due_at, q.id + 0 limit 1) o
+                      where o.due_at < floor[l.lane + 1]);
+        else
+            select q.due_at into stray from trunkline."queue_emails" q order by q.due_at, q.id + 0 limit 1;
+            stray := case when stray < floor then stray end;
+        end if;
         next_page := 0;
     else
         page := coalesce(page, (floor(random() * (pg_relation_size('trunkline."queue_emails"'::regclass)
@@ -1306,15 +2160,66 @@ function do_take_emails(n integer, floor timestamp with time zone DEFAULT '-infi
 #variable_conflict use_variable
 declare
     at record;
-    due timestamptz := floor;
+    due timestamptz;
+    until timestamptz := clock_timestamp();
     next_id bigint := 0;
+    turn record;
+    dues timestamptz[];
+    next_ids bigint[];
+    used int := 0;
 begin
+    
+    if false then
+        dues := floor;
+        next_ids := array_fill(0::bigint, array[1]);
+    else
+        due := floor;
+    end if;
+    if false then
+        n := trunkline."do_allowed_emails"(n, true);
+    end if;
+    if cut and n between 1 and rows and not false and not false and not false then
+        -- What is usual where messages are few: all that is due fits as it is, and goes by one statement.
+        if n = 1 then
+            return query
+                with head as materialized (
+                    select q.ctid as tid, q.size > 1 or q.attempt - q.released >= 10 as awkward
+                    from trunkline."queue_emails" q where (q.due_at, q.id + 0) >= (due, 0) and q.due_at <= until
+                    order by q.due_at, q.id + 0 limit 1 for update skip locked)
+                delete from trunkline."queue_emails" q using head h where q.ctid = h.tid and not h.awkward
+                returning q.id, q.attempt, q.size, q.enqueued_at, q.payload, q.metadata, q.released, q.error, case when keep then case when trunkline."do_own_emails"() is not null then trunkline.own(trunkline."do_own_emails"(), q.*) end end;
+        else
+            return query
+                with head as materialized (
+                    select q.ctid as tid, q.due_at, q.id, q.size,
+                           q.attempt - q.released >= 10 or q.attempt > 0 and q.error is null and q.size > 1 as awkward
+                    from trunkline."queue_emails" q where (q.due_at, q.id + 0) >= (due, 0) and q.due_at <= until
+                    order by q.due_at, q.id + 0 limit rows for update skip locked
+                ), whole as materialized (
+                    select sum(h.size) <= n and not bool_or(h.awkward) as fits from head h
+                ), gone as (
+                    delete from trunkline."queue_emails" q using head h, whole w where w.fits and q.ctid = h.tid
+                    returning q.due_at, q.id, q.attempt, q.size, q.enqueued_at, q.payload, q.metadata, q.released, q.error,
+                              case when keep then case when trunkline."do_own_emails"() is not null then trunkline.own(trunkline."do_own_emails"(), q.*) end end as own)
+                select g.id, g.attempt, g.size, g.enqueued_at, g.payload, g.metadata, g.released, g.error, g.own
+                from gone g order by g.due_at, g.id;
+        end if;
+        if found then
+            return;
+        end if;
+    end if;
     while n > 0 loop
+        if false then
+            turn := trunkline."do_turn_emails"(dues, next_ids);
+            exit when turn.lane is null;
+            due := dues[turn.lane + 1];
+            next_id := next_ids[turn.lane + 1];
+        end if;
         if cut then
-            select g.* into at from trunkline."do_gather_emails"(n, rows, true, 0, due, next_id) g;
+            at := trunkline."do_gather_emails"(n, rows, true, 0, due, next_id);
         else
             begin
-                select g.* into at from trunkline."do_gather_emails"(n, rows, false, 0, due, next_id) g;
+                at := trunkline."do_gather_emails"(n, rows, false, 0, due, next_id);
             exception when sqlstate 'TL000' then
                 rows := sqlerrm::int;
                 continue when rows > 0;
@@ -1322,34 +2227,108 @@ begin
                 return;
             end;
         end if;
+        if false then
+            -- Where nothing more is there, others hold it, or it is behind the bound.
+            dues[turn.lane + 1] := case when at.more then at.due else turn.bound end;
+            next_ids[turn.lane + 1] := case when at.more then at.id else 9223372036854775807 end;
+            continue when at.got = 0;
+        end if;
         exit when at.got = 0;
-        return query
-            with gone as (
-                delete from trunkline."queue_emails" q using unnest(at.tids) with ordinality d(tid, nr)
-                where q.ctid = d.tid
-                returning d.nr, q.id, q.attempt, q.size, q.enqueued_at, q.payload, q.metadata, q.released, q.error,
-                          case when keep then case when trunkline."do_own_emails"() is not null then trunkline.own(trunkline."do_own_emails"(), q.*) end end as own)
-            select g.id, g.attempt, g.size, g.enqueued_at, g.payload, g.metadata, g.released, g.error, g.own from gone g order by g.nr;
+        if cardinality(at.tids) = 1 then
+            -- What is usual where messages are few, and needs no order.
+            return query
+                delete from trunkline."queue_emails" q where q.ctid = at.tids[1]
+                returning q.id, q.attempt, q.size, q.enqueued_at, q.payload, q.metadata, q.released, q.error, case when keep then case when trunkline."do_own_emails"() is not null then trunkline.own(trunkline."do_own_emails"(), q.*) end end;
+        else
+            return query
+                with gone as (
+                    delete from trunkline."queue_emails" q using unnest(at.tids) with ordinality d(tid, nr)
+                    where q.ctid = d.tid
+                    returning d.nr, q.id, q.attempt, q.size, q.enqueued_at, q.payload, q.metadata, q.released, q.error,
+                              case when keep then case when trunkline."do_own_emails"() is not null then trunkline.own(trunkline."do_own_emails"(), q.*) end end as own)
+                select g.id, g.attempt, g.size, g.enqueued_at, g.payload, g.metadata, g.released, g.error, g.own from gone g order by g.nr;
+        end if;
+        used := used + at.got;
+        exit when not at.more and not false;
         n := n - at.got;
         rows := least(n, 1 + n::bigint * cardinality(at.tids) / at.got);
         due := at.due;
         next_id := at.id;
     end loop;
+    if false then
+        perform trunkline."do_used_emails"(used);
+    end if;
 end ;
 
-function do_within_emails(first_id bigint, last_id bigint, due_from timestamp with time zone, due_before timestamp with time zone) returns TABLE(id bigint, enqueued_at timestamp with time zone, due_at timestamp with time zone, attempt integer, error text, payload jsonb, metadata jsonb) language plpgsql stable set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+function do_turn_emails(dues timestamp with time zone[], ids bigint[], OUT lane integer, OUT bound timestamp with time zone) returns record language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+declare
+    clock timestamptz := clock_timestamp();
+    head_start constant interval := '00:01:00'::interval;
+    head record;
+    rank timestamptz;
+    second timestamptz;
+begin
+    for head in
+        select l.nr, o.due_at - l.nr * head_start as rank
+        from generate_series(1 - 1, 0, -1) l(nr),
+             lateral (select q.due_at from trunkline."queue_emails" q
+                      where q.lane = l.nr and (q.due_at, q.id + 0) >= (dues[l.nr + 1], ids[l.nr + 1]) and q.due_at <= clock
+                      order by q.due_at, q.id + 0 limit 1) o
+    loop
+        if rank is null or head.rank < rank then
+            second := rank;
+            rank := head.rank;
+            lane := head.nr;
+        else
+            second := least(second, head.rank);
+        end if;
+    end loop;
+    bound := least(clock, second + lane * head_start + head_start / 16);
+end ;
+
+function do_used_emails(n integer) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+begin
+    if null::float8 is not null and n > 0 then
+        update trunkline.bucket b
+        set tokens = least(null::float8, b.tokens + null::float8 * greatest(extract(epoch from clock_timestamp() - b.filled_at), 0)) - n,
+            filled_at = clock_timestamp()
+        where b.queue = 'emails';
+    end if;
+end ;
+
+function do_want_emails(n integer, share integer, holder bigint, until timestamp with time zone) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+declare
+    clock timestamptz := clock_timestamp();
+    most record;
+begin
+    select o.holder, count(*) as lanes, count(*) filter (where o.wanted_until > clock) as wanted into most from trunkline."lane_emails" o
+    where o.held_until > clock and o.holder <> holder group by o.holder order by 2 desc limit 1;
+    n := least(n, most.lanes - most.wanted - share);
+    if n > 0 then
+        update trunkline."lane_emails" h set wanted_until = until
+        from (select w.lane from trunkline."lane_emails" w
+              where w.holder = most.holder and w.held_until > clock and w.wanted_until <= clock
+              order by w.served_at limit n for update skip locked) w
+        where h.lane = w.lane;
+    end if;
+end ;
+
+function do_within_emails(first_id bigint, last_id bigint, due_from timestamp with time zone, due_before timestamp with time zone) returns TABLE(id bigint, enqueued_at timestamp with time zone, due_at timestamp with time zone, attempt integer, error text, payload jsonb, metadata jsonb, priority integer, key text) language plpgsql stable set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 begin
     if first_id > 0 or last_id < 9223372036854775807 then
         return query
-            select q.id + m.k, q.enqueued_at, q.due_at, q.attempt, q.error, m.payload, m.metadata
+            select q.id + m.k, q.enqueued_at, q.due_at, q.attempt, q.error, m.payload, m.metadata, 0, null::text
             from trunkline."queue_emails" q,
                  lateral (select generate_series(0, q.size - 1) as k, unnest(q.payload) as payload, unnest(q.metadata) as metadata) m
             where q.id >= first_id / 1024 * 1024 and q.id <= last_id and q.id + m.k between first_id and last_id
               and q.due_at + interval '0' >= due_from and q.due_at + interval '0' < due_before; -- not along the due times
     else
         return query
-            select m.id, m.enqueued_at, m.due_at, m.attempt, m.error, m.payload, m.metadata
+            select m.id, m.enqueued_at, m.due_at, m.attempt, m.error, m.payload, m.metadata, m.priority, m.key
             from trunkline."messages_emails" m where m.due_at >= due_from and m.due_at < due_before;
     end if;
 end ;
@@ -1368,6 +2347,8 @@ begin
         raise exception 'queue % is in use', quote_literal(queue) using errcode = 'lock_not_available',
             hint = 'A transaction that touched it has been open for ten seconds. End it (see pg_stat_activity), then try again.';
     end;
+    execute format('drop trigger if exists free_keys on trunkline.%I', 'queue_' || queue);
+    execute format('drop trigger if exists free_all_keys on trunkline.%I', 'queue_' || queue);
     for routine in
         select p.oid from pg_proc p join trunkline.template t on p.proname = 'do_' || t.name || '_' || queue
         where t.kind = 'function'
@@ -1380,6 +2361,8 @@ begin
     on conflict on constraint pk_dropped do update set next_id = greatest(d.next_id, excluded.next_id);
     execute format('drop view trunkline.%I', 'messages_' || queue);
     execute format('drop table trunkline.%I, trunkline.%I, trunkline.%I', 'queue_' || queue, 'dead_' || queue, 'archive_' || queue);
+    execute format('drop table if exists trunkline.%I', 'unique_' || queue);
+    execute format('drop table if exists trunkline.%I, trunkline.%I', 'lane_' || queue, 'line_' || queue);
     execute format('drop domain if exists trunkline.%I', 'payload_' || queue);
     delete from trunkline.floor f where f.queue = drop_queue.queue;
     delete from trunkline.granted g where g.queue = drop_queue.queue;
@@ -1387,27 +2370,135 @@ begin
     perform pg_notify('trunkline.' || queue, ''); -- so that sleepers learn of it
 end ;
 
-function enqueue(queue text, payload anyelement, delay interval DEFAULT '00:00:00'::interval, metadata jsonb DEFAULT NULL::jsonb) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+function drop_schedule(name text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+#variable_conflict use_variable
+begin
+    delete from trunkline.schedule s where s.name = name;
+    perform trunkline.found_schedule(name, found);
+end ;
+
+function due_of(delay interval) returns double precision language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+begin
+    if delay is null or delay < '0' or delay > '36500 days' then
+        raise exception 'a delay of % is out of bounds', coalesce(delay::text, 'null') using errcode = 'invalid_parameter_value',
+            hint = 'A delay is at least zero and at most 36500 days.';
+    end if;
+    return case when delay = '0' then 0 else -extract(epoch from clock_timestamp() + delay) end;
+end ;
+
+function enqueue(queue text, payload anyelement, delay interval DEFAULT '00:00:00'::interval, metadata jsonb DEFAULT NULL::jsonb, priority integer DEFAULT 0, unique_key text DEFAULT NULL::text, unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, key text DEFAULT NULL::text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
 declare
     id bigint;
 begin
+    if unique_key is not null then
+        return (select u.id from trunkline.enqueue_unique(queue, payload, unique_key, unique_for, replace, delay, metadata, priority) u);
+    end if;
     perform trunkline.check_queue(queue);
-    execute format('select trunkline.%I(array[$1::%s], $2, $3)', 'do_batch_' || queue, format_type(trunkline.payload_type(queue), -1))
+    if key is not null then
+        perform trunkline.check_keys(queue, array[key], 1);
+        execute format('select trunkline.%I(array[$1::%s], array[$2], $3, $4)', 'do_keyed_' || queue, format_type(trunkline.payload_type(queue), -1))
+            into id using payload, key, delay, case when metadata is not null then array[metadata] end;
+        return id;
+    end if;
+    execute format('select trunkline.%I(array[$1::%s], $2, $3%s)', 'do_batch_' || queue, format_type(trunkline.payload_type(queue), -1),
+                   trunkline.check_priority(queue, priority))
         into id using payload, delay, case when metadata is not null then array[metadata] end;
     return id;
 end ;
 
-function enqueue(queue text, payload text, delay interval DEFAULT '00:00:00'::interval, metadata jsonb DEFAULT NULL::jsonb) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+function enqueue(queue text, payload text, delay interval DEFAULT '00:00:00'::interval, metadata jsonb DEFAULT NULL::jsonb, priority integer DEFAULT 0, unique_key text DEFAULT NULL::text, unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, key text DEFAULT NULL::text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
 declare
     id bigint;
 begin
+    if unique_key is not null then
+        return (select u.id from trunkline.enqueue_unique(queue, payload, unique_key, unique_for, replace, delay, metadata, priority) u);
+    end if;
     perform trunkline.check_queue(queue);
-    execute format('select trunkline.%I(array[$1::%s], $2, $3)', 'do_batch_' || queue, format_type(trunkline.payload_type(queue), -1))
+    if key is not null then
+        perform trunkline.check_keys(queue, array[key], 1);
+        execute format('select trunkline.%I(array[$1::%s], array[$2], $3, $4)', 'do_keyed_' || queue, format_type(trunkline.payload_type(queue), -1))
+            into id using payload, key, delay, case when metadata is not null then array[metadata] end;
+        return id;
+    end if;
+    execute format('select trunkline.%I(array[$1::%s], $2, $3%s)', 'do_batch_' || queue, format_type(trunkline.payload_type(queue), -1),
+                   trunkline.check_priority(queue, priority))
         into id using payload, delay, case when metadata is not null then array[metadata] end;
     return id;
 end ;
 
-function enqueue_many(queue text, payloads anyarray, delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[]) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+function enqueue_many(queue text, payloads anyarray, delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[], priority integer DEFAULT 0, unique_keys text[] DEFAULT NULL::text[], unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, keys text[] DEFAULT NULL::text[]) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+begin
+    if unique_keys is not null then
+        return query select u.id from trunkline.enqueue_unique_many(queue, payloads, unique_keys, unique_for, replace, delay, metadata, priority) u;
+        return;
+    end if;
+    perform trunkline.check_queue(queue);
+    if array_ndims(payloads) > 1 then
+        raise exception 'the payloads are an array of % dimensions', array_ndims(payloads)
+            using errcode = 'array_subscript_error',
+                  hint = 'Pass one dimension. Payloads that are arrays themselves are passed as texts: array[''{1,2}'', ''{3}''].';
+    end if;
+    if keys is not null then
+        perform trunkline.check_keys(queue, keys, cardinality(payloads));
+        return query execute format('select * from trunkline.%I($1::%s[], $2, $3, $4)', 'do_keyed_' || queue, format_type(trunkline.payload_type(queue), -1))
+            using payloads, keys, delay, metadata;
+        return;
+    end if;
+    return query execute format('select * from trunkline.%I($1::%s[], $2, $3%s)', 'do_batch_' || queue, format_type(trunkline.payload_type(queue), -1),
+                                trunkline.check_priority(queue, priority))
+        using payloads, delay, metadata;
+end ;
+
+function enqueue_many(queue text, payloads text, delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[], priority integer DEFAULT 0, unique_keys text[] DEFAULT NULL::text[], unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, keys text[] DEFAULT NULL::text[]) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+begin
+    return query select * from trunkline.enqueue_many(queue, payloads::text[], delay, metadata, priority, unique_keys, unique_for, replace, keys);
+end ;
+
+function enqueue_many(queue text, payloads text[], delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[], priority integer DEFAULT 0, unique_keys text[] DEFAULT NULL::text[], unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, keys text[] DEFAULT NULL::text[]) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+begin
+    if unique_keys is not null then
+        return query select u.id from trunkline.enqueue_unique_many(queue, payloads, unique_keys, unique_for, replace, delay, metadata, priority) u;
+        return;
+    end if;
+    perform trunkline.check_queue(queue);
+    if array_ndims(payloads) > 1 then
+        raise exception 'the payloads are an array of % dimensions', array_ndims(payloads)
+            using errcode = 'array_subscript_error', hint = 'Pass one dimension: a text for each payload.';
+    end if;
+    if keys is not null then
+        perform trunkline.check_keys(queue, keys, cardinality(payloads));
+        return query execute format('select * from trunkline.%I($1::%s[], $2, $3, $4)', 'do_keyed_' || queue, format_type(trunkline.payload_type(queue), -1))
+            using payloads, keys, delay, metadata;
+        return;
+    end if;
+    return query execute format('select * from trunkline.%I($1::%s[], $2, $3%s)', 'do_batch_' || queue, format_type(trunkline.payload_type(queue), -1),
+                                trunkline.check_priority(queue, priority))
+        using payloads, delay, metadata;
+end ;
+
+function enqueue_unique(queue text, payload anyelement, unique_key text, unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, delay interval DEFAULT '00:00:00'::interval, metadata jsonb DEFAULT NULL::jsonb, priority integer DEFAULT 0, OUT id bigint, OUT outcome text) returns record language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+begin
+    perform trunkline.check_queue(queue);
+    perform trunkline.check_priority(queue, priority), trunkline.check_unique(queue, 1, array[metadata], array[unique_key], unique_for);
+    execute format('select u.id, (array[''new'', ''duplicate'', ''replaced''])[u.outcome + 1]
+                    from trunkline.%I(array[$1::%s], array[$2], array[$3], array[$4], array[$5], array[$6], array[$7]) u',
+                   'do_unique_' || queue, format_type(trunkline.payload_type(queue), -1))
+        into id, outcome
+        using payload, trunkline.due_of(delay), metadata, priority, unique_key, extract(epoch from unique_for)::float8, coalesce(replace, false);
+end ;
+
+function enqueue_unique(queue text, payload text, unique_key text, unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, delay interval DEFAULT '00:00:00'::interval, metadata jsonb DEFAULT NULL::jsonb, priority integer DEFAULT 0, OUT id bigint, OUT outcome text) returns record language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+begin
+    perform trunkline.check_queue(queue);
+    perform trunkline.check_priority(queue, priority), trunkline.check_unique(queue, 1, array[metadata], array[unique_key], unique_for);
+    execute format('select u.id, (array[''new'', ''duplicate'', ''replaced''])[u.outcome + 1]
+                    from trunkline.%I(array[$1::%s], array[$2], array[$3], array[$4], array[$5], array[$6], array[$7]) u',
+                   'do_unique_' || queue, format_type(trunkline.payload_type(queue), -1))
+        into id, outcome
+        using payload, trunkline.due_of(delay), metadata, priority, unique_key, extract(epoch from unique_for)::float8, coalesce(replace, false);
+end ;
+
+function enqueue_unique_many(queue text, payloads anyarray, unique_keys text[], unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[], priority integer DEFAULT 0) returns TABLE(id bigint, outcome text) language plpgsql volatile set search_path=pg_catalog, pg_temp as 
 begin
     perform trunkline.check_queue(queue);
     if array_ndims(payloads) > 1 then
@@ -1415,24 +2506,30 @@ begin
             using errcode = 'array_subscript_error',
                   hint = 'Pass one dimension. Payloads that are arrays themselves are passed as texts: array[''{1,2}'', ''{3}''].';
     end if;
-    return query execute format('select * from trunkline.%I($1::%s[], $2, $3)', 'do_batch_' || queue, format_type(trunkline.payload_type(queue), -1))
-        using payloads, delay, metadata;
+    perform trunkline.check_priority(queue, priority), trunkline.check_unique(queue, cardinality(payloads), metadata, unique_keys, unique_for);
+    return query execute format(
+        'select u.id, (array[''new'', ''duplicate'', ''replaced''])[u.outcome + 1]
+         from (select array[cardinality($1)] as n) a,
+              trunkline.%I($1::%s[], array_fill($2, a.n), $3, array_fill($4, a.n), $5, array_fill($6, a.n), array_fill($7, a.n)) u',
+        'do_unique_' || queue, format_type(trunkline.payload_type(queue), -1))
+        using payloads, trunkline.due_of(delay), metadata, priority, unique_keys, extract(epoch from unique_for)::float8, coalesce(replace, false);
 end ;
 
-function enqueue_many(queue text, payloads text, delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[]) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-begin
-    return query select * from trunkline.enqueue_many(queue, payloads::text[], delay, metadata);
-end ;
-
-function enqueue_many(queue text, payloads text[], delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[]) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+function enqueue_unique_many(queue text, payloads text[], unique_keys text[], unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[], priority integer DEFAULT 0) returns TABLE(id bigint, outcome text) language plpgsql volatile set search_path=pg_catalog, pg_temp as 
 begin
     perform trunkline.check_queue(queue);
     if array_ndims(payloads) > 1 then
         raise exception 'the payloads are an array of % dimensions', array_ndims(payloads)
-            using errcode = 'array_subscript_error', hint = 'Pass one dimension: a text for each payload.';
+            using errcode = 'array_subscript_error',
+                  hint = 'Pass one dimension: a text for each payload.';
     end if;
-    return query execute format('select * from trunkline.%I($1::%s[], $2, $3)', 'do_batch_' || queue, format_type(trunkline.payload_type(queue), -1))
-        using payloads, delay, metadata;
+    perform trunkline.check_priority(queue, priority), trunkline.check_unique(queue, cardinality(payloads), metadata, unique_keys, unique_for);
+    return query execute format(
+        'select u.id, (array[''new'', ''duplicate'', ''replaced''])[u.outcome + 1]
+         from (select array[cardinality($1)] as n) a,
+              trunkline.%I($1::%s[], array_fill($2, a.n), $3, array_fill($4, a.n), $5, array_fill($6, a.n), array_fill($7, a.n)) u',
+        'do_unique_' || queue, format_type(trunkline.payload_type(queue), -1))
+        using payloads, trunkline.due_of(delay), metadata, priority, unique_keys, extract(epoch from unique_for)::float8, coalesce(replace, false);
 end ;
 
 function epoch_of(at timestamp with time zone) returns bigint language plpgsql immutable set search_path=pg_catalog, pg_temp as 
@@ -1456,8 +2553,12 @@ function fill(template text, queue text) returns text language plpgsql stable se
 declare
     settings trunkline.queue;
     type regtype := trunkline.payload_type(queue);
+    laned bool;
+    keyed bool;
 begin
     select * into strict settings from trunkline.queue q where q.name = queue;
+    laned := settings.priorities > 1;
+    keyed := settings.lanes > 0;
     -- Plans that need no statistics: always the index, never the table from end to end.
     template := replace(template, '{planner}',
         'set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off '
@@ -1467,22 +2568,104 @@ begin
     -- array_agg would flatten arrays, even under a domain.
     template := replace(template, '{payloads}', case when trunkline.is_array(type)
         then 'payloads[min(p.nr):max(p.nr)]' else 'array_agg(p.payload order by p.nr)' end);
-    template := replace(template, '{own}',
-        'case when trunkline.{do_own_}() is not null then trunkline.own(trunkline.{do_own_}(), q.*) end');
+    template := replace(template, '{own}', case when laned or keyed
+        then 'coalesce(case when trunkline.{do_own_}() is not null then trunkline.own(trunkline.{do_own_}(), q.*) end, ''{}'') '
+             '|| jsonb_build_object(''lane'', q.lane::text' || case when keyed then ', ''keys'', q.keys' else '' end || ')'
+        else 'case when trunkline.{do_own_}() is not null then trunkline.own(trunkline.{do_own_}(), q.*) end' end);
+    -- A queue with keys has columns more, and reads along lines of lanes, by places that leases leave as they are.
+    template := replace(template, '{own_g}', case when keyed
+        then 'g.own || jsonb_build_object(''keys'', array[g.own -> ''keys'' ->> m.k]::text)' else 'g.own' end);
+    template := replace(template, '{own_h}', case when keyed
+        then 'h.own || jsonb_build_object(''keys'', array[h.own -> ''keys'' ->> m.k]::text)' else 'h.own' end);
+    template := replace(template, '{keyed}', keyed::text);
+    -- With a rate for each key, as much is leased of one at a time as half a bucket and what fills it meanwhile, and a lane tells since when its buckets fill.
+    template := replace(template, '{key_rate}', case when settings.key_per_second is not null
+        then '(select array[1 / {key_per_second}, {key_burst} / {key_per_second}, case when isfinite(h.empty_at) '
+             'then greatest(extract(epoch from h.empty_at - clock_timestamp())::float8 + {key_burst} / {key_per_second}, 0) else 0 end] '
+             'from trunkline.{lane_} h where h.lane = e.lane)' else 'null::float8[]' end);
+    template := replace(template, '{most_of_key}', case when settings.key_per_second is not null
+        then ', greatest(least(ceil({key_burst} / 2 + {key_per_second} * extract(epoch from {lease}) / 16), 64), 1)::int' else '' end);
+    template := replace(template, '{next_line}', case when settings.key_per_second is not null
+        then '(select min(w.until) from trunkline.{lane_} h join trunkline.{line_} w on w.lane = h.lane '
+             'where h.holder = holder and h.held_until > clock and w.until > clock),' else '' end);
+    template := replace(template, '{key_per_second}', coalesce(settings.key_per_second::text, 'null') || '::float8');
+    template := replace(template, '{key_burst}', coalesce(settings.key_burst::text, 'null') || '::float8');
+    template := replace(template, '{row_key}', case when keyed then 'q.keys[m.k + 1]' else 'null::text' end);
+    template := replace(template, '{found_key}', case when keyed then 'q.keys[(message - q.id)::int + 1]' else 'null::text' end);
+    template := replace(template, '{own_key}', case when keyed then '((q.own ->> ''keys'')::text[])[1]' else 'null::text' end);
+    template := replace(template, '{ordered}', (keyed and settings.per_key = 1)::text);
+    template := replace(template, '{lock_space}', format('hashtext(%L)', 'trunkline.lane ' || queue));
+    template := replace(template, '{key_lanes}', settings.lanes::text);
+    template := replace(template, '{place}', case when keyed then 'q.place' else 'q.due_at' end);
+    template := replace(template, '{and_due}', case when keyed then ' and q.due_at <= until and q.place <= bound' else '' end);
+    template := replace(template, '{mixed}', case when keyed then 'of_line = '''' and q.keys && lined' else 'false' end);
+    template := replace(template, '{or_mixed}', case when keyed then ' or of_line = '''' and q.keys && lined' else '' end);
+    template := replace(template, '{and_pure}', case when keyed then ' and not (of_line = '''' and q.keys && lined)' else '' end);
+    template := replace(template, '{whole_keys}', case when keyed then 'whole_keys := r.keys;' else '' end);
+    template := replace(template, '{keys}', case when keyed then 'r.keys := whole_keys[start + 1 : stop];' else '' end);
+    template := replace(template, '{set_keys}', case when keyed then ', keys = r.keys' else '' end);
+    template := replace(template, '{then_place}', case when keyed
+        then ' place = case when due > clock_timestamp() then due else q.place end,' else '' end);
+    template := replace(template, '{shift_place}', case when keyed
+        then 'place = case when q.place <= began then q.place else greatest(l.due_at - passed, began + l.place * interval ''1 microsecond'') end,' else '' end);
+    template := replace(template, '{shift_lines}', case when keyed
+        then 'with lines as (update trunkline.{line_} l set until = l.until - passed where isfinite(l.until)) '
+             'update trunkline.{lane_} h set held_until = h.held_until - passed, starts_until = h.starts_until - passed, empty_at = h.empty_at - passed' else 'null' end);
+    template := replace(template, '{refuse_keys}', case when keyed then format('perform trunkline.refuse_keys(%L);', queue) else '' end);
+    template := replace(template, '{lane_columns}', case
+        when keyed then 'array[''lane'', ''line'', ''place'', ''keys'']' when laned then 'array[''lane'']' else 'array[]' end);
+    -- A queue with priorities has a column more, and a floor for each lane.
+    template := replace(template, '{laned}', laned::text);
+    template := replace(template, '{lanes}', settings.priorities::text);
+    template := replace(template, '{head_start}', format('%L::interval', settings.head_start));
+    template := replace(template, '{floors}', case when laned then 'timestamptz[]' else 'timestamptz' end);
+    template := replace(template, '{no_floor}', case when laned
+        then format('array_fill(''-infinity''::timestamptz, array[%s])', settings.priorities) else '''-infinity''' end);
+    template := replace(template, '{lane}', case when laned then ', lane int, bound timestamptz'
+                                                 when keyed then ', lane int, of_line text, lined text[], bound timestamptz' else '' end);
+    template := replace(template, '{turn}', case when laned then ', turn.lane, turn.bound' else '' end);
+    template := replace(template, '{in_lane}', case when laned then 'q.lane = lane and '
+                                                    when keyed then 'q.lane = lane and q.line = of_line and ' else '' end);
+    template := replace(template, '{bound}', case when laned then 'least(clock_timestamp(), bound)' else 'clock_timestamp()' end);
+    template := replace(template, '{batch_priority}', case when laned then ', priority int default 0' else '' end);
+    template := replace(template, '{lane_column}', case when laned then ', lane' else '' end);
+    template := replace(template, '{priority}', case when laned then ', priority' else '' end);
+    -- One with uniqueness has a table more.
+    template := replace(template, '{passed_keys}', case when settings.uniqueness
+        then 'update trunkline.{unique_} u set until = u.until - passed where u.until is not null' else 'null' end);
+    template := replace(template, '{row_priority}', case when laned then 'q.lane::int' else '0' end);
+    template := replace(template, '{own_priority}', case when laned then 'coalesce((q.own ->> ''lane'')::int, 0)' else '0' end);
     template := replace(template, '{literal}', quote_literal(queue));
     template := replace(template, '{channel}', quote_literal('trunkline.' || queue));
+    template := replace(template, '{paused}', settings.paused::text);
+    template := replace(template, '{limited}', (coalesce(settings.max_leased, settings.per_second) is not null)::text);
+    template := replace(template, '{max_leased}', coalesce(settings.max_leased::text, 'null::int'));
+    template := replace(template, '{per_second}', coalesce(settings.per_second::text, 'null') || '::float8');
+    template := replace(template, '{burst}', coalesce(settings.burst::text, 'null') || '::float8');
     template := replace(template, '{max_attempts}', settings.max_attempts::text);
     template := replace(template, '{max_batch}', settings.max_batch::text);
     template := replace(template, '{lease}', format('%L::interval', settings.lease));
     return regexp_replace(template, '[{]([a-z_]+_)[}]', '"\1' || queue || '"', 'g');
 end ;
 
-function find(queue text, id bigint) returns TABLE(state text, attempt integer, due_at timestamp with time zone, ended_at timestamp with time zone, enqueued_at timestamp with time zone, error text, payload text, metadata jsonb) language plpgsql stable set search_path=pg_catalog, pg_temp as 
+function find(queue text, id bigint) returns TABLE(state text, attempt integer, due_at timestamp with time zone, ended_at timestamp with time zone, enqueued_at timestamp with time zone, error text, payload text, metadata jsonb, priority integer, key text) language plpgsql stable set search_path=pg_catalog, pg_temp as 
 begin
     perform trunkline.check_queue(queue);
     return query execute format(
-        'select f.state, f.attempt, f.due_at, f.ended_at, f.enqueued_at, f.error, f.payload::text, f.metadata from trunkline.%I($1) f',
+        'select f.state, f.attempt, f.due_at, f.ended_at, f.enqueued_at, f.error, f.payload::text, f.metadata, f.priority, f.key from trunkline.%I($1) f',
         'do_find_' || queue) using id;
+end ;
+
+function fire_schedule(name text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+#variable_conflict use_variable
+declare
+    place tid;
+    id bigint;
+begin
+    select s.ctid into place from trunkline.schedule s where s.name = name for update;
+    perform trunkline.found_schedule(name, found);
+    select t.id into id from trunkline.tick(array[place], array[clock_timestamp()]) t(id);
+    return id;
 end ;
 
 function floor(queue text, keep boolean DEFAULT true) returns timestamp with time zone language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off as 
@@ -1505,7 +2688,8 @@ begin
             known := null;
         end if;
     end if;
-    execute format('select * from trunkline.%I($1)', 'do_look_' || queue) into seen using reached;
+    execute format('select min(l.oldest) as oldest, min(l.candidate) as candidate, min(l.running) as running, max(l.next) as next
+                    from trunkline.%I(%s) l', 'do_look_' || queue, trunkline.in_lanes(queue, '$1')) into seen using reached;
     if known is null then
         known := array[0, trunkline.epoch_of(seen.candidate), seen.next, 0, 0];
     else
@@ -1516,7 +2700,7 @@ begin
                 perform trunkline.keep_floor(queue, reached);
             end if;
         end if;
-        execute format('select * from trunkline.%I($1, $2)', 'do_sweep_' || queue) into swept using reached, known[5];
+        execute format('select * from trunkline.%I(%s, $2)', 'do_sweep_' || queue, trunkline.in_lanes(queue, '$1')) into swept using reached, known[5];
         reached := least(reached, swept.stray);
         known[5] := swept.next_page;
     end if;
@@ -1524,6 +2708,14 @@ begin
     known[4] := clock;
     perform set_config(setting, known::text, false);
     return reached;
+end ;
+
+function found_schedule(name text, was_found boolean) returns void language plpgsql stable set search_path=pg_catalog, pg_temp as 
+begin
+    if not was_found then
+        raise exception 'there is no schedule %', coalesce(quote_literal(name), 'NULL') using errcode = 'undefined_object',
+            hint = 'They are listed by: select name from trunkline.schedule. Make one with trunkline.set_schedule.';
+    end if;
 end ;
 
 function grant_rights(role regrole, kind text, queue text DEFAULT NULL::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
@@ -1551,7 +2743,9 @@ declare
     id bigint;
 begin
     perform trunkline.check_queue(queue), trunkline.check_metadata(metadata);
-    if length(text_of) > 7900 then
+    if length(text_of) > 7900 or exists (
+            select from trunkline.queue q
+            where q.name = queue and (q.paused or coalesce(q.max_leased, q.per_second) is not null)) then
         return null;
     end if;
     loop
@@ -1568,12 +2762,23 @@ begin
     end loop;
 end ;
 
+function in_lanes(queue text, parameter text) returns text language plpgsql stable set search_path=pg_catalog, pg_temp as 
+begin
+    return (select case when q.priorities > 1 then format('array_fill(%s, array[%s])', parameter, q.priorities) else parameter end
+            from trunkline.queue q where q.name = queue);
+end ;
+
 function install_queue(queue text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp standard_conforming_strings=on check_function_bodies=off as 
 declare
     template text;
 begin
     perform trunkline.lock_queue(queue);
-    for template in select t.text from trunkline.template t where t.kind <> 'tables' order by t.kind, t.name loop
+    -- What names the table of unique keys is of queues that have one.
+    for template in
+        select t.text from trunkline.template t, trunkline.queue q
+        where t.kind <> 'tables' and q.name = queue and (q.uniqueness or t.text not like '%{unique\_}%')
+        order by t.kind, t.name
+    loop
         execute trunkline.fill(template, queue);
     end loop;
     perform trunkline.apply_rights(queue);
@@ -1595,6 +2800,16 @@ begin
     end if;
 end ;
 
+function keep_place() returns trigger language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+begin
+    new.place := coalesce(new.place, new.due_at);
+    if cardinality(new.keys) is distinct from new.size or array_lower(new.keys, 1) <> 1 then
+        raise exception 'a row of % is no batch: it has % messages, and keys for %', tg_table_name, new.size, coalesce(cardinality(new.keys), 0)
+            using errcode = 'check_violation', hint = 'Enqueue through trunkline.enqueue or enqueue_many.';
+    end if;
+    return new;
+end ;
+
 function kept_floor(queue text) returns timestamp with time zone language plpgsql volatile set search_path=pg_catalog, pg_temp as 
 declare
     kept timestamptz;
@@ -1602,9 +2817,16 @@ declare
 begin
     select f.reached into kept from trunkline.floor f where f.queue = kept_floor.queue and f.reached <= clock_timestamp();
     if kept > '-infinity' and has_table_privilege(to_regclass(format('trunkline.%I', 'queue_' || queue)), 'select') then
-        execute format('select s.stray from trunkline.%I($1, null) s', 'do_sweep_' || queue) into stray using kept;
+        execute format('select s.stray from trunkline.%I(%s, null) s', 'do_sweep_' || queue, trunkline.in_lanes(queue, '$1')) into stray using kept;
     end if;
     return coalesce(least(kept, stray), '-infinity');
+end ;
+
+function lane_of(key text, lanes integer) returns smallint language plpgsql immutable set search_path=pg_catalog, pg_temp as 
+declare
+    hash bytea := sha256(convert_to(key, 'UTF8'));
+begin
+    return ((get_byte(hash, 0)::bigint << 24) + (get_byte(hash, 1) << 16) + (get_byte(hash, 2) << 8) + get_byte(hash, 3)) % lanes;
 end ;
 
 function lease(queue text, n integer DEFAULT 1, lease interval DEFAULT NULL::interval, wait interval DEFAULT '00:00:00'::interval) returns TABLE(id bigint, attempt integer, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload text, metadata jsonb) language plpgsql volatile set search_path=pg_catalog, pg_temp as 
@@ -1619,9 +2841,9 @@ begin
     perform trunkline.check_queue(queue);
     look := format($q$
         select b.id + m.k, b.attempt, b.enqueued_at, b.due_at, m.payload::text, m.metadata
-        from trunkline.%I($1, $2, $3) b,
+        from trunkline.%I($1, $2, %s) b,
              lateral (select generate_series(0, b.size - 1) as k, unnest(b.payload) as payload, unnest(b.metadata) as metadata) m $q$,
-        'do_lease_' || queue);
+        'do_lease_' || queue, trunkline.in_lanes(queue, '$3'));
     if wait = '0' then
         return query execute look using trunkline.check_n(n), lease, trunkline.floor(queue);
         return;
@@ -1640,13 +2862,69 @@ begin
                 return;
             end if;
             raise exception sqlstate 'TL000';
-        exception when sqlstate 'TL000' then
-            perform set_config(setting, known, false);
+        exception
+            when sqlstate 'TL000' then
+                perform set_config(setting, known, false);
+            when undefined_function then
+                perform trunkline.check_queue(queue); -- dropped since it was looked for
+                raise;
         end;
         perform pg_sleep(least(pause, seconds));
         seconds := seconds - pause;
         pause := least(2 * pause, 0.2);
     end loop;
+end ;
+
+function lease_lane(queue text, n integer DEFAULT 100, lease interval DEFAULT NULL::interval) returns TABLE(holder bigint, id bigint, attempt integer, key text, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload text, metadata jsonb) language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+begin
+    holder := (random() * 9007199254740992)::bigint;
+    return query select holder, m.* from trunkline.along_lanes(queue, holder, n, lease, 1) m;
+end ;
+
+function limit_queue(queue text, max_leased integer DEFAULT NULL::integer, per_second double precision DEFAULT NULL::double precision, burst integer DEFAULT NULL::integer, key_per_second double precision DEFAULT NULL::double precision, key_burst integer DEFAULT NULL::integer) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp lock_timeout=3s client_min_messages=warning as 
+#variable_conflict use_variable
+declare
+    size float8 := coalesce(burst, greatest(ceil(per_second), 1), 1);
+    key_size float8 := coalesce(key_burst, greatest(ceil(key_per_second), 1), 1);
+begin
+    perform trunkline.lock_queue(queue);
+    perform trunkline.check_queue(queue);
+    if (coalesce(max_leased, 1) >= 1 and coalesce(per_second, 1) > 0 and coalesce(per_second, 1) <= 1e9 and size between 1 and 1e9
+        and (burst is null or per_second is not null)
+        and coalesce(key_per_second, 1) > 0 and coalesce(key_per_second, 1) <= 1e9 and key_size between 1 and 1e9
+        and (key_burst is null or key_per_second is not null)) is not true then
+        raise exception 'the limits of queue % are out of bounds', quote_literal(queue) using errcode = 'invalid_parameter_value',
+            hint = 'max_leased and burst are at least 1, per_second is more than 0 and at most 1000000000, and a burst needs a per_second; '
+                   'so with key_burst and key_per_second. To stop a queue, pause it.';
+    elsif key_per_second is not null and (select q.lanes = 0 from trunkline.queue q where q.name = queue) then
+        raise exception 'queue % has no keys, so none has a rate', quote_literal(queue) using errcode = 'invalid_parameter_value',
+            hint = 'Pass per_second, for the queue; or create one with trunkline.create_queue(..., lanes => 64).';
+    end if;
+    update trunkline.queue q
+    set max_leased = max_leased, per_second = per_second, burst = case when per_second is not null then size end,
+        key_per_second = key_per_second, key_burst = case when key_per_second is not null then key_size end
+    where q.name = queue;
+    begin
+        perform pg_advisory_xact_lock(hashtextextended('trunkline.bucket ' || queue, 0)); -- as whoever dequeues: see do_bucket_
+        if max_leased is null and per_second is null then
+            delete from trunkline.bucket b where b.queue = queue;
+        else
+            insert into trunkline.bucket as b (queue, tokens, filled_at) values (queue, size, clock_timestamp())
+            on conflict on constraint pk_bucket do update set tokens = least(b.tokens, excluded.tokens);
+        end if;
+        if max_leased is null then
+            execute format('drop index if exists trunkline.%I', 'leased_' || queue);
+        else
+            execute format('create index if not exists %I on trunkline.%I (due_at) where attempt > 0 and error is null',
+                           'leased_' || queue, 'queue_' || queue);
+        end if;
+    exception when lock_not_available then
+        -- Whoever waits for this lock makes everybody wait who comes after.
+        raise exception 'queue % is in use', quote_literal(queue) using errcode = 'lock_not_available',
+            hint = 'A transaction that touched it has been open for three seconds. End it (see pg_stat_activity), then try again.';
+    end;
+    perform trunkline.install_queue(queue);
+    perform pg_notify('trunkline.' || queue, '');
 end ;
 
 function lock_queue(queue text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
@@ -1655,13 +2933,13 @@ begin
     perform pg_advisory_xact_lock(hashtextextended('trunkline.queue ' || queue, 0));
 end ;
 
-function messages(queue text, first_id bigint DEFAULT NULL::bigint, last_id bigint DEFAULT NULL::bigint, due_from timestamp with time zone DEFAULT NULL::timestamp with time zone, due_before timestamp with time zone DEFAULT NULL::timestamp with time zone) returns TABLE(id bigint, enqueued_at timestamp with time zone, due_at timestamp with time zone, attempt integer, error text, payload text, metadata jsonb) language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+function messages(queue text, first_id bigint DEFAULT NULL::bigint, last_id bigint DEFAULT NULL::bigint, due_from timestamp with time zone DEFAULT NULL::timestamp with time zone, due_before timestamp with time zone DEFAULT NULL::timestamp with time zone) returns TABLE(id bigint, enqueued_at timestamp with time zone, due_at timestamp with time zone, attempt integer, error text, payload text, metadata jsonb, priority integer, key text) language plpgsql volatile set search_path=pg_catalog, pg_temp as 
 declare
     bounded bool := coalesce(first_id, last_id) is not null or coalesce(due_from, due_before) is not null;
 begin
     perform trunkline.check_queue(queue);
     return query execute format(
-        'select m.id, m.enqueued_at, m.due_at, m.attempt, m.error, m.payload::text, m.metadata from trunkline.%I%s m order by m.due_at, m.id',
+        'select m.id, m.enqueued_at, m.due_at, m.attempt, m.error, m.payload::text, m.metadata, m.priority, m.key from trunkline.%I%s m order by m.due_at, m.id',
         case when bounded then 'do_within_' else 'messages_' end || queue, case when bounded then '($1, $2, $3, $4)' else '' end)
         using coalesce(first_id, 0), coalesce(last_id, 9223372036854775807),
               coalesce(due_from, '-infinity'), coalesce(due_before, 'infinity');
@@ -1680,12 +2958,38 @@ begin
     into nrs, missing_ids, missing_sizes from gap g where g.high > g.low;
 end ;
 
+function more(queue text, holder bigint, n integer DEFAULT 100, lease interval DEFAULT NULL::interval) returns TABLE(id bigint, attempt integer, key text, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload text, metadata jsonb) language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+declare
+    holds bool;
+begin
+    perform trunkline.check_keyed(queue);
+    execute format('select exists (select from trunkline.%I l where l.holder = $1 and l.held_until > clock_timestamp())', 'lane_' || queue)
+        into holds using holder;
+    if not holds then
+        raise exception 'holder % has no lane of queue %', holder, quote_literal(queue)
+            using errcode = 'TL001', hint = 'Its leases ended, or it gave the lane back. Lease another with trunkline.lease_lane.';
+    end if;
+    return query select m.* from trunkline.along_lanes(queue, holder, n, lease, 0) m;
+end ;
+
 function own(statement text, r anyelement) returns jsonb language plpgsql stable set search_path=pg_catalog, pg_temp DateStyle=ISO IntervalStyle=postgres extra_float_digits=1 as 
 declare
     own jsonb;
 begin
     execute statement into own using r;
     return own;
+end ;
+
+function pause_queue(queue text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+begin
+    perform trunkline.set_paused(queue, true);
+end ;
+
+function pause_schedule(name text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+#variable_conflict use_variable
+begin
+    update trunkline.schedule s set paused = true where s.name = name;
+    perform trunkline.found_schedule(name, found);
 end ;
 
 function payload_bytes(queue text, bytes integer) returns bigint language plpgsql immutable set search_path=pg_catalog, pg_temp as 
@@ -1707,6 +3011,12 @@ begin
             where a.attrelid = to_regclass(format('trunkline.%I', 'dead_' || queue)) and a.attname = 'payload');
 end ;
 
+function place_schedules(tids tid[], nexts timestamp with time zone[], lasts timestamp with time zone[], problems text[]) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_hashjoin=off enable_mergejoin=off jit=off as 
+begin
+    update trunkline.schedule s set next_at = p.next_at, placed = true, last_at = coalesce(p.last_at, s.last_at), problem = p.problem
+    from unnest(tids, nexts, lasts, problems) p(tid, next_at, last_at, problem) where s.ctid = p.tid;
+end ;
+
 function prune(queue text, age interval) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
 declare
     count bigint;
@@ -1720,6 +3030,16 @@ begin
     return count;
 end ;
 
+function prune_keys(queue text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+declare
+    count bigint;
+begin
+    perform trunkline.check_queue(queue);
+    perform trunkline.check_unique(queue, 0, null, '{}', null);
+    execute format('select trunkline.%I(null)', 'do_forget_' || queue) into count;
+    return count;
+end ;
+
 function purge(queue text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
 declare
     count bigint;
@@ -1727,7 +3047,16 @@ begin
     perform trunkline.check_queue(queue);
     execute format('with gone as (delete from trunkline.%I q returning q.size) select coalesce(sum(g.size), 0) from gone g',
                    'queue_' || queue) into count;
+    if (select q.lanes > 0 from trunkline.queue q where q.name = queue) then
+        execute format('delete from trunkline.%I', 'line_' || queue);
+    end if;
     return count;
+end ;
+
+function refuse_keys(queue text) returns void language plpgsql stable set search_path=pg_catalog, pg_temp as 
+begin
+    raise exception 'queue % has keys: its messages are leased along lanes', quote_literal(queue)
+        using errcode = 'feature_not_supported', hint = 'Run a worker; or lease a lane with trunkline.lease_lane.';
 end ;
 
 function refuse_row() returns trigger language plpgsql volatile set search_path=pg_catalog, pg_temp as 
@@ -1749,6 +3078,17 @@ function release(queue text, id bigint, attempt integer) returns void language p
 begin
     perform trunkline.settle('release', queue, array[id], array[attempt]);
     perform pg_notify('trunkline.' || queue, '');
+end ;
+
+function release_lane(queue text, holder bigint) returns boolean language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+declare
+    free bool;
+begin
+    perform trunkline.check_keyed(queue);
+    execute format('select trunkline.%I(null, $1)', 'do_leave_' || queue) using holder;
+    execute format('select not exists (select from trunkline.%I l where l.holder = $1 and l.held_until > clock_timestamp())', 'lane_' || queue)
+        into free using holder;
+    return free;
 end ;
 
 function release_many(queue text, ids bigint[], attempts integer[]) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
@@ -1800,6 +3140,21 @@ begin
     perform pg_notify('trunkline.' || queue, '');
 end ;
 
+function resume_queue(queue text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+begin
+    perform trunkline.set_paused(queue, false);
+end ;
+
+function resume_schedule(name text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+#variable_conflict use_variable
+begin
+    update trunkline.schedule s
+    set paused = false, placed = s.placed and not s.paused, next_at = case when s.paused then clock_timestamp() else s.next_at end
+    where s.name = name;
+    perform trunkline.found_schedule(name, found);
+    perform pg_notify('trunkline._schedules', '');
+end ;
+
 function retry(queue text, id bigint, attempt integer, delay interval DEFAULT '00:00:00'::interval, error text DEFAULT ''::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
 begin
     perform trunkline.check_delay(delay);
@@ -1833,11 +3188,71 @@ begin
                        'dead_' || of_queue, 'archive_' || of_queue, 'messages_' || of_queue, name);
         execute format('revoke all (due_at, size, payload, metadata, id) on trunkline.%I from %I', 'queue_' || of_queue, name);
         execute format('revoke all on sequence trunkline.%I from %I', 'id_' || of_queue, name);
+        if exists (select from trunkline.queue q where q.name = of_queue and q.uniqueness) then
+            execute format('revoke all on trunkline.%I from %I', 'unique_' || of_queue, name);
+        end if;
+        if exists (select from trunkline.queue q where q.name = of_queue and q.lanes > 0) then
+            execute format('revoke all on trunkline.%I, trunkline.%I from %I', 'lane_' || of_queue, 'line_' || of_queue, name);
+        end if;
         perform trunkline.apply_rights(of_queue);
     end loop;
-    execute format('revoke all on trunkline.migration, trunkline.queue, trunkline.floor, trunkline.waiting from %I', name);
+    execute format('revoke all on trunkline.migration, trunkline.queue, trunkline.bucket, trunkline.floor, trunkline.waiting, trunkline.schedule, trunkline.stripe from %I', name);
     execute format('revoke all on schema %I from %I', rtrim('trunkline.', '.'), name);
     perform trunkline.apply_shared_rights(); -- what other rights of the role need
+end ;
+
+function schedules_due_in(since timestamp with time zone, OUT due_in double precision, OUT clock timestamp with time zone) returns record language plpgsql stable set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off as 
+begin
+    select s.next_at into clock from trunkline.schedule s
+    where not s.paused and s.next_at >= since and s.next_at < 'infinity' order by s.next_at limit 1;
+    due_in := extract(epoch from clock - clock_timestamp());
+    clock := clock_timestamp();
+end ;
+
+function set_paused(queue text, paused boolean) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+#variable_conflict use_variable
+begin
+    perform trunkline.lock_queue(queue);
+    perform trunkline.check_queue(queue);
+    update trunkline.queue q set paused = paused where q.name = queue and q.paused <> paused;
+    if found then
+        perform trunkline.install_queue(queue);
+        perform pg_notify('trunkline.' || queue, '');
+    end if;
+end ;
+
+function set_schedule(name text, queue text, expression text, payload text, zone text DEFAULT 'UTC'::text, metadata jsonb DEFAULT NULL::jsonb, missed text DEFAULT 'once'::text, priority integer DEFAULT 0, key text DEFAULT NULL::text) returns boolean language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+#variable_conflict use_variable
+declare
+    known trunkline.schedule;
+    same_times bool;
+begin
+    perform trunkline.check_queue(queue);
+    perform trunkline.check_schedule(name, expression, zone, missed);
+    perform trunkline.check_priority(queue, priority);
+    perform trunkline.check_keys(queue, case when key is not null then array[key] end, 1);
+    if payload is null then
+        raise exception 'the payload of schedule % is null', quote_literal(name) using errcode = 'null_value_not_allowed',
+            hint = 'Pass the payload as text, of the type of the queue.';
+    end if;
+    execute format('select $1::%s', format_type(trunkline.payload_type(queue), -1)) using payload;
+    metadata := nullif(metadata, '{}');
+    perform trunkline.check_metadata(coalesce(metadata, '{}') || jsonb_build_object('schedule', name, 'tick', '2000-01-01T00:00:00Z'));
+    select * into known from trunkline.schedule s where s.name = name for update;
+    if (known.queue, known.expression, known.zone, known.payload, known.metadata, known.missed, known.priority, known.key)
+       is not distinct from (queue, expression, zone, payload, metadata, missed, priority, key) then
+        return false;
+    end if;
+    same_times := (known.expression, known.zone) is not distinct from (expression, zone);
+    insert into trunkline.schedule as s (name, queue, expression, zone, payload, metadata, missed, priority, key, next_at)
+    values (name, queue, expression, zone, payload, metadata, missed, priority, key, clock_timestamp())
+    on conflict on constraint pk_schedule do update
+        set queue = excluded.queue, expression = excluded.expression, zone = excluded.zone, payload = excluded.payload,
+            metadata = excluded.metadata, missed = excluded.missed, priority = excluded.priority, key = excluded.key, placed = same_times and s.placed,
+            next_at = case when same_times then s.next_at else excluded.next_at end,
+            problem = case when same_times then s.problem end;
+    perform pg_notify('trunkline._schedules', '');
+    return true;
 end ;
 
 function settle(verb text, queue text, ids bigint[], attempts integer[], span interval DEFAULT NULL::interval, reason text DEFAULT NULL::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp jit=off as 
@@ -1872,6 +3287,9 @@ begin
                   when 'bury' then ', array_fill($4, array[cardinality(r.ids)])'
                   when 'extend' then ', $3' else '' end)
         into lost using ids, attempts, span, reason;
+    if exists (select from trunkline.queue q where q.name = settle.queue and q.max_leased is not null) then
+        perform pg_notify('trunkline.' || queue, ''); -- others may have waited for that
+    end if;
     if lost is not null then
         raise exception 'the lease of message % of queue % is lost', array_to_string(lost[1:3], ', '), quote_literal(queue)
             using errcode = 'TL001', detail = 'It ended, and the message may be someone else''s now.',
@@ -1886,6 +3304,10 @@ begin
     perform trunkline.check_queue(queue);
     execute format('select trunkline.%I($1)', 'do_shift_' || queue) into messages using passed;
     perform pg_notify('trunkline.' || queue, '');
+    if has_table_privilege('trunkline.schedule', 'update') then
+        update trunkline.schedule s set next_at = s.next_at - passed where s.queue = shift.queue and s.placed;
+        perform pg_notify('trunkline._schedules', '') where found;
+    end if;
     return messages;
 end ;
 
@@ -1913,9 +3335,9 @@ begin
     perform trunkline.check_queue(queue);
     look := format($q$
         select b.id + m.k, b.attempt, b.enqueued_at, m.payload::text, m.metadata
-        from trunkline.%I($1, $2) b,
+        from trunkline.%I($1, %s) b,
              lateral (select generate_series(0, b.size - 1) as k, unnest(b.payload) as payload, unnest(b.metadata) as metadata) m $q$,
-        'do_take_' || queue);
+        'do_take_' || queue, trunkline.in_lanes(queue, '$2'));
     if wait = '0' then
         return query execute look using trunkline.check_n(n), trunkline.floor(queue);
         return;
@@ -1934,12 +3356,32 @@ begin
             end if;
             -- Nothing was changed. Undone, the look lets go of its locks on the tables; it must not lose the floor that it found.
             raise exception sqlstate 'TL000';
-        exception when sqlstate 'TL000' then
-            perform set_config(setting, known, false);
+        exception
+            when sqlstate 'TL000' then
+                perform set_config(setting, known, false);
+            when undefined_function then
+                perform trunkline.check_queue(queue); -- dropped since it was looked for
+                raise;
         end;
         perform pg_sleep(least(pause, seconds));
         seconds := seconds - pause;
         pause := least(2 * pause, 0.2);
+    end loop;
+end ;
+
+function tick(tids tid[], ticks timestamp with time zone[]) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_hashjoin=off enable_mergejoin=off jit=off as 
+declare
+    q record;
+begin
+    for q in
+        select s.queue, s.priority, array_agg(s.payload order by t.nr) as payloads,
+               case when count(s.key) > 0 then array_agg(s.key order by t.nr) end as keys,
+               array_agg(coalesce(s.metadata, '{}') || jsonb_build_object('schedule', s.name,
+                   'tick', to_char(t.at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')) order by t.nr) as metadata
+        from unnest(tids, ticks) with ordinality t(tid, at, nr) join trunkline.schedule s on s.ctid = t.tid
+        group by s.queue, s.priority order by s.queue, s.priority desc
+    loop
+        return query select * from trunkline.enqueue_many(q.queue, q.payloads::text[], interval '0', q.metadata, q.priority, keys => q.keys);
     end loop;
 end ;
 

@@ -2,5 +2,6 @@
 -- of do_find_, by the server's clock.
 select id, enqueued_at, due_at, attempt, error, size, payload, metadata,
        case when due_at <= clock_timestamp() then 'due' when error is not null then 'retrying'
-            when attempt = 0 then 'delayed' else 'leased' end as state
+            when attempt = 0 then 'delayed' else 'leased' end as state,
+       0 as priority, null::text as key
 from trunkline.{do_peek_}($1, $2, $3)

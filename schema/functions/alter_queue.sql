@@ -1,9 +1,10 @@
--- Changes the settings of a queue; null leaves one as it is. What is leased keeps its lease.
+-- Changes the settings of a queue; null leaves one as it is. What is leased keeps its lease. The numbers of priorities and of lanes are for good.
 --
 -- Example:
 --     select trunkline.alter_queue('emails', max_batch => 100);
 create or replace function trunkline.alter_queue(
-    queue text, max_attempts int default null, lease interval default null, max_batch int default null
+    queue text, max_attempts int default null, lease interval default null, max_batch int default null,
+    head_start interval default null, per_key int default null
 ) returns void
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_variable
@@ -16,7 +17,10 @@ begin
     max_attempts := coalesce(max_attempts, now_is.max_attempts);
     lease := coalesce(lease, now_is.lease);
     max_batch := coalesce(max_batch, now_is.max_batch);
-    perform trunkline.check_settings(queue, max_attempts, lease, max_batch);
-    update trunkline.queue q set max_attempts = max_attempts, lease = lease, max_batch = max_batch where q.name = queue;
+    head_start := coalesce(head_start, now_is.head_start);
+    per_key := coalesce(per_key, now_is.per_key);
+    perform trunkline.check_settings(queue, max_attempts, lease, max_batch, now_is.priorities, head_start, now_is.lanes, per_key);
+    update trunkline.queue q set max_attempts = max_attempts, lease = lease, max_batch = max_batch, head_start = head_start, per_key = per_key
+    where q.name = queue;
     perform trunkline.install_queue(queue);
 end $$;

@@ -6,17 +6,28 @@ declare
     main text := format('trunkline.%I', 'queue_' || queue);
     dead text := format('trunkline.%I', 'dead_' || queue);
     archive text := format('trunkline.%I', 'archive_' || queue);
+    laned bool := (select q.priorities > 1 from trunkline.queue q where q.name = queue);
+    uniqueness bool := (select q.uniqueness from trunkline.queue q where q.name = queue);
+    keyed bool := (select q.lanes > 0 from trunkline.queue q where q.name = queue);
 begin
     for g in
         select distinct a.role, a.kind from trunkline.granted a join pg_roles r on r.rolname = a.role
         where a.queue in (apply_rights.queue, '')
     loop
+        if uniqueness then
+            execute format('grant select, insert, update, delete on trunkline.%I to %I', 'unique_' || queue, g.role);
+        end if;
         if g.kind = 'producer' then
-            execute format('grant insert (due_at, size, payload, metadata), select (id, size) on %s to %I', main, g.role);
+            execute format('grant insert (due_at, size, payload, metadata%s), select (id, size) on %s to %I',
+                           case when laned then ', lane' when keyed then ', lane, keys' else '' end, main, g.role);
             execute format('grant usage on sequence trunkline.%I to %I', 'id_' || queue, g.role);
         else
             execute format('grant select, insert, update, delete on %s to %I', main, g.role);
             execute format('grant select, insert on %s, %s to %I', dead, archive, g.role);
+            if keyed then
+                execute format('grant select, update on trunkline.%I to %I', 'lane_' || queue, g.role);
+                execute format('grant select, insert, update, delete on trunkline.%I to %I', 'line_' || queue, g.role);
+            end if;
         end if;
         if g.kind = 'operator' then
             execute format('grant update, delete on %s, %s to %I', dead, archive, g.role);

@@ -6,10 +6,15 @@ declare
 begin
     for g in select distinct a.role, a.kind from trunkline.granted a join pg_roles r on r.rolname = a.role loop
         execute format('grant usage on schema %I to %I', rtrim('trunkline.', '.'), g.role);
-        execute format('grant select on trunkline.migration, trunkline.queue, trunkline.floor to %I', g.role);
+        execute format('grant select on trunkline.migration, trunkline.queue, trunkline.floor, trunkline.stripe to %I', g.role);
         if g.kind <> 'producer' then
+            execute format('grant select, update (tokens, filled_at) on trunkline.bucket to %I', g.role);
             execute format('grant update on trunkline.floor to %I', g.role);
             execute format('grant select, insert, update, delete on trunkline.waiting to %I', g.role);
         end if;
+    end loop;
+    -- The payloads of all queues' schedules stand in one table.
+    for g in select distinct a.role from trunkline.granted a join pg_roles r on r.rolname = a.role where a.kind = 'operator' and a.queue = '' loop
+        execute format('grant select, insert, update, delete on trunkline.schedule to %I', g.role);
     end loop;
 end $$;

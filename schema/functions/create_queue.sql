@@ -2,13 +2,19 @@
 --
 -- queue: 1 to 48 characters: a lower-case letter, then a-z, 0-9, "_", "." or "-". payload: any type, jsonb or text for
 -- most. max_attempts: deliveries before a message is a dead letter. lease: how long a lease lasts unless a consumer asks
--- for another. max_batch: messages a row, 1 to 1,024.
+-- for another. max_batch: messages a row, 1 to 1,024. priorities: 1 to 10, numbered from 0, the lowest; for good. head_start: what a step of
+-- priority is worth. Of what is due, the message goes first that would be the oldest with so much added to its age for each step, to
+-- within a sixteenth: so the lowest waits for no more than what came within that time after it. 36500 days is strict: the highest first, whatever waits.
+-- uniqueness: whether messages may have unique keys (see trunkline.enqueue); for good.
+-- lanes: 1 to 256 where each message has a key, none if not set; 64 for most. Of the messages of a key, at most per_key are handled at a time;
+-- with 1, one after another, in the order in which they are due. See trunkline.lease_lane.
 --
 -- Example:
 --     select trunkline.create_queue('emails', 'jsonb', max_attempts => 3, lease => '1 minute');
 create or replace function trunkline.create_queue(
     queue text, payload regtype default 'bytea', max_attempts int default 10,
-    lease interval default '30 seconds', max_batch int default 1024
+    lease interval default '30 seconds', max_batch int default 1024, priorities int default 1, head_start interval default '1 minute',
+    uniqueness bool default false, lanes int default 0, per_key int default 1
 ) returns void
     language plpgsql set search_path = pg_catalog, pg_temp set standard_conforming_strings = on set client_min_messages = warning as $$
 #variable_conflict use_variable
@@ -30,11 +36,16 @@ begin
         raise exception 'the payload of queue % cannot be of type %: no column can', quote_literal(queue), payload
             using errcode = 'invalid_parameter_value', hint = 'Pass the type of a column: jsonb, text, bytea, int8';
     end if;
-    perform trunkline.check_settings(queue, max_attempts, lease, max_batch);
+    perform trunkline.check_settings(queue, max_attempts, lease, max_batch, priorities, head_start, lanes, per_key);
+    if uniqueness and lanes > 0 then
+        raise exception 'queue % cannot have keys and unique keys', quote_literal(queue)
+            using errcode = 'invalid_parameter_value', hint = 'Pass lanes or uniqueness; or make a queue for each.';
+    end if;
     perform trunkline.lock_queue(queue);
     if exists (select from trunkline.queue q where q.name = queue) then
         if exists (select from trunkline.queue q where q.name = queue and q.max_attempts = max_attempts
-                   and q.lease = lease and q.max_batch = max_batch)
+                   and q.lease = lease and q.max_batch = max_batch and q.priorities = priorities and q.head_start = head_start
+                   and q.uniqueness = coalesce(uniqueness, false) and q.lanes = lanes and q.per_key = per_key)
            and (trunkline.payload_type(queue) = payload or exists (
                 select from pg_type t where t.oid = trunkline.payload_type(queue) and t.typbasetype = payload
                 and t.typname = 'payload_' || queue)) then
@@ -51,10 +62,33 @@ begin
         execute format('create domain %s as %s', element, format_type(payload, -1));
     end if;
 
-    insert into trunkline.queue (name, max_attempts, lease, max_batch) values (queue, max_attempts, lease, max_batch);
+    insert into trunkline.queue (name, max_attempts, lease, max_batch, priorities, head_start, uniqueness, lanes, per_key)
+    values (queue, max_attempts, lease, max_batch, priorities, head_start, coalesce(uniqueness, false), lanes, per_key);
     insert into trunkline.floor (queue) values (queue) on conflict do nothing;
     select t.text into strict tables from trunkline.template t where t.kind = 'tables';
     execute trunkline.fill(replace(tables, '{element}', element), queue);
+    if priorities > 1 then
+        execute format('alter table trunkline.%I add column lane smallint not null default 0 constraint lane check (lane between 0 and %s)',
+                       'queue_' || queue, priorities - 1);
+        execute format('drop index trunkline.%I', 'due_' || queue);
+        execute format('create index %I on trunkline.%I (lane, due_at, (id + 0))', 'due_' || queue, 'queue_' || queue);
+    end if;
+    if lanes > 0 then
+        -- line: empty, or the key that has one of its own. holder: a number that nobody else has. place: due_at, but for leases and retries.
+        execute format('alter table trunkline.%I add column lane smallint not null constraint lane check (lane between 0 and %s), '
+                       'add column keys text[] not null, add column line text not null default '''', add column place timestamptz not null',
+                       'queue_' || queue, lanes - 1);
+        execute format('create index %I on trunkline.%I (lane, line, place, (id + 0))', 'place_' || queue, 'queue_' || queue);
+        execute format('create trigger keep_place before insert on trunkline.%I for each row execute function trunkline.keep_place()',
+                       'queue_' || queue);
+        execute format('create table trunkline.%I (lane smallint constraint %I primary key, holder bigint, held_until timestamptz not null default ''-infinity'', '
+                       'wanted_until timestamptz not null default ''-infinity'', served_at timestamptz not null default ''-infinity'', '
+                       'floor timestamptz not null default ''-infinity'', starts_until timestamptz not null default ''-infinity'', '
+                       'empty_at timestamptz not null default ''-infinity'') with (fillfactor = 10)', 'lane_' || queue, 'lanekey_' || queue);
+        execute format('insert into trunkline.%I (lane) select generate_series(0, %s)', 'lane_' || queue, lanes - 1);
+        execute format('create table trunkline.%I (lane smallint, key text, until timestamptz not null, constraint %I primary key (lane, key)) '
+                       'with (fillfactor = 50)', 'line_' || queue, 'linekey_' || queue);
+    end if;
     perform setval(format('trunkline.%I', 'id_' || queue), d.next_id, false) from trunkline.dropped d where d.queue = queue;
 
     -- Batches over 2 kB live in TOAST. Uncompressed they are written fastest; text and JSON gain more from lz4.
@@ -73,5 +107,17 @@ begin
     exception when feature_not_supported or invalid_parameter_value then
         null; -- by Postgres' own method, then
     end;
+    if uniqueness then
+        execute format('create table trunkline.%I (key text collate "C" constraint %I primary key, id bigint not null, until timestamptz)
+                        with (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.05)',
+                       'unique_' || queue, 'uniquekey_' || queue);
+        execute format('create index %I on trunkline.%I (id) where until is null', 'uniqueid_' || queue, 'unique_' || queue);
+    end if;
     perform trunkline.install_queue(queue);
+    if uniqueness then
+        execute format('create trigger free_keys after delete on trunkline.%I referencing old table as gone
+                        for each statement execute function trunkline.%I()', 'queue_' || queue, 'do_free_' || queue);
+        execute format('create trigger free_all_keys after truncate on trunkline.%I
+                        for each statement execute function trunkline.%I()', 'queue_' || queue, 'do_free_' || queue);
+    end if;
 end $$;

@@ -18,6 +18,8 @@ begin
         raise exception 'queue % is in use', quote_literal(queue) using errcode = 'lock_not_available',
             hint = 'A transaction that touched it has been open for ten seconds. End it (see pg_stat_activity), then try again.';
     end;
+    execute format('drop trigger if exists free_keys on trunkline.%I', 'queue_' || queue);
+    execute format('drop trigger if exists free_all_keys on trunkline.%I', 'queue_' || queue);
     for routine in
         select p.oid from pg_proc p join trunkline.template t on p.proname = 'do_' || t.name || '_' || queue
         where t.kind = 'function'
@@ -30,6 +32,8 @@ begin
     on conflict on constraint pk_dropped do update set next_id = greatest(d.next_id, excluded.next_id);
     execute format('drop view trunkline.%I', 'messages_' || queue);
     execute format('drop table trunkline.%I, trunkline.%I, trunkline.%I', 'queue_' || queue, 'dead_' || queue, 'archive_' || queue);
+    execute format('drop table if exists trunkline.%I', 'unique_' || queue);
+    execute format('drop table if exists trunkline.%I, trunkline.%I', 'lane_' || queue, 'line_' || queue);
     execute format('drop domain if exists trunkline.%I', 'payload_' || queue);
     delete from trunkline.floor f where f.queue = drop_queue.queue;
     delete from trunkline.granted g where g.queue = drop_queue.queue;

@@ -1,17 +1,31 @@
 -- Enqueues a message of the payload's own type, in the caller's transaction, and returns its id. Consumers that wait are
 -- woken at the commit.
 --
--- delay: how long until it is due. metadata: an object of names and texts that travels beside the payload.
+-- delay: how long until it is due. metadata: an object of names and texts that travels beside the payload. priority: of a queue with
+-- priorities, from 0, the lowest. unique_key, unique_for, replace: as of trunkline.enqueue_unique, which also says what became of the
+-- message; where another has the key, the id is that one's.
 --
 -- Example:
 --     select trunkline.enqueue('emails', jsonb_build_object('to', 'ada@example.org'));
-create or replace function trunkline.enqueue(queue text, payload anyelement, delay interval default '0', metadata jsonb default null) returns bigint
+create or replace function trunkline.enqueue(queue text, payload anyelement, delay interval default '0', metadata jsonb default null,
+        priority int default 0, unique_key text default null, unique_for interval default null, replace bool default false,
+        key text default null) returns bigint
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
     id bigint;
 begin
+    if unique_key is not null then
+        return (select u.id from trunkline.enqueue_unique(queue, payload, unique_key, unique_for, replace, delay, metadata, priority) u);
+    end if;
     perform trunkline.check_queue(queue);
-    execute format('select trunkline.%I(array[$1::%s], $2, $3)', 'do_batch_' || queue, format_type(trunkline.payload_type(queue), -1))
+    if key is not null then
+        perform trunkline.check_keys(queue, array[key], 1);
+        execute format('select trunkline.%I(array[$1::%s], array[$2], $3, $4)', 'do_keyed_' || queue, format_type(trunkline.payload_type(queue), -1))
+            into id using payload, key, delay, case when metadata is not null then array[metadata] end;
+        return id;
+    end if;
+    execute format('select trunkline.%I(array[$1::%s], $2, $3%s)', 'do_batch_' || queue, format_type(trunkline.payload_type(queue), -1),
+                   trunkline.check_priority(queue, priority))
         into id using payload, delay, case when metadata is not null then array[metadata] end;
     return id;
 end $$;

@@ -1,19 +1,33 @@
 -- Enqueues messages of the payload's own type together, up to the queue's max_batch in a row, and returns their ids in
--- order. An empty array enqueues nothing. metadata: one for each payload, null for those without.
+-- order. An empty array enqueues nothing. metadata: one for each payload, null for those without. priority: of all of them.
+-- unique_keys: one for each payload, null for those without; see trunkline.enqueue_unique.
 --
 -- Example:
 --     select * from trunkline.enqueue_many(
 --         'emails', array(select jsonb_build_object('to', n || '@example.org') from generate_series(1, 100) n));
-create or replace function trunkline.enqueue_many(queue text, payloads anyarray, delay interval default '0', metadata jsonb[] default null)
+create or replace function trunkline.enqueue_many(queue text, payloads anyarray, delay interval default '0', metadata jsonb[] default null,
+        priority int default 0, unique_keys text[] default null, unique_for interval default null, replace bool default false,
+        keys text[] default null)
     returns setof bigint
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
+    if unique_keys is not null then
+        return query select u.id from trunkline.enqueue_unique_many(queue, payloads, unique_keys, unique_for, replace, delay, metadata, priority) u;
+        return;
+    end if;
     perform trunkline.check_queue(queue);
     if array_ndims(payloads) > 1 then
         raise exception 'the payloads are an array of % dimensions', array_ndims(payloads)
             using errcode = 'array_subscript_error',
                   hint = 'Pass one dimension. Payloads that are arrays themselves are passed as texts: array[''{1,2}'', ''{3}''].';
     end if;
-    return query execute format('select * from trunkline.%I($1::%s[], $2, $3)', 'do_batch_' || queue, format_type(trunkline.payload_type(queue), -1))
+    if keys is not null then
+        perform trunkline.check_keys(queue, keys, cardinality(payloads));
+        return query execute format('select * from trunkline.%I($1::%s[], $2, $3, $4)', 'do_keyed_' || queue, format_type(trunkline.payload_type(queue), -1))
+            using payloads, keys, delay, metadata;
+        return;
+    end if;
+    return query execute format('select * from trunkline.%I($1::%s[], $2, $3%s)', 'do_batch_' || queue, format_type(trunkline.payload_type(queue), -1),
+                                trunkline.check_priority(queue, priority))
         using payloads, delay, metadata;
 end $$;

@@ -5,8 +5,12 @@ create or replace function trunkline.fill(template text, queue text) returns tex
 declare
     settings trunkline.queue;
     type regtype := trunkline.payload_type(queue);
+    laned bool;
+    keyed bool;
 begin
     select * into strict settings from trunkline.queue q where q.name = queue;
+    laned := settings.priorities > 1;
+    keyed := settings.lanes > 0;
     -- Plans that need no statistics: always the index, never the table from end to end.
     template := replace(template, '{planner}',
         'set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off '
@@ -16,10 +20,80 @@ begin
     -- array_agg would flatten arrays, even under a domain.
     template := replace(template, '{payloads}', case when trunkline.is_array(type)
         then 'payloads[min(p.nr):max(p.nr)]' else 'array_agg(p.payload order by p.nr)' end);
-    template := replace(template, '{own}',
-        'case when trunkline.{do_own_}() is not null then trunkline.own(trunkline.{do_own_}(), q.*) end');
+    template := replace(template, '{own}', case when laned or keyed
+        then 'coalesce(case when trunkline.{do_own_}() is not null then trunkline.own(trunkline.{do_own_}(), q.*) end, ''{}'') '
+             '|| jsonb_build_object(''lane'', q.lane::text' || case when keyed then ', ''keys'', q.keys' else '' end || ')'
+        else 'case when trunkline.{do_own_}() is not null then trunkline.own(trunkline.{do_own_}(), q.*) end' end);
+    -- A queue with keys has columns more, and reads along lines of lanes, by places that leases leave as they are.
+    template := replace(template, '{own_g}', case when keyed
+        then 'g.own || jsonb_build_object(''keys'', array[g.own -> ''keys'' ->> m.k]::text)' else 'g.own' end);
+    template := replace(template, '{own_h}', case when keyed
+        then 'h.own || jsonb_build_object(''keys'', array[h.own -> ''keys'' ->> m.k]::text)' else 'h.own' end);
+    template := replace(template, '{keyed}', keyed::text);
+    -- With a rate for each key, as much is leased of one at a time as half a bucket and what fills it meanwhile, and a lane tells since when its buckets fill.
+    template := replace(template, '{key_rate}', case when settings.key_per_second is not null
+        then '(select array[1 / {key_per_second}, {key_burst} / {key_per_second}, case when isfinite(h.empty_at) '
+             'then greatest(extract(epoch from h.empty_at - clock_timestamp())::float8 + {key_burst} / {key_per_second}, 0) else 0 end] '
+             'from trunkline.{lane_} h where h.lane = e.lane)' else 'null::float8[]' end);
+    template := replace(template, '{most_of_key}', case when settings.key_per_second is not null
+        then ', greatest(least(ceil({key_burst} / 2 + {key_per_second} * extract(epoch from {lease}) / 16), 64), 1)::int' else '' end);
+    template := replace(template, '{next_line}', case when settings.key_per_second is not null
+        then '(select min(w.until) from trunkline.{lane_} h join trunkline.{line_} w on w.lane = h.lane '
+             'where h.holder = holder and h.held_until > clock and w.until > clock),' else '' end);
+    template := replace(template, '{key_per_second}', coalesce(settings.key_per_second::text, 'null') || '::float8');
+    template := replace(template, '{key_burst}', coalesce(settings.key_burst::text, 'null') || '::float8');
+    template := replace(template, '{row_key}', case when keyed then 'q.keys[m.k + 1]' else 'null::text' end);
+    template := replace(template, '{found_key}', case when keyed then 'q.keys[(message - q.id)::int + 1]' else 'null::text' end);
+    template := replace(template, '{own_key}', case when keyed then '((q.own ->> ''keys'')::text[])[1]' else 'null::text' end);
+    template := replace(template, '{ordered}', (keyed and settings.per_key = 1)::text);
+    template := replace(template, '{lock_space}', format('hashtext(%L)', 'trunkline.lane ' || queue));
+    template := replace(template, '{key_lanes}', settings.lanes::text);
+    template := replace(template, '{place}', case when keyed then 'q.place' else 'q.due_at' end);
+    template := replace(template, '{and_due}', case when keyed then ' and q.due_at <= until and q.place <= bound' else '' end);
+    template := replace(template, '{mixed}', case when keyed then 'of_line = '''' and q.keys && lined' else 'false' end);
+    template := replace(template, '{or_mixed}', case when keyed then ' or of_line = '''' and q.keys && lined' else '' end);
+    template := replace(template, '{and_pure}', case when keyed then ' and not (of_line = '''' and q.keys && lined)' else '' end);
+    template := replace(template, '{whole_keys}', case when keyed then 'whole_keys := r.keys;' else '' end);
+    template := replace(template, '{keys}', case when keyed then 'r.keys := whole_keys[start + 1 : stop];' else '' end);
+    template := replace(template, '{set_keys}', case when keyed then ', keys = r.keys' else '' end);
+    template := replace(template, '{then_place}', case when keyed
+        then ' place = case when due > clock_timestamp() then due else q.place end,' else '' end);
+    template := replace(template, '{shift_place}', case when keyed
+        then 'place = case when q.place <= began then q.place else greatest(l.due_at - passed, began + l.place * interval ''1 microsecond'') end,' else '' end);
+    template := replace(template, '{shift_lines}', case when keyed
+        then 'with lines as (update trunkline.{line_} l set until = l.until - passed where isfinite(l.until)) '
+             'update trunkline.{lane_} h set held_until = h.held_until - passed, starts_until = h.starts_until - passed, empty_at = h.empty_at - passed' else 'null' end);
+    template := replace(template, '{refuse_keys}', case when keyed then format('perform trunkline.refuse_keys(%L);', queue) else '' end);
+    template := replace(template, '{lane_columns}', case
+        when keyed then 'array[''lane'', ''line'', ''place'', ''keys'']' when laned then 'array[''lane'']' else 'array[]' end);
+    -- A queue with priorities has a column more, and a floor for each lane.
+    template := replace(template, '{laned}', laned::text);
+    template := replace(template, '{lanes}', settings.priorities::text);
+    template := replace(template, '{head_start}', format('%L::interval', settings.head_start));
+    template := replace(template, '{floors}', case when laned then 'timestamptz[]' else 'timestamptz' end);
+    template := replace(template, '{no_floor}', case when laned
+        then format('array_fill(''-infinity''::timestamptz, array[%s])', settings.priorities) else '''-infinity''' end);
+    template := replace(template, '{lane}', case when laned then ', lane int, bound timestamptz'
+                                                 when keyed then ', lane int, of_line text, lined text[], bound timestamptz' else '' end);
+    template := replace(template, '{turn}', case when laned then ', turn.lane, turn.bound' else '' end);
+    template := replace(template, '{in_lane}', case when laned then 'q.lane = lane and '
+                                                    when keyed then 'q.lane = lane and q.line = of_line and ' else '' end);
+    template := replace(template, '{bound}', case when laned then 'least(clock_timestamp(), bound)' else 'clock_timestamp()' end);
+    template := replace(template, '{batch_priority}', case when laned then ', priority int default 0' else '' end);
+    template := replace(template, '{lane_column}', case when laned then ', lane' else '' end);
+    template := replace(template, '{priority}', case when laned then ', priority' else '' end);
+    -- One with uniqueness has a table more.
+    template := replace(template, '{passed_keys}', case when settings.uniqueness
+        then 'update trunkline.{unique_} u set until = u.until - passed where u.until is not null' else 'null' end);
+    template := replace(template, '{row_priority}', case when laned then 'q.lane::int' else '0' end);
+    template := replace(template, '{own_priority}', case when laned then 'coalesce((q.own ->> ''lane'')::int, 0)' else '0' end);
     template := replace(template, '{literal}', quote_literal(queue));
     template := replace(template, '{channel}', quote_literal('trunkline.' || queue));
+    template := replace(template, '{paused}', settings.paused::text);
+    template := replace(template, '{limited}', (coalesce(settings.max_leased, settings.per_second) is not null)::text);
+    template := replace(template, '{max_leased}', coalesce(settings.max_leased::text, 'null::int'));
+    template := replace(template, '{per_second}', coalesce(settings.per_second::text, 'null') || '::float8');
+    template := replace(template, '{burst}', coalesce(settings.burst::text, 'null') || '::float8');
     template := replace(template, '{max_attempts}', settings.max_attempts::text);
     template := replace(template, '{max_batch}', settings.max_batch::text);
     template := replace(template, '{lease}', format('%L::interval', settings.lease));

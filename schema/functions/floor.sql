@@ -23,7 +23,8 @@ begin
             known := null;
         end if;
     end if;
-    execute format('select * from trunkline.%I($1)', 'do_look_' || queue) into seen using reached;
+    execute format('select min(l.oldest) as oldest, min(l.candidate) as candidate, min(l.running) as running, max(l.next) as next
+                    from trunkline.%I(%s) l', 'do_look_' || queue, trunkline.in_lanes(queue, '$1')) into seen using reached;
     if known is null then
         known := array[0, trunkline.epoch_of(seen.candidate), seen.next, 0, 0];
     else
@@ -34,7 +35,7 @@ begin
                 perform trunkline.keep_floor(queue, reached);
             end if;
         end if;
-        execute format('select * from trunkline.%I($1, $2)', 'do_sweep_' || queue) into swept using reached, known[5];
+        execute format('select * from trunkline.%I(%s, $2)', 'do_sweep_' || queue, trunkline.in_lanes(queue, '$1')) into swept using reached, known[5];
         reached := least(reached, swept.stray);
         known[5] := swept.next_page;
     end if;

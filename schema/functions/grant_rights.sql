@@ -1,8 +1,8 @@
 -- Gives a role the least rights for what it does, in one queue or (null) in all, those that are created later among them.
 --
 -- kind: 'producer' enqueues, and reads no payload. 'consumer' takes and leases, and ends leases; finds, cancels and
--- reschedules. 'operator' does what a consumer does, and reads, replays, discards, purges and prunes. Creating, altering and
--- dropping queues is the owner's.
+-- reschedules. 'operator' does what a consumer does, and reads, replays, discards, purges and prunes; one of all queues also makes
+-- schedules and their ticks. Creating, altering and dropping queues is the owner's.
 -- Rights are kept by the role's name: revoke them before the role is dropped, or one created later under that name has them.
 --
 -- Example:

@@ -1,5 +1,5 @@
 -- Hands a message (as it is sent over the wire) to one consumer that waits, without storing it. Returns its id, or null
--- where nobody waits or a notification cannot hold it: then it has to be enqueued.
+-- where nobody waits, a notification cannot hold it, or the queue is paused or has limits: then it has to be enqueued.
 --
 -- Example:
 --     select trunkline.hand_over('emails', '\x017b7d'); -- {} as jsonb is sent: its version, then its text
@@ -12,7 +12,9 @@ declare
     id bigint;
 begin
     perform trunkline.check_queue(queue), trunkline.check_metadata(metadata);
-    if length(text_of) > 7900 then
+    if length(text_of) > 7900 or exists (
+            select from trunkline.queue q
+            where q.name = queue and (q.paused or coalesce(q.max_leased, q.per_second) is not null)) then
         return null;
     end if;
     loop

@@ -5,7 +5,12 @@ declare
     template text;
 begin
     perform trunkline.lock_queue(queue);
-    for template in select t.text from trunkline.template t where t.kind <> 'tables' order by t.kind, t.name loop
+    -- What names the table of unique keys is of queues that have one.
+    for template in
+        select t.text from trunkline.template t, trunkline.queue q
+        where t.kind <> 'tables' and q.name = queue and (q.uniqueness or t.text not like '%{unique\_}%')
+        order by t.kind, t.name
+    loop
         execute trunkline.fill(template, queue);
     end loop;
     perform trunkline.apply_rights(queue);

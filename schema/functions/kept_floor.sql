@@ -9,7 +9,7 @@ declare
 begin
     select f.reached into kept from trunkline.floor f where f.queue = kept_floor.queue and f.reached <= clock_timestamp();
     if kept > '-infinity' and has_table_privilege(to_regclass(format('trunkline.%I', 'queue_' || queue)), 'select') then
-        execute format('select s.stray from trunkline.%I($1, null) s', 'do_sweep_' || queue) into stray using kept;
+        execute format('select s.stray from trunkline.%I(%s, null) s', 'do_sweep_' || queue, trunkline.in_lanes(queue, '$1')) into stray using kept;
     end if;
     return coalesce(least(kept, stray), '-infinity');
 end $$;

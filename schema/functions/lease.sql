@@ -21,9 +21,9 @@ begin
     perform trunkline.check_queue(queue);
     look := format($q$
         select b.id + m.k, b.attempt, b.enqueued_at, b.due_at, m.payload::text, m.metadata
-        from trunkline.%I($1, $2, $3) b,
+        from trunkline.%I($1, $2, %s) b,
              lateral (select generate_series(0, b.size - 1) as k, unnest(b.payload) as payload, unnest(b.metadata) as metadata) m $q$,
-        'do_lease_' || queue);
+        'do_lease_' || queue, trunkline.in_lanes(queue, '$3'));
     if wait = '0' then
         return query execute look using trunkline.check_n(n), lease, trunkline.floor(queue);
         return;
@@ -42,8 +42,12 @@ begin
                 return;
             end if;
             raise exception sqlstate 'TL000';
-        exception when sqlstate 'TL000' then
-            perform set_config(setting, known, false);
+        exception
+            when sqlstate 'TL000' then
+                perform set_config(setting, known, false);
+            when undefined_function then
+                perform trunkline.check_queue(queue); -- dropped since it was looked for
+                raise;
         end;
         perform pg_sleep(least(pause, seconds));
         seconds := seconds - pause;

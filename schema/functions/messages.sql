@@ -1,7 +1,8 @@
 -- Reads without taking: one line a message, in the order in which they are due. With bounds it reads those alone, along an
 -- index; without any, or with a condition behind the call, it reads the whole queue.
 --
--- first_id, last_id: ids, both included. due_from, due_before: due times, the latter not included. Null is no bound.
+-- first_id, last_id: ids, both included. due_from, due_before: due times, the latter not included. Null is no bound. priority: 0 also
+-- where the queue has none; key: null there.
 --
 -- Example:
 --     select id, due_at, attempt, payload from trunkline.messages('emails') limit 10;
@@ -9,14 +10,15 @@
 create or replace function trunkline.messages(
         queue text, first_id bigint default null, last_id bigint default null,
         due_from timestamptz default null, due_before timestamptz default null)
-    returns table (id bigint, enqueued_at timestamptz, due_at timestamptz, attempt int, error text, payload text, metadata jsonb)
+    returns table (id bigint, enqueued_at timestamptz, due_at timestamptz, attempt int, error text, payload text, metadata jsonb,
+                   priority int, key text)
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
     bounded bool := coalesce(first_id, last_id) is not null or coalesce(due_from, due_before) is not null;
 begin
     perform trunkline.check_queue(queue);
     return query execute format(
-        'select m.id, m.enqueued_at, m.due_at, m.attempt, m.error, m.payload::text, m.metadata from trunkline.%I%s m order by m.due_at, m.id',
+        'select m.id, m.enqueued_at, m.due_at, m.attempt, m.error, m.payload::text, m.metadata, m.priority, m.key from trunkline.%I%s m order by m.due_at, m.id',
         case when bounded then 'do_within_' else 'messages_' end || queue, case when bounded then '($1, $2, $3, $4)' else '' end)
         using coalesce(first_id, 0), coalesce(last_id, 9223372036854775807),
               coalesce(due_from, '-infinity'), coalesce(due_before, 'infinity');

@@ -10,5 +10,8 @@ begin
     perform trunkline.check_queue(queue);
     execute format('with gone as (delete from trunkline.%I q returning q.size) select coalesce(sum(g.size), 0) from gone g',
                    'queue_' || queue) into count;
+    if (select q.lanes > 0 from trunkline.queue q where q.name = queue) then
+        execute format('delete from trunkline.%I', 'line_' || queue);
+    end if;
     return count;
 end $$;

@@ -22,9 +22,15 @@ begin
                        'dead_' || of_queue, 'archive_' || of_queue, 'messages_' || of_queue, name);
         execute format('revoke all (due_at, size, payload, metadata, id) on trunkline.%I from %I', 'queue_' || of_queue, name);
         execute format('revoke all on sequence trunkline.%I from %I', 'id_' || of_queue, name);
+        if exists (select from trunkline.queue q where q.name = of_queue and q.uniqueness) then
+            execute format('revoke all on trunkline.%I from %I', 'unique_' || of_queue, name);
+        end if;
+        if exists (select from trunkline.queue q where q.name = of_queue and q.lanes > 0) then
+            execute format('revoke all on trunkline.%I, trunkline.%I from %I', 'lane_' || of_queue, 'line_' || of_queue, name);
+        end if;
         perform trunkline.apply_rights(of_queue);
     end loop;
-    execute format('revoke all on trunkline.migration, trunkline.queue, trunkline.floor, trunkline.waiting from %I', name);
+    execute format('revoke all on trunkline.migration, trunkline.queue, trunkline.bucket, trunkline.floor, trunkline.waiting, trunkline.schedule, trunkline.stripe from %I', name);
     execute format('revoke all on schema %I from %I', rtrim('trunkline.', '.'), name);
     perform trunkline.apply_shared_rights(); -- what other rights of the role need
 end $$;

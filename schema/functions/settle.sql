@@ -33,6 +33,9 @@ begin
                   when 'bury' then ', array_fill($4, array[cardinality(r.ids)])'
                   when 'extend' then ', $3' else '' end)
         into lost using ids, attempts, span, reason;
+    if exists (select from trunkline.queue q where q.name = settle.queue and q.max_leased is not null) then
+        perform pg_notify('trunkline.' || queue, ''); -- others may have waited for that
+    end if;
     if lost is not null then
         raise exception 'the lease of message % of queue % is lost', array_to_string(lost[1:3], ', '), quote_literal(queue)
             using errcode = 'TL001', detail = 'It ended, and the message may be someone else''s now.',

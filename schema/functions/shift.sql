@@ -1,7 +1,7 @@
 -- For the tests of programs: lets time pass for one queue. What is due within that time is due now, in the order in which it
 -- would have been; what is due later is due so much sooner. Leases, retries and delays are due times, so a lease that would
 -- end within that time has run out. Whatever happened (enqueued, died, archived) happened so much longer ago. Consumers that
--- wait are woken at the commit. Returns how many messages the queue holds.
+-- wait are woken at the commit. The next ticks of the queue's schedules are so much sooner, too. Returns how many messages the queue holds.
 --
 -- passed: at least zero and at most 36500 days. Waits for transactions that have messages of the queue in their hands.
 --
@@ -15,5 +15,9 @@ begin
     perform trunkline.check_queue(queue);
     execute format('select trunkline.%I($1)', 'do_shift_' || queue) into messages using passed;
     perform pg_notify('trunkline.' || queue, '');
+    if has_table_privilege('trunkline.schedule', 'update') then
+        update trunkline.schedule s set next_at = s.next_at - passed where s.queue = shift.queue and s.placed;
+        perform pg_notify('trunkline._schedules', '') where found;
+    end if;
     return messages;
 end $$;

@@ -3,7 +3,7 @@
 --
 -- wait: how long to wait for a message where none is due, at most 1 minute. It looks at once, then after 10 ms, then after
 -- twice as long each time, up to 200 ms. With none by then it returns no rows; earlier only if it had to bury messages whose last
--- lease ran out, which is to be committed. A call that waits costs its connection, and while it waits the snapshot of its
+-- lease ran out, which is to be committed. A pause and limits are waited for alike. A call that waits costs its connection, and while it waits the snapshot of its
 -- statement keeps vacuum, in all of the database, from what died since. Between two looks it holds no lock on the queue's
 -- tables and has no transaction id. It can be cancelled, and statement_timeout ends it. A transaction that is repeatable
 -- read or serializable, or has written something, cannot wait. A client that can LISTEN does better: it hears at once, on an
@@ -28,9 +28,9 @@ begin
     perform trunkline.check_queue(queue);
     look := format($q$
         select b.id + m.k, b.attempt, b.enqueued_at, m.payload::text, m.metadata
-        from trunkline.%I($1, $2) b,
+        from trunkline.%I($1, %s) b,
              lateral (select generate_series(0, b.size - 1) as k, unnest(b.payload) as payload, unnest(b.metadata) as metadata) m $q$,
-        'do_take_' || queue);
+        'do_take_' || queue, trunkline.in_lanes(queue, '$2'));
     if wait = '0' then
         return query execute look using trunkline.check_n(n), trunkline.floor(queue);
         return;
@@ -49,8 +49,12 @@ begin
             end if;
             -- Nothing was changed. Undone, the look lets go of its locks on the tables; it must not lose the floor that it found.
             raise exception sqlstate 'TL000';
-        exception when sqlstate 'TL000' then
-            perform set_config(setting, known, false);
+        exception
+            when sqlstate 'TL000' then
+                perform set_config(setting, known, false);
+            when undefined_function then
+                perform trunkline.check_queue(queue); -- dropped since it was looked for
+                raise;
         end;
         perform pg_sleep(least(pause, seconds));
         seconds := seconds - pause;

@@ -1,10 +1,13 @@
 -- One row or several, for callers that have no client library: wakes whoever listens when the transaction commits. A row
--- ends after {max_batch} messages or some 256 KiB. They are due after the delay, or at a time, and never before now. Slices count from 1, whatever the caller's array counts from.
+-- ends after {max_batch} messages or some 64 KiB. They are due after the delay, or at a time, and never before now. Slices count from 1, whatever the caller's array counts from.
 create or replace function trunkline.{do_batch_}(payloads {type}[], delay interval default '0', metadata jsonb[] default null,
-        due timestamptz default null)
+        due timestamptz default null{batch_priority})
     returns setof bigint language plpgsql {planner} as $f$
 #variable_conflict use_variable
 begin
+    if {keyed} then
+        perform trunkline.check_keys({literal}, null, cardinality(payloads));
+    end if;
     if delay is null or delay < '0' or delay > '36500 days' then
         raise exception 'a delay of % is out of bounds', coalesce(delay::text, 'null') using errcode = 'invalid_parameter_value',
             hint = 'A delay is at least zero and at most 36500 days.';
@@ -29,12 +32,12 @@ begin
                    trunkline.payload_bytes({literal}, pg_column_size(m.payload)) + coalesce(pg_column_size(m.metadata), 0) as bytes
             from (select generate_series(1, cardinality(payloads)) as nr, unnest(payloads) as payload, unnest(metadata) as metadata) m
         ), placed as (
-            select m.*, (sum(m.bytes) over (order by m.nr) - m.bytes)::bigint / 262144 as page from message m
+            select m.*, (sum(m.bytes) over (order by m.nr) - m.bytes)::bigint / 65536 as page from message m
         ), batch as (
-            insert into trunkline.{queue_} (due_at, size, payload, metadata)
+            insert into trunkline.{queue_} (due_at, size, payload, metadata{lane_column})
             select greatest(trunkline.clock(), due) + delay, count(*), {payloads},
-                   case when count(p.metadata) > 0 then array_agg(p.metadata order by p.nr) filter (where metadata is not null) end
-            from placed p group by p.page, p.bytes > 262144, (p.nr - 1) / {max_batch} order by min(p.nr)
+                   case when count(p.metadata) > 0 then array_agg(p.metadata order by p.nr) filter (where metadata is not null) end{priority}
+            from placed p group by p.page, p.bytes > 65536, (p.nr - 1) / {max_batch} order by min(p.nr)
             returning id, size
         )
         select b.id + k from batch b, generate_series(0, b.size - 1) k order by b.id, k;

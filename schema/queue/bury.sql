@@ -14,7 +14,7 @@ begin
             returning d.nr, q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata, {own} as own, d.reason, d.attempt as under
         ), dead as (
             insert into trunkline.{dead_} (id, enqueued_at, attempt, released, error, payload, metadata, own)
-            select h.id + m.k, h.enqueued_at, h.attempt - h.released, h.released, coalesce(h.reason, ''), m.payload, m.metadata, h.own
+            select h.id + m.k, h.enqueued_at, h.attempt - h.released, h.released, coalesce(h.reason, ''), m.payload, m.metadata, {own_h}
             from held h, lateral (select generate_series(0, h.size - 1) as k, unnest(h.payload) as payload, unnest(h.metadata) as metadata) m where m.k is not null)
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
                coalesce(sum(h.size), 0) as size

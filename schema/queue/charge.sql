@@ -26,13 +26,16 @@ begin
             returning f.nr, q.id, q.enqueued_at, q.size, q.payload, q.metadata, {own} as own, f.under, f.attempt - q.released as charged, q.released, f.error as reason
         ), dead as (
             insert into trunkline.{dead_} (id, enqueued_at, attempt, released, error, payload, metadata, own)
-            select g.id + m.k, g.enqueued_at, g.charged, g.released, coalesce(g.reason, ''), m.payload, m.metadata, g.own
+            select g.id + m.k, g.enqueued_at, g.charged, g.released, coalesce(g.reason, ''), m.payload, m.metadata, {own_g}
             from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m where m.k is not null
         ), held as (
             select a.nr, a.id, a.size, a.under from again a union all select g.nr, g.id, g.size, g.under from gone g)
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
                coalesce(sum(h.size), 0) as size
         into met from held h;
+        if {ordered} then
+            perform trunkline.{do_hold_}(met.ids, met.sizes);
+        end if;
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);

@@ -2,7 +2,7 @@
 -- before the id holds it, or none does, and the index is read backwards within the block at most.
 create or replace function trunkline.{do_find_}(message bigint)
     returns table (state text, attempt int, due_at timestamptz, ended_at timestamptz, enqueued_at timestamptz, error text,
-                   payload {type}, metadata jsonb)
+                   payload {type}, metadata jsonb, priority int, key text)
     language plpgsql stable {planner} as $f$
 #variable_conflict use_variable
 declare
@@ -12,16 +12,16 @@ begin
         select case when q.due_at <= clock then 'due' when q.error is not null then 'retrying'
                     when q.attempt = 0 then 'delayed' else 'leased' end,
                q.attempt, q.due_at, null::timestamptz, q.enqueued_at, q.error,
-               q.payload[(message - q.id)::int + 1], q.metadata[(message - q.id)::int + 1]
+               q.payload[(message - q.id)::int + 1], q.metadata[(message - q.id)::int + 1], {row_priority}, {found_key}
         from (select r.* from trunkline.{queue_} r
               where r.id <= message and r.id >= message / 1024 * 1024 order by r.id desc limit 1) q
         where message - q.id < q.size;
     if not found then
-        return query select 'dead', d.attempt, null::timestamptz, d.dead_at, d.enqueued_at, d.error, d.payload, d.metadata
-            from trunkline.{dead_} d where d.id = message;
+        return query select 'dead', q.attempt, null::timestamptz, q.dead_at, q.enqueued_at, q.error, q.payload, q.metadata, {own_priority}, {own_key}
+            from trunkline.{dead_} q where q.id = message;
     end if;
     if not found then
-        return query select 'archived', a.attempt, null::timestamptz, a.archived_at, a.enqueued_at, null, a.payload, a.metadata
-            from trunkline.{archive_} a where a.id = message;
+        return query select 'archived', q.attempt, null::timestamptz, q.archived_at, q.enqueued_at, null, q.payload, q.metadata, {own_priority}, {own_key}
+            from trunkline.{archive_} q where q.id = message;
     end if;
 end $f$;

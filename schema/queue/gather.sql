@@ -1,49 +1,81 @@
 -- The one way to what is due. Locks rows that hold at most n messages together, oldest first, from a place on, and returns
--- where they stand in order (none where nothing is due) and the place behind them. A row that cannot be handed out as it
--- is (too large for n, a lease that ran out, attempts used up) is split or buried when it stands first. In somebody's
--- transaction that would hide the rest until the commit: there (cut = false) such a row is an error, which names how many
--- rows before it would do, so that the caller can give the locks back. What ran out comes like the rest (apart = 0), or
--- alone (1), or not at all (2), because it may kill whatever runs beside it.
+-- where they stand in order (none where nothing is due), and where more may be due, the place behind them. A row that cannot be
+-- handed out as it is (too large for n, a lease that ran out, attempts used up) is split or buried when it stands first. In
+-- somebody's transaction that would hide the rest until the commit: there (cut = false) such a row is an error, which names how
+-- many rows before it would do, so that the caller can give the locks back. What ran out comes like the rest (apart = 0), or
+-- alone (1), or not at all (2), because it may kill whatever runs beside it. In a queue with priorities it goes along one lane, until a bound; in one with
+-- keys along one line of a lane, by the places, and messages of keys that have a line of their own are moved there.
 create or replace function trunkline.{do_gather_}(
-        n int, rows int, cut bool, apart int, inout due timestamptz, inout id bigint,
-        out tids tid[], out got int, out ran_out bool)
+        n int, rows int, cut bool, apart int, inout due timestamptz, inout id bigint{lane},
+        out tids tid[], out got int, out ran_out bool, out more bool)
     language plpgsql set search_path = pg_catalog, pg_temp as $f$
 #variable_conflict use_variable
 declare
-    until timestamptz := clock_timestamp();
+    until timestamptz := {bound};
+    line record;
     seen record;
     wanted int := rows;
+    parts int := 0;
+    moved int;
 begin
     tids := '{}';
     got := 0;
     ran_out := false;
+    more := false;
+    if {paused} then
+        return;
+    end if;
     while n > 0 loop
+        if rows > 1 then
+            -- What is usual: whatever is due fits as it is. Then neither a running total nor a second look is needed.
+            with due_row as materialized (
+                select q.ctid as tid, q.id, {place} as due_at, q.size,
+                       q.attempt - q.released >= {max_attempts}
+                       or q.attempt > 0 and q.error is null and (q.size > 1 or apart > 0){or_mixed} as awkward
+                from trunkline.{queue_} q
+                where {in_lane}({place}, q.id + 0) >= (due, id) and {place} <= until{and_due}
+                order by {place}, q.id + 0 limit rows for update skip locked
+            )
+            select count(*)::int as locked, sum(d.size) as size, bool_or(d.awkward) as awkward, max(d.due_at) as due,
+                   array_agg(d.tid order by d.due_at, d.id) as tids
+            into line from due_row d;
+            if line.locked = 0 then
+                return;
+            elsif line.size <= n and not line.awkward then
+                tids := line.tids;
+                got := line.size;
+                more := line.locked = rows and got < n;
+                if more then
+                    due := line.due;
+                    id := (select q.id + 1 from trunkline.{queue_} q where q.ctid = tids[line.locked]);
+                end if;
+                return;
+            end if;
+        end if;
         if rows = 1 then
             -- One row needs no running total.
             select 1 as locked, array[q.ctid] as tids, q.size as got, q.id as first, q.size,
                    q.attempt - q.released >= {max_attempts} as spent,
-                   q.attempt > 0 and q.error is null as vanished,
-                   (q.size <= n and q.attempt - q.released < {max_attempts}
+                   q.attempt > 0 and q.error is null as vanished, {mixed} as mixed,
+                   (q.size <= n and q.attempt - q.released < {max_attempts}{and_pure}
                     and (q.attempt = 0 or q.error is not null or q.size = 1 and apart = 0))::int as fitting,
-                   q.due_at as due, q.id as id, array[q.ctid] as spent_tids, q.due_at as next_due, q.id + 1 as next_id
+                   {place} as due, q.id as id, array[q.ctid] as spent_tids, {place} as next_due, q.id + 1 as next_id
             into seen
             from trunkline.{queue_} q
-            where (q.due_at, q.id + 0) >= (due, id) and q.due_at <= until
-            order by q.due_at, q.id + 0 limit 1 for update skip locked;
+            where {in_lane}({place}, q.id + 0) >= (due, id) and {place} <= until{and_due}
+            order by {place}, q.id + 0 limit 1 for update skip locked;
             if not found then
                 return;
             end if;
         else
             with due_row as materialized (
-                select q.ctid as tid, q.id, q.due_at, q.size,
+                select q.ctid as tid, q.id, {place} as due_at, q.size,
                        q.attempt - q.released >= {max_attempts} as spent,
-                       q.attempt > 0 and q.error is null as vanished
-                from trunkline.{queue_} q
-                where (q.due_at, q.id + 0) >= (due, id) and q.due_at <= until
-                order by q.due_at, q.id + 0 limit rows for update skip locked
-            ), line as (
+                       q.attempt > 0 and q.error is null as vanished, {mixed} as mixed
+                from unnest(line.tids) d(tid) join trunkline.{queue_} q on q.ctid = d.tid
+            ), total as (
                 select d.*, row_number() over w as nr,
-                       sum(d.size) over w <= n and not bool_or(d.spent or d.vanished and (d.size > 1 or apart > 0)) over w as fits
+                       sum(d.size) over w <= n and not bool_or(d.spent or d.mixed or d.vanished and (d.size > 1 or apart > 0)) over w as fits
                 from due_row d window w as (order by d.due_at, d.id)
             )
             select count(*)::int as locked,
@@ -51,6 +83,7 @@ begin
                    (sum(l.size) filter (where l.fits))::int as got,
                    min(l.id) filter (where l.nr = 1) as first, min(l.size) filter (where l.nr = 1) as size,
                    bool_or(l.spent) filter (where l.nr = 1) as spent, bool_or(l.vanished) filter (where l.nr = 1) as vanished,
+                   bool_or(l.mixed) filter (where l.nr = 1) as mixed,
                    (count(*) filter (where l.fits))::int as fitting,
                    max(l.due_at) filter (where l.fits) as due,
                    (array_agg(l.id order by l.nr desc) filter (where l.fits))[1] as id,
@@ -58,7 +91,7 @@ begin
                    coalesce(min(l.due_at) filter (where not l.spent), max(l.due_at)) as next_due,
                    coalesce((array_agg(l.id order by l.nr) filter (where not l.spent))[1],
                             (array_agg(l.id order by l.nr desc))[1] + 1) as next_id
-            into seen from line l;
+            into seen from total l;
         end if;
         if seen.fitting < seen.locked and not cut then
             raise exception sqlstate 'TL000' using message = seen.fitting::text;
@@ -67,6 +100,7 @@ begin
         elsif seen.fitting > 0 then
             tids := seen.tids;
             got := seen.got;
+            more := got < n;
             due := seen.due;
             id := seen.id + 1;
             return;
@@ -76,11 +110,26 @@ begin
                 delete from trunkline.{queue_} q using unnest(seen.spent_tids) d(tid) where q.ctid = d.tid
                 returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata, {own} as own)
             insert into trunkline.{dead_} (id, enqueued_at, attempt, released, error, payload, metadata, own)
-            select g.id + m.k, g.enqueued_at, g.attempt - g.released, g.released, 'the lease of the last attempt ran out', m.payload, m.metadata, g.own
+            select g.id + m.k, g.enqueued_at, g.attempt - g.released, g.released, 'the lease of the last attempt ran out', m.payload, m.metadata, {own_g}
             from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m where m.k is not null;
             rows := case when cardinality(seen.spent_tids) < seen.locked then wanted else least(greatest(rows, 8) * 2, 1024) end;
             due := seen.next_due;
             id := seen.next_id;
+        elsif seen.mixed then
+            -- Rows of such a key alone move as they are, some hundred in a call, and rows that have to be cut one or two: what is due to others must
+            -- not wait for the backlog of one.
+            exit when parts >= 6;
+            moved := 0;
+            if rows > 1 then
+                update trunkline.{queue_} q set line = q.keys[1] from unnest(line.tids) d(tid)
+                where q.ctid = d.tid and q.keys[1] = any (lined) and q.keys <@ q.keys[1:1];
+                get diagnostics moved = row_count;
+                rows := case when moved = line.locked then least(2 * rows, 64) else wanted end;
+            end if;
+            if moved = 0 then
+                perform trunkline.{do_part_}(seen.first, lined);
+            end if;
+            parts := parts + case when moved > 0 then 1 else 3 end;
         elsif seen.vanished and seen.size > 1 then
             exit when apart = 2;
             perform trunkline.{do_split_}(seen.first, array(select generate_series(1, seen.size)));

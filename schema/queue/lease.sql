@@ -1,34 +1,105 @@
 -- Leases up to n messages, each of them charged with an attempt. With apart, a message whose lease ran out comes alone.
 create or replace function trunkline.{do_lease_}(
-        n int, lease interval default null, floor timestamptz default '-infinity', rows int default 1, apart bool default false)
+        n int, lease interval default null, floor {floors} default {no_floor}, rows int default 1, apart bool default false)
     returns table (id bigint, attempt int, size int, enqueued_at timestamptz, due_at timestamptz, payload {type}[], metadata jsonb[],
                    ran_out bool, released int)
     language plpgsql {planner} as $f$
 #variable_conflict use_variable
 declare
-    term interval := trunkline.check_lease(coalesce(lease, {lease}));
+    term interval := case when lease is null then {lease} else trunkline.check_lease(lease) end;
     way int := apart::int;
     at record;
-    due timestamptz := floor;
+    due timestamptz;
+    until timestamptz := clock_timestamp();
     next_id bigint := 0;
+    turn record;
+    dues timestamptz[];
+    next_ids bigint[];
+    used int := 0;
 begin
-    while n > 0 loop
-        select g.* into at from trunkline.{do_gather_}(n, rows, true, way, due, next_id) g;
-        exit when at.got = 0;
-        return query
-            with leased as (
+    {refuse_keys}
+    if {laned} then
+        dues := floor;
+        next_ids := array_fill(0::bigint, array[{lanes}]);
+    else
+        due := floor;
+    end if;
+    if {limited} then
+        n := trunkline.{do_allowed_}(n, true);
+    end if;
+    if n between 1 and rows and not {laned} and not {limited} and not {paused} then
+        -- What is usual where messages are few: all that is due fits as it is, and goes by one statement.
+        if n = 1 then
+            return query
+                with head as materialized (
+                    select q.ctid as tid, q.size > 1 or q.attempt - q.released >= {max_attempts} or q.attempt > 0 and q.error is null and apart as awkward
+                    from trunkline.{queue_} q where (q.due_at, q.id + 0) >= (due, 0) and q.due_at <= until
+                    order by q.due_at, q.id + 0 limit 1 for update skip locked)
                 update trunkline.{queue_} q
                 set due_at = trunkline.clock() + term, attempt = q.attempt + 1, error = null
-                from unnest(at.tids) with ordinality d(tid, nr)
-                where q.ctid = d.tid
-                returning d.nr, q.id, q.attempt, q.size, q.enqueued_at, q.due_at, q.payload, q.metadata, q.released)
-            select l.id, l.attempt, l.size, l.enqueued_at, l.due_at, l.payload, l.metadata, at.ran_out, l.released
-            from leased l order by l.nr;
-        exit when at.ran_out;
+                from head h where q.ctid = h.tid and not h.awkward
+                returning q.id, q.attempt, q.size, q.enqueued_at, q.due_at, q.payload, q.metadata, false, q.released;
+        else
+            return query
+                with head as materialized (
+                    select q.ctid as tid, q.due_at, q.id, q.size,
+                           q.attempt - q.released >= {max_attempts} or q.attempt > 0 and q.error is null and (q.size > 1 or apart) as awkward
+                    from trunkline.{queue_} q where (q.due_at, q.id + 0) >= (due, 0) and q.due_at <= until
+                    order by q.due_at, q.id + 0 limit rows for update skip locked
+                ), whole as materialized (
+                    select sum(h.size) <= n and not bool_or(h.awkward) as fits from head h
+                ), leased as (
+                    update trunkline.{queue_} q
+                    set due_at = trunkline.clock() + term, attempt = q.attempt + 1, error = null
+                    from head h, whole w where w.fits and q.ctid = h.tid
+                    returning h.due_at as was_due, q.id, q.attempt, q.size, q.enqueued_at, q.due_at, q.payload, q.metadata, q.released)
+                select l.id, l.attempt, l.size, l.enqueued_at, l.due_at, l.payload, l.metadata, false, l.released
+                from leased l order by l.was_due, l.id;
+        end if;
+        if found then
+            return;
+        end if;
+    end if;
+    while n > 0 loop
+        if {laned} then
+            turn := trunkline.{do_turn_}(dues, next_ids);
+            exit when turn.lane is null;
+            at := trunkline.{do_gather_}(n, rows, true, way, dues[turn.lane + 1], next_ids[turn.lane + 1], turn.lane, turn.bound);
+            -- Where nothing more is there, others hold it, or it is behind the bound.
+            dues[turn.lane + 1] := case when at.more then at.due else turn.bound end;
+            next_ids[turn.lane + 1] := case when at.more then at.id else 9223372036854775807 end;
+            continue when at.got = 0;
+        else
+            at := trunkline.{do_gather_}(n, rows, true, way, due, next_id);
+            exit when at.got = 0;
+        end if;
+        if cardinality(at.tids) = 1 then
+            -- What is usual where messages are few, and needs no order.
+            return query
+                update trunkline.{queue_} q
+                set due_at = trunkline.clock() + term, attempt = q.attempt + 1, error = null
+                where q.ctid = at.tids[1]
+                returning q.id, q.attempt, q.size, q.enqueued_at, q.due_at, q.payload, q.metadata, at.ran_out, q.released;
+        else
+            return query
+                with leased as (
+                    update trunkline.{queue_} q
+                    set due_at = trunkline.clock() + term, attempt = q.attempt + 1, error = null
+                    from unnest(at.tids) with ordinality d(tid, nr)
+                    where q.ctid = d.tid
+                    returning d.nr, q.id, q.attempt, q.size, q.enqueued_at, q.due_at, q.payload, q.metadata, q.released)
+                select l.id, l.attempt, l.size, l.enqueued_at, l.due_at, l.payload, l.metadata, at.ran_out, l.released
+                from leased l order by l.nr;
+        end if;
+        used := used + at.got;
+        exit when at.ran_out or not at.more and not {laned};
         n := n - at.got;
         rows := least(n, 1 + n::bigint * cardinality(at.tids) / at.got);
-        way := 2 * way;
+        way := least(2 * way, 2); -- what ran out comes with nobody else
         due := at.due;
         next_id := at.id;
     end loop;
+    if {limited} then
+        perform trunkline.{do_used_}(used);
+    end if;
 end $f$;

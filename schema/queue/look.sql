@@ -1,20 +1,36 @@
 -- What a consumer needs to move its floor and to know how long it may sleep. now() is earlier than the snapshot, at any
 -- isolation level: whoever draws an earlier due_at has an id below "next" then (see trunkline.clock). The next id to be
--- given out is what age() counts from; a snapshot's xmax is only one past the last that has ended.
-create or replace function trunkline.{do_look_}(floor timestamptz)
+-- given out is what age() counts from; a snapshot's xmax is only one past the last that has ended. What a pause or a limit holds
+-- back is due when they let it go. A queue with priorities has a row, and a floor, for each lane.
+create or replace function trunkline.{do_look_}(floor {floors})
     returns table (oldest timestamptz, candidate timestamptz, due_in float8, running bigint, next bigint, cost float8)
     language plpgsql {planner} as $f$
 #variable_conflict use_variable
 declare
     began timestamptz := clock_timestamp();
 begin
-    return query
-        select o.due_at, least(o.due_at, now()),
-               extract(epoch from o.due_at - clock_timestamp())::float8,
-               pg_snapshot_xmin(s)::text::bigint,
-               pg_snapshot_xmin(s)::text::bigint + age(pg_snapshot_xmin(s)::xid),
-               extract(epoch from clock_timestamp() - began)::float8
-        from pg_current_snapshot() s
-        left join lateral (
-            select q.due_at from trunkline.{queue_} q where q.due_at >= floor order by q.due_at, q.id + 0 limit 1) o on true;
+    if {laned} then
+        return query
+            select o.due_at, least(o.due_at, now()),
+                   case when not {paused} then greatest(extract(epoch from o.due_at - clock_timestamp())::float8,
+                                                        case when {limited} then trunkline.{do_allowedin_}() end) end,
+                   pg_snapshot_xmin(s)::text::bigint,
+                   pg_snapshot_xmin(s)::text::bigint + age(pg_snapshot_xmin(s)::xid),
+                   extract(epoch from clock_timestamp() - began)::float8
+            from pg_current_snapshot() s cross join generate_series(0, {lanes} - 1) l(lane)
+            left join lateral (
+                select q.due_at from trunkline.{queue_} q where q.lane = l.lane and q.due_at >= floor[l.lane + 1] order by q.due_at, q.id + 0 limit 1) o on true
+            order by l.lane;
+    else
+        return query
+            select o.due_at, least(o.due_at, now()),
+                   case when not {paused} then greatest(extract(epoch from o.due_at - clock_timestamp())::float8,
+                                                        case when {limited} then trunkline.{do_allowedin_}() end) end,
+                   pg_snapshot_xmin(s)::text::bigint,
+                   pg_snapshot_xmin(s)::text::bigint + age(pg_snapshot_xmin(s)::xid),
+                   extract(epoch from clock_timestamp() - began)::float8
+            from pg_current_snapshot() s
+            left join lateral (
+                select q.due_at from trunkline.{queue_} q where q.due_at >= floor order by q.due_at, q.id + 0 limit 1) o on true;
+    end if;
 end $f$;

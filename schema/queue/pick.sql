@@ -13,6 +13,13 @@ begin
     first := '{}';
     sizes := '{}';
     busy := '{}';
+    if {keyed} then
+        -- What is cut here is hidden from whoever leases along a lane, and what is behind it must not come first.
+        perform pg_advisory_xact_lock({lock_space}, l.lane) from (
+            select distinct q.lane from unnest(ids) i(id), lateral (
+                select b.lane from trunkline.{queue_} b where b.id <= i.id and b.id >= i.id / 1024 * 1024 order by b.id desc limit 1) q
+            order by 1) l;
+    end if;
     for wide in
         with asked as (
             select distinct i.id from unnest(ids) i(id) where i.id >= 0
@@ -51,4 +58,10 @@ begin
             sizes := sizes || wide.sizes;
         end if;
     end loop;
+    if {keyed} and first <> '{}' then
+        -- What a key waited for may be gone, or come sooner.
+        update trunkline.{line_} l set until = '-infinity'
+        where (l.lane, l.key) in (select q.lane, q.line from unnest(first, sizes) d(id, size)
+                                  join trunkline.{queue_} q on q.id >= d.id and q.id < d.id + d.size where q.line <> '');
+    end if;
 end $f$;

@@ -15,7 +15,7 @@ begin
     return query
         with moved as (
             update trunkline.{queue_} q
-            set due_at = case when due > clock_timestamp() then due else least(q.due_at, trunkline.clock()) end,
+            set due_at = case when due > clock_timestamp() then due else least(q.due_at, trunkline.clock()) end,{then_place}
                 error = case when q.attempt > 0 and due > clock_timestamp() then coalesce(q.error, 'the lease ran out') else q.error end
             from unnest(picked.first, picked.sizes) d(id, size)
             where q.id >= d.id and q.id < d.id + d.size

@@ -11,6 +11,10 @@ begin
         raise exception 'a time of % is out of bounds', coalesce(passed::text, 'null') using errcode = 'invalid_parameter_value',
             hint = 'Let at least no time pass, and at most 36500 days.';
     end if;
+    if {keyed} then
+        -- What is locked here is passed over by whoever leases along a lane, and what is behind it must not come first.
+        perform pg_advisory_xact_lock({lock_space}, h.lane) from (select h.lane from trunkline.{lane_} h where h.lane >= 0 order by h.lane) h;
+    end if;
     with held as materialized (
         select q.id, q.due_at from trunkline.{queue_} q order by q.id for update
     ), line as (
@@ -19,7 +23,7 @@ begin
         from held h
     ), moved as (
         update trunkline.{queue_} q
-        set enqueued_at = q.enqueued_at - passed,
+        set enqueued_at = q.enqueued_at - passed, {shift_place}
             due_at = case when l.due_at <= began then l.due_at
                           else greatest(l.due_at - passed, began + l.place * interval '1 microsecond') end
         from line l where q.id = l.id
@@ -28,5 +32,7 @@ begin
     select coalesce(sum(m.size), 0) into messages from moved m;
     update trunkline.{dead_} d set enqueued_at = d.enqueued_at - passed, dead_at = d.dead_at - passed;
     update trunkline.{archive_} a set enqueued_at = a.enqueued_at - passed, archived_at = a.archived_at - passed;
+    {passed_keys};
+    {shift_lines};
     return messages;
 end $f$;

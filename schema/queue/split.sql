@@ -7,6 +7,7 @@ declare
     r trunkline.{queue_}%rowtype;
     whole {type}[];
     whole_metadata jsonb[];
+    whole_keys text[];
     whole_size int;
     ends int[];
     start int := 0;
@@ -18,6 +19,7 @@ begin
     select * into r from trunkline.{queue_} q where q.id = row_id;
     whole := r.payload;
     whole_metadata := r.metadata;
+    {whole_keys}
     whole_size := r.size;
     select array_agg(distinct c order by c) into ends from (
         select unnest(cuts) union all
@@ -28,11 +30,12 @@ begin
         r.size := stop - start;
         r.payload := whole[start + 1 : stop];
         r.metadata := whole_metadata[start + 1 : stop];
+        {keys}
         if num_nonnulls(variadic r.metadata) = 0 then
             r.metadata := null;
         end if;
         if start = 0 then
-            update trunkline.{queue_} q set size = r.size, payload = r.payload, metadata = r.metadata where q.id = row_id;
+            update trunkline.{queue_} q set size = r.size, payload = r.payload, metadata = r.metadata{set_keys} where q.id = row_id;
         else
             r.id := row_id + start;
             if computed then

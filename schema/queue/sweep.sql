@@ -2,7 +2,7 @@
 -- little is dead, the index says it at once. Else that would walk over all that is dead: then a few pages of the table
 -- are read, and the next sweep goes on behind them, so that nobody waits for a sweep whatever is dead. Where it should
 -- begin is null for those who sweep once: then anywhere, so that together they read all of it.
-create or replace function trunkline.{do_sweep_}(floor timestamptz, page bigint)
+create or replace function trunkline.{do_sweep_}(floor {floors}, page bigint)
     returns table (stray timestamptz, next_page bigint, cost float8) language plpgsql {planner} as $f$
 #variable_conflict use_variable
 declare
@@ -10,8 +10,14 @@ declare
     began timestamptz := clock_timestamp();
 begin
     if coalesce(page, 0) = 0 and pg_stat_get_dead_tuples('trunkline.{queue_}'::regclass) < 5000 then
-        select q.due_at into stray from trunkline.{queue_} q order by q.due_at, q.id + 0 limit 1;
-        stray := case when stray < floor then stray end;
+        if {laned} then
+            stray := (select min(o.due_at) from generate_series(0, {lanes} - 1) l(lane),
+                             lateral (select q.due_at from trunkline.{queue_} q where q.lane = l.lane order by q.due_at, q.id + 0 limit 1) o
+                      where o.due_at < floor[l.lane + 1]);
+        else
+            select q.due_at into stray from trunkline.{queue_} q order by q.due_at, q.id + 0 limit 1;
+            stray := case when stray < floor then stray end;
+        end if;
         next_page := 0;
     else
         page := coalesce(page, (floor(random() * (pg_relation_size('trunkline.{queue_}'::regclass)

@@ -1,20 +1,71 @@
 -- Takes up to n messages. The last row has no id where something due was left alone because it must be cut first. Whoever
 -- may have to put them back keeps what their rows had in columns that users added.
-create or replace function trunkline.{do_take_}(n int, floor timestamptz default '-infinity', rows int default 1, cut bool default true, keep bool default false)
+create or replace function trunkline.{do_take_}(n int, floor {floors} default {no_floor}, rows int default 1, cut bool default true, keep bool default false)
     returns table (id bigint, attempt int, size int, enqueued_at timestamptz, payload {type}[], metadata jsonb[], released int, error text, own jsonb)
     language plpgsql {planner} as $f$
 #variable_conflict use_variable
 declare
     at record;
-    due timestamptz := floor;
+    due timestamptz;
+    until timestamptz := clock_timestamp();
     next_id bigint := 0;
+    turn record;
+    dues timestamptz[];
+    next_ids bigint[];
+    used int := 0;
 begin
+    {refuse_keys}
+    if {laned} then
+        dues := floor;
+        next_ids := array_fill(0::bigint, array[{lanes}]);
+    else
+        due := floor;
+    end if;
+    if {limited} then
+        n := trunkline.{do_allowed_}(n, true);
+    end if;
+    if cut and n between 1 and rows and not {laned} and not {limited} and not {paused} then
+        -- What is usual where messages are few: all that is due fits as it is, and goes by one statement.
+        if n = 1 then
+            return query
+                with head as materialized (
+                    select q.ctid as tid, q.size > 1 or q.attempt - q.released >= {max_attempts} as awkward
+                    from trunkline.{queue_} q where (q.due_at, q.id + 0) >= (due, 0) and q.due_at <= until
+                    order by q.due_at, q.id + 0 limit 1 for update skip locked)
+                delete from trunkline.{queue_} q using head h where q.ctid = h.tid and not h.awkward
+                returning q.id, q.attempt, q.size, q.enqueued_at, q.payload, q.metadata, q.released, q.error, case when keep then {own} end;
+        else
+            return query
+                with head as materialized (
+                    select q.ctid as tid, q.due_at, q.id, q.size,
+                           q.attempt - q.released >= {max_attempts} or q.attempt > 0 and q.error is null and q.size > 1 as awkward
+                    from trunkline.{queue_} q where (q.due_at, q.id + 0) >= (due, 0) and q.due_at <= until
+                    order by q.due_at, q.id + 0 limit rows for update skip locked
+                ), whole as materialized (
+                    select sum(h.size) <= n and not bool_or(h.awkward) as fits from head h
+                ), gone as (
+                    delete from trunkline.{queue_} q using head h, whole w where w.fits and q.ctid = h.tid
+                    returning q.due_at, q.id, q.attempt, q.size, q.enqueued_at, q.payload, q.metadata, q.released, q.error,
+                              case when keep then {own} end as own)
+                select g.id, g.attempt, g.size, g.enqueued_at, g.payload, g.metadata, g.released, g.error, g.own
+                from gone g order by g.due_at, g.id;
+        end if;
+        if found then
+            return;
+        end if;
+    end if;
     while n > 0 loop
+        if {laned} then
+            turn := trunkline.{do_turn_}(dues, next_ids);
+            exit when turn.lane is null;
+            due := dues[turn.lane + 1];
+            next_id := next_ids[turn.lane + 1];
+        end if;
         if cut then
-            select g.* into at from trunkline.{do_gather_}(n, rows, true, 0, due, next_id) g;
+            at := trunkline.{do_gather_}(n, rows, true, 0, due, next_id{turn});
         else
             begin
-                select g.* into at from trunkline.{do_gather_}(n, rows, false, 0, due, next_id) g;
+                at := trunkline.{do_gather_}(n, rows, false, 0, due, next_id{turn});
             exception when sqlstate 'TL000' then
                 rows := sqlerrm::int;
                 continue when rows > 0;
@@ -22,17 +73,35 @@ begin
                 return;
             end;
         end if;
+        if {laned} then
+            -- Where nothing more is there, others hold it, or it is behind the bound.
+            dues[turn.lane + 1] := case when at.more then at.due else turn.bound end;
+            next_ids[turn.lane + 1] := case when at.more then at.id else 9223372036854775807 end;
+            continue when at.got = 0;
+        end if;
         exit when at.got = 0;
-        return query
-            with gone as (
-                delete from trunkline.{queue_} q using unnest(at.tids) with ordinality d(tid, nr)
-                where q.ctid = d.tid
-                returning d.nr, q.id, q.attempt, q.size, q.enqueued_at, q.payload, q.metadata, q.released, q.error,
-                          case when keep then {own} end as own)
-            select g.id, g.attempt, g.size, g.enqueued_at, g.payload, g.metadata, g.released, g.error, g.own from gone g order by g.nr;
+        if cardinality(at.tids) = 1 then
+            -- What is usual where messages are few, and needs no order.
+            return query
+                delete from trunkline.{queue_} q where q.ctid = at.tids[1]
+                returning q.id, q.attempt, q.size, q.enqueued_at, q.payload, q.metadata, q.released, q.error, case when keep then {own} end;
+        else
+            return query
+                with gone as (
+                    delete from trunkline.{queue_} q using unnest(at.tids) with ordinality d(tid, nr)
+                    where q.ctid = d.tid
+                    returning d.nr, q.id, q.attempt, q.size, q.enqueued_at, q.payload, q.metadata, q.released, q.error,
+                              case when keep then {own} end as own)
+                select g.id, g.attempt, g.size, g.enqueued_at, g.payload, g.metadata, g.released, g.error, g.own from gone g order by g.nr;
+        end if;
+        used := used + at.got;
+        exit when not at.more and not {laned};
         n := n - at.got;
         rows := least(n, 1 + n::bigint * cardinality(at.tids) / at.got);
         due := at.due;
         next_id := at.id;
     end loop;
+    if {limited} then
+        perform trunkline.{do_used_}(used);
+    end if;
 end $f$;

@@ -1,0 +1,16 @@
+-- Messages along the lanes of a holder, one a row, for the functions above. most: lanes that it may have.
+create or replace function trunkline.along_lanes(queue text, holder bigint, n int, lease interval, most int)
+    returns table (id bigint, attempt int, key text, enqueued_at timestamptz, due_at timestamptz, payload text, metadata jsonb)
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+    perform trunkline.check_keyed(queue);
+    if (select q.key_per_second is not null from trunkline.queue q where q.name = queue) then
+        raise exception 'queue % has a rate for each key, which its workers keep', quote_literal(queue) using errcode = 'feature_not_supported',
+            hint = 'Run a worker; or set the rate of the whole queue instead, with trunkline.limit_queue(..., per_second => 100).';
+    end if;
+    return query execute format($q$
+        select b.id + m.k, b.attempt, m.key, b.enqueued_at, b.due_at, m.payload::text, m.metadata
+        from trunkline.%I($1, $2, $3, $4, $5) b,
+             lateral (select generate_series(0, b.size - 1) as k, unnest(b.payload) as payload, unnest(b.metadata) as metadata, unnest(b.keys) as key) m $q$,
+        'do_lanes_' || queue) using trunkline.check_n(n), lease, holder, trunkline.floor(queue), most;
+end $$;

@@ -1,0 +1,10 @@
+-- Errs, and says what to do, unless there is such a queue and its messages have keys.
+create or replace function trunkline.check_keyed(queue text) returns void
+    language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+begin
+    perform trunkline.check_queue(queue);
+    if (select q.lanes = 0 from trunkline.queue q where q.name = queue) then
+        raise exception 'queue % has no lanes: its messages have no keys', quote_literal(queue)
+            using errcode = 'feature_not_supported', hint = 'Lease with trunkline.lease; or create one with trunkline.create_queue(..., lanes => 64).';
+    end if;
+end $$;

@@ -1,0 +1,20 @@
+-- Errs, and says what to do, unless the queue takes messages with these keys, one for each payload; or none, where it has no keys.
+create or replace function trunkline.check_keys(queue text, keys text[], messages int) returns void
+    language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+declare
+    keyed bool := (select q.lanes > 0 from trunkline.queue q where q.name = queue);
+begin
+    if keys is null and keyed then
+        raise exception 'queue % needs a key for each message', quote_literal(queue)
+            using errcode = 'null_value_not_allowed', hint = 'Pass one: trunkline.enqueue(..., key => ''customer 17'').';
+    elsif keys is not null and not keyed then
+        raise exception 'queue % has no keys', quote_literal(queue)
+            using errcode = 'invalid_parameter_value', hint = 'Create one with trunkline.create_queue(..., lanes => 64), or pass no key.';
+    elsif cardinality(keys) <> messages then
+        raise exception '% payloads have keys for %', messages, cardinality(keys)
+            using errcode = 'invalid_parameter_value', hint = 'Pass a key for each payload.';
+    elsif exists (select from unnest(keys) k where k is null or k = '' or octet_length(k) > 1024) then
+        raise exception 'a key of queue % is empty, null or too long', quote_literal(queue)
+            using errcode = 'invalid_parameter_value', hint = 'A key has 1 to 1,024 bytes.';
+    end if;
+end $$;

@@ -1,0 +1,15 @@
+-- What is to be passed on to enqueue with a priority, if the queue has it.
+create or replace function trunkline.check_priority(queue text, priority int) returns text
+    language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+declare
+    priorities int;
+begin
+    select q.priorities into priorities from trunkline.queue q where q.name = queue;
+    if (priority >= 0 and priority < priorities) is not true then
+        raise exception 'queue % has no priority %', quote_literal(queue), coalesce(priority::text, 'null')
+            using errcode = 'invalid_parameter_value',
+                  hint = case priorities when 1 then 'It has none: create one with trunkline.create_queue(..., priorities => 4).'
+                                         else format('It has those from 0 to %s; the highest goes first.', priorities - 1) end;
+    end if;
+    return case when priorities > 1 then format(', null, %s', priority) else '' end;
+end $$;

@@ -1,0 +1,24 @@
+-- Errs, and says what to do, unless a schedule can be like this. Whether the fields of an expression are within their bounds is for those
+-- to tell who make the ticks.
+create or replace function trunkline.check_schedule(name text, expression text, zone text, missed text) returns void
+    language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+begin
+    if name is null or name !~ '^[a-z][a-z0-9_.-]{0,47}$' then
+        raise exception 'a schedule cannot be named %', coalesce(quote_literal(name), 'NULL')
+            using errcode = 'invalid_name',
+                  hint = 'A name has 1 to 48 characters: a lower-case letter, then a-z, 0-9, "_", "." or "-".';
+    elsif expression is null or expression !~*
+        '^\s*(@(hourly|daily|midnight|weekly|monthly|yearly|annually)|every(\s+[0-9]{1,9})?\s+(second|minute|hour|day)s?|(\S+\s+){4,5}\S+)\s*$' then
+        raise exception '% is no expression of a schedule', coalesce(quote_literal(expression), 'NULL')
+            using errcode = 'invalid_parameter_value',
+                  hint = 'Pass five fields of cron (0 3 * * *), six with seconds first, @hourly and the like, or: every 90 seconds.';
+    elsif missed is null or missed not in ('skip', 'once', 'each') then
+        raise exception 'ticks that were missed cannot be made %', coalesce(quote_literal(missed), 'NULL')
+            using errcode = 'invalid_parameter_value', hint = 'Pass skip, once or each.';
+    end if;
+    perform now() at time zone zone; -- errs where there is no such zone
+    if zone is null then
+        raise exception 'schedule % has no time zone', quote_literal(name) using errcode = 'null_value_not_allowed',
+            hint = 'Pass a name as in Europe/Berlin, or UTC.';
+    end if;
+end $$;

@@ -1,0 +1,25 @@
+-- Errs, and says what to do, unless these can be enqueued under unique keys, one for each message.
+create or replace function trunkline.check_unique(queue text, messages int, metadata jsonb[], keys text[], unique_for interval) returns void
+    language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_variable
+declare
+    wrong text := (select k from unnest(keys) k where k = '' or octet_length(k) > 1024 limit 1);
+begin
+    perform trunkline.check_metadata(m) from unnest(metadata) m;
+    if not exists (select from trunkline.queue q where q.name = queue and q.uniqueness) then
+        raise exception 'queue % keeps no unique keys', quote_literal(queue) using errcode = 'invalid_parameter_value',
+            hint = 'Create one that does: trunkline.create_queue(..., uniqueness => true).';
+    elsif messages is null then
+        raise exception 'the payloads of queue % are null', quote_literal(queue) using errcode = 'null_value_not_allowed',
+            hint = 'Pass an array; an empty one enqueues nothing.';
+    elsif cardinality(keys) is distinct from messages or cardinality(metadata) <> messages then
+        raise exception '% payloads have unique keys for %, and metadata for %', messages, coalesce(cardinality(keys), 0), cardinality(metadata)
+            using errcode = 'invalid_parameter_value', hint = 'Pass one for each payload, null for those without.';
+    elsif wrong is not null then
+        raise exception 'a unique key of % bytes is out of bounds', octet_length(wrong) using errcode = 'invalid_parameter_value',
+            hint = 'A key has 1 to 1,024 bytes. Of what is longer, take a hash.';
+    elsif unique_for <= '0' or unique_for > '36500 days' then
+        raise exception 'a unique key cannot be kept for %', unique_for using errcode = 'invalid_parameter_value',
+            hint = 'It is kept for more than zero and at most 36500 days; null keeps it until the message has ended.';
+    end if;
+end $$;

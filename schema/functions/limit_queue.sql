@@ -1,0 +1,61 @@
+-- Sets the limits of a queue, for all processes together; null is none. They hold for takes and for leases from the commit on, also in
+-- programs that run. They are exact, and cost that dequeues of the queue wait for each other's commits: while a transaction that
+-- took from the queue is open, others find nothing.
+--
+-- max_leased: while so many messages are leased, nothing is dequeued; at least 1. per_second: messages dequeued in a second, more than zero
+-- (0.1 is one in ten seconds). burst: as many may be dequeued at once after a rest; at least 1, the messages of a second if not given.
+-- key_per_second, key_burst: the same for each key, in a queue with keys, and for the beginnings of handlers: workers keep it without waiting for each
+-- other, and lanes are not leased in SQL. It holds for messages that are leased from the commit on.
+--
+-- Example:
+--     select trunkline.limit_queue('emails', max_leased => 100, per_second => 50, burst => 10);
+--     select trunkline.limit_queue('emails'); -- no limits
+create or replace function trunkline.limit_queue(
+    queue text, max_leased int default null, per_second float8 default null, burst int default null, key_per_second float8 default null,
+    key_burst int default null
+) returns void
+    language plpgsql set search_path = pg_catalog, pg_temp set lock_timeout = '3s' set client_min_messages = warning as $$
+#variable_conflict use_variable
+declare
+    size float8 := coalesce(burst, greatest(ceil(per_second), 1), 1);
+    key_size float8 := coalesce(key_burst, greatest(ceil(key_per_second), 1), 1);
+begin
+    perform trunkline.lock_queue(queue);
+    perform trunkline.check_queue(queue);
+    if (coalesce(max_leased, 1) >= 1 and coalesce(per_second, 1) > 0 and coalesce(per_second, 1) <= 1e9 and size between 1 and 1e9
+        and (burst is null or per_second is not null)
+        and coalesce(key_per_second, 1) > 0 and coalesce(key_per_second, 1) <= 1e9 and key_size between 1 and 1e9
+        and (key_burst is null or key_per_second is not null)) is not true then
+        raise exception 'the limits of queue % are out of bounds', quote_literal(queue) using errcode = 'invalid_parameter_value',
+            hint = 'max_leased and burst are at least 1, per_second is more than 0 and at most 1000000000, and a burst needs a per_second; '
+                   'so with key_burst and key_per_second. To stop a queue, pause it.';
+    elsif key_per_second is not null and (select q.lanes = 0 from trunkline.queue q where q.name = queue) then
+        raise exception 'queue % has no keys, so none has a rate', quote_literal(queue) using errcode = 'invalid_parameter_value',
+            hint = 'Pass per_second, for the queue; or create one with trunkline.create_queue(..., lanes => 64).';
+    end if;
+    update trunkline.queue q
+    set max_leased = max_leased, per_second = per_second, burst = case when per_second is not null then size end,
+        key_per_second = key_per_second, key_burst = case when key_per_second is not null then key_size end
+    where q.name = queue;
+    begin
+        perform pg_advisory_xact_lock(hashtextextended('trunkline.bucket ' || queue, 0)); -- as whoever dequeues: see do_bucket_
+        if max_leased is null and per_second is null then
+            delete from trunkline.bucket b where b.queue = queue;
+        else
+            insert into trunkline.bucket as b (queue, tokens, filled_at) values (queue, size, clock_timestamp())
+            on conflict on constraint pk_bucket do update set tokens = least(b.tokens, excluded.tokens);
+        end if;
+        if max_leased is null then
+            execute format('drop index if exists trunkline.%I', 'leased_' || queue);
+        else
+            execute format('create index if not exists %I on trunkline.%I (due_at) where attempt > 0 and error is null',
+                           'leased_' || queue, 'queue_' || queue);
+        end if;
+    exception when lock_not_available then
+        -- Whoever waits for this lock makes everybody wait who comes after.
+        raise exception 'queue % is in use', quote_literal(queue) using errcode = 'lock_not_available',
+            hint = 'A transaction that touched it has been open for three seconds. End it (see pg_stat_activity), then try again.';
+    end;
+    perform trunkline.install_queue(queue);
+    perform pg_notify('trunkline.' || queue, '');
+end $$;

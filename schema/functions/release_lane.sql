@@ -1,0 +1,15 @@
+-- Gives back the lane of a holder, for others to lease. What is still leased of it keeps it until those leases end; returns whether it is free.
+--
+-- Example:
+--     select trunkline.release_lane('orders', 4711);
+create or replace function trunkline.release_lane(queue text, holder bigint) returns bool
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+    free bool;
+begin
+    perform trunkline.check_keyed(queue);
+    execute format('select trunkline.%I(null, $1)', 'do_leave_' || queue) using holder;
+    execute format('select not exists (select from trunkline.%I l where l.holder = $1 and l.held_until > clock_timestamp())', 'lane_' || queue)
+        into free using holder;
+    return free;
+end $$;

@@ -1,0 +1,14 @@
+-- Resumes a schedule that was paused, from its next tick on: those of the pause are not missed, they were not wanted.
+--
+-- Example:
+--     select trunkline.resume_schedule('reminders');
+create or replace function trunkline.resume_schedule(name text) returns void
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_variable
+begin
+    update trunkline.schedule s
+    set paused = false, placed = s.placed and not s.paused, next_at = case when s.paused then clock_timestamp() else s.next_at end
+    where s.name = name;
+    perform trunkline.found_schedule(name, found);
+    perform pg_notify('trunkline._schedules', '');
+end $$;

@@ -1,0 +1,13 @@
+-- Pauses or resumes a queue: its functions are made anew, so that one which is not paused pays nothing for that it can be.
+create or replace function trunkline.set_paused(queue text, paused bool) returns void
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_variable
+begin
+    perform trunkline.lock_queue(queue);
+    perform trunkline.check_queue(queue);
+    update trunkline.queue q set paused = paused where q.name = queue and q.paused <> paused;
+    if found then
+        perform trunkline.install_queue(queue);
+        perform pg_notify('trunkline.' || queue, '');
+    end if;
+end $$;

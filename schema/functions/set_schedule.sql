@@ -1,0 +1,50 @@
+-- Makes a schedule, or changes it: at each tick of the expression a message with this payload is enqueued, once, however many
+-- processes run. Does nothing where it is the same already, so that a program can declare its schedules whenever it starts;
+-- returns whether something changed. Ticks are made by processes with a worker, and by `trunkline schedule run`: SQL alone makes none.
+--
+-- name: as a queue's. expression: five fields of cron, or six with seconds first (`0 3 * * mon-fri`); `@hourly`, `@daily`, `@weekly`, `@monthly`,
+-- `@yearly`; or `every 90 seconds` (minutes, hours, days), which counts from 1970-01-01 UTC. payload: as text, of the queue's type.
+-- zone: the time zone whose clock the fields mean. metadata: that of each message, which gets `schedule` (the name) and `tick` (the
+-- time, UTC) besides. missed: the ticks that nobody made in time, by a minute: `skip` them; make up for all of them `once`; make `each`, the
+-- last 1,000 at most. priority: of each message, in a queue with priorities, from 0, the lowest. key: of each message, in a queue with keys. What only a process that makes ticks can
+-- tell, as that a field is out of its bounds, stands in the column problem of trunkline.schedule then.
+--
+-- Example:
+--     select trunkline.set_schedule('reminders', 'emails', '0 9 * * mon-fri', '{"kind": "reminder"}', zone => 'Europe/Berlin');
+create or replace function trunkline.set_schedule(
+    name text, queue text, expression text, payload text, zone text default 'UTC', metadata jsonb default null, missed text default 'once',
+    priority int default 0, key text default null
+) returns bool
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_variable
+declare
+    known trunkline.schedule;
+    same_times bool;
+begin
+    perform trunkline.check_queue(queue);
+    perform trunkline.check_schedule(name, expression, zone, missed);
+    perform trunkline.check_priority(queue, priority);
+    perform trunkline.check_keys(queue, case when key is not null then array[key] end, 1);
+    if payload is null then
+        raise exception 'the payload of schedule % is null', quote_literal(name) using errcode = 'null_value_not_allowed',
+            hint = 'Pass the payload as text, of the type of the queue.';
+    end if;
+    execute format('select $1::%s', format_type(trunkline.payload_type(queue), -1)) using payload;
+    metadata := nullif(metadata, '{}');
+    perform trunkline.check_metadata(coalesce(metadata, '{}') || jsonb_build_object('schedule', name, 'tick', '2000-01-01T00:00:00Z'));
+    select * into known from trunkline.schedule s where s.name = name for update;
+    if (known.queue, known.expression, known.zone, known.payload, known.metadata, known.missed, known.priority, known.key)
+       is not distinct from (queue, expression, zone, payload, metadata, missed, priority, key) then
+        return false;
+    end if;
+    same_times := (known.expression, known.zone) is not distinct from (expression, zone);
+    insert into trunkline.schedule as s (name, queue, expression, zone, payload, metadata, missed, priority, key, next_at)
+    values (name, queue, expression, zone, payload, metadata, missed, priority, key, clock_timestamp())
+    on conflict on constraint pk_schedule do update
+        set queue = excluded.queue, expression = excluded.expression, zone = excluded.zone, payload = excluded.payload,
+            metadata = excluded.metadata, missed = excluded.missed, priority = excluded.priority, key = excluded.key, placed = same_times and s.placed,
+            next_at = case when same_times then s.next_at else excluded.next_at end,
+            problem = case when same_times then s.problem end;
+    perform pg_notify('trunkline._schedules', '');
+    return true;
+end $$;

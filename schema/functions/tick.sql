@@ -1,0 +1,18 @@
+-- Enqueues the messages of ticks, for whoever has the schedules' rows locked: those of a queue and a priority together. Rows are told by their
+-- places, which costs the same whatever is dead around them.
+create or replace function trunkline.tick(tids tid[], ticks timestamptz[]) returns setof bigint
+    language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+declare
+    q record;
+begin
+    for q in
+        select s.queue, s.priority, array_agg(s.payload order by t.nr) as payloads,
+               case when count(s.key) > 0 then array_agg(s.key order by t.nr) end as keys,
+               array_agg(coalesce(s.metadata, '{}') || jsonb_build_object('schedule', s.name,
+                   'tick', to_char(t.at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')) order by t.nr) as metadata
+        from unnest(tids, ticks) with ordinality t(tid, at, nr) join trunkline.schedule s on s.ctid = t.tid
+        group by s.queue, s.priority order by s.queue, s.priority desc
+    loop
+        return query select * from trunkline.enqueue_many(q.queue, q.payloads::text[], interval '0', q.metadata, q.priority, keys => q.keys);
+    end loop;
+end $$;

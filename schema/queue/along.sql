@@ -1,0 +1,71 @@
+-- Locks what may be leased of a lane that the caller holds, as many as n messages: first along the line of the lane, where those of keys that
+-- have a line of their own are moved there; then along these, as far as the first line was seen: what is behind that could belong before it.
+-- Whoever else cuts rows of the lane, to cancel or reschedule, has its lock meanwhile, and then nothing is leased of it: a row that is passed over
+-- because somebody locked it would come too late.
+create or replace function trunkline.{do_along_}(n int, lane int, floor timestamptz, way int, out tids tid[], out got int, out ran_out bool)
+    language plpgsql {planner} as $f$
+#variable_conflict use_variable
+declare
+    at record;
+    known record;
+    lined text[];
+    wanted int := n;
+    rows int;
+    due timestamptz := floor;
+    next_id bigint := 0;
+begin
+    tids := '{}';
+    got := 0;
+    ran_out := false;
+    if not pg_try_advisory_xact_lock({lock_space}, lane) then
+        return;
+    end if;
+    lined := array(select l.key from trunkline.{line_} l where l.lane = lane);
+    if lined <> '{}' then
+        wanted := n - n / 4;
+    end if;
+    rows := least(wanted, 8);
+    while got < wanted loop
+        at := trunkline.{do_gather_}(wanted - got, rows, true, way, due, next_id, lane, '', lined, 'infinity');
+        exit when at.got = 0;
+        tids := tids || at.tids;
+        got := got + at.got;
+        ran_out := at.ran_out;
+        if ran_out then
+            return;
+        end if;
+        way := least(2 * way, 2);
+        select q.place, q.id + 1 into due, next_id from trunkline.{queue_} q where q.ctid = tids[cardinality(tids)];
+        exit when not at.more;
+        rows := least(wanted - got, 2 * rows);
+    end loop;
+    if lined = '{}' then
+        return;
+    end if;
+    -- Rows of one statement have one place, so what stands at that of the first row that was not seen may come behind it.
+    due := coalesce((
+        select q.place - interval '1 microsecond' from trunkline.{queue_} q
+        where q.lane = lane and q.line = '' and (q.place, q.id + 0) >= (due, next_id)
+          and q.place <= clock_timestamp() and q.due_at <= clock_timestamp()
+        order by q.place, q.id + 0 limit 1), 'infinity');
+    for known in
+        select l.key, l.until, greatest((n - got) / cardinality(lined), 1) as share from trunkline.{line_} l
+        where l.lane = lane and l.until <= clock_timestamp() order by random()
+    loop
+        exit when got >= n;
+        known.share := least(known.share, n - got{most_of_key});
+        at := trunkline.{do_gather_}(known.share, known.share, true, way, '-infinity', 0, lane, known.key, '{}', due);
+        if at.got > 0 then
+            tids := tids || at.tids;
+            got := got + at.got;
+            ran_out := at.ran_out;
+            exit when ran_out;
+            way := least(2 * way, 2);
+        else
+            -- Where its line is empty, the key goes along with the others again.
+            delete from trunkline.{line_} l
+            where l.lane = lane and l.key = known.key and l.until = known.until
+              and not exists (select from trunkline.{queue_} q where q.lane = lane and q.line = known.key);
+        end if;
+    end loop;
+end $f$;

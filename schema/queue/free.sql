@@ -1,0 +1,15 @@
+-- For a trigger of the queue's table: messages end by being deleted from it, whatever the verb, and in no other way; so their keys are free in the same
+-- transaction. Those that are kept for a time stay. Of queues with uniqueness.
+create or replace function trunkline.{do_free_}()
+    returns trigger language plpgsql {planner} as $f$
+begin
+    if tg_op = 'TRUNCATE' then
+        delete from trunkline.{unique_} u where u.until is null;
+    else
+        delete from trunkline.{unique_} u where u.ctid = any (array(
+            select k.tid from gone g,
+                 lateral (select h.ctid as tid from trunkline.{unique_} h
+                          where h.id >= g.id and h.id < g.id + g.size and h.until is null offset 0) k));
+    end if;
+    return null;
+end $f$;

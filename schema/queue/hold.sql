@@ -1,0 +1,19 @@
+-- Of messages that failed: each key gets a line of its own, which waits until its first message is due again. What comes behind it in the
+-- line of the lane is moved there when it is met, and the others pass.
+create or replace function trunkline.{do_hold_}(ids bigint[], sizes int[])
+    returns void language plpgsql {planner} as $f$
+#variable_conflict use_variable
+declare
+    r record;
+begin
+    for r in
+        select q.id, q.lane, q.keys, q.due_at from unnest(ids, sizes) d(id, size)
+        join trunkline.{queue_} q on q.id >= d.id and q.id < d.id + d.size
+        where q.error is not null order by q.id
+    loop
+        insert into trunkline.{line_} as l (lane, key, until)
+        select r.lane, k.key, r.due_at from (select distinct u.key from unnest(r.keys) u(key)) k order by k.key
+        on conflict (lane, key) do update set until = greatest(l.until, excluded.until);
+        perform trunkline.{do_part_}(r.id, r.keys);
+    end loop;
+end $f$;

@@ -1,0 +1,104 @@
+-- Leases up to n messages for one holder of lanes: of those that it holds, then of others that nobody holds, up to its share. A lane is held
+-- by one holder at a time, for as long as its leases last, and whoever finds too few asks the holder that has most for one: that gives
+-- way once nothing of the lane is leased. Each call tells of the lanes in an order by chance, so that none waits behind the others.
+-- rate: null, or, where keys have a rate: the seconds from one message of a key to the next, the seconds in which an empty bucket fills, and those
+-- until one is full that was empty when the lane changed hands.
+create or replace function trunkline.{do_lanes_}(
+        n int, lease interval, holder bigint, floor timestamptz default '-infinity', most int default null)
+    returns table (id bigint, attempt int, size int, enqueued_at timestamptz, due_at timestamptz, payload {type}[], metadata jsonb[],
+                   ran_out bool, released int, keys text[], rate float8[])
+    language plpgsql {planner} as $f$
+#variable_conflict use_variable
+declare
+    term interval := case when lease is null then {lease} else trunkline.check_lease(lease) end;
+    clock timestamptz := clock_timestamp();
+    way int := 1;
+    l record;
+    at record;
+    tids tid[] := '{}';
+    untils timestamptz[] := '{}';
+    until timestamptz := clock + term * 1.5;
+    held int[] := '{}';
+    leaving int[] := '{}';
+    alone bool := false;
+    mine int := 0;
+    allowed int;
+    others int;
+begin
+    if {limited} then
+        n := trunkline.{do_allowed_}(n, true);
+    end if;
+    allowed := n;
+    for l in
+        select h.lane, h.wanted_until > clock as wanted, h.held_until, h.floor from trunkline.{lane_} h
+        where h.lane >= 0 and h.holder = holder and h.held_until > clock order by random()
+    loop
+        mine := mine + 1;
+        if l.wanted then
+            leaving := leaving || l.lane::int;
+            continue;
+        end if;
+        continue when n <= 0 or alone;
+        -- Meanwhile its time may have passed, and somebody else may have come: whose a lane is, is certain under its lock alone.
+        continue when not pg_try_advisory_xact_lock({lock_space}, l.lane);
+        continue when not exists (
+            select from trunkline.{lane_} h where h.lane = l.lane and h.holder = holder and h.held_until > clock_timestamp());
+        at := trunkline.{do_along_}(n, l.lane, l.floor, way);
+        continue when at.got = 0;
+        if l.held_until < clock + term * 1.25 then
+            l.held_until := until;
+            held := held || l.lane::int;
+        end if;
+        tids := tids || at.tids;
+        untils := untils || array_fill(l.held_until, array[cardinality(at.tids)]);
+        n := n - at.got;
+        way := 2;
+        alone := at.ran_out;
+    end loop;
+    if n > 0 and not alone and most is distinct from 0 then
+        others := (select count(distinct h.holder) from trunkline.{lane_} h where h.lane >= 0 and h.held_until > clock and h.holder <> holder);
+        most := least(most, ({key_lanes} + others) / (others + 1));
+        for l in
+            -- Nothing is leased in a lane without a holder: what is due there is due to whoever gets it.
+            select h.lane, h.floor from trunkline.{lane_} h
+            where h.lane >= 0 and h.held_until <= clock
+              and (exists (select from trunkline.{queue_} q where q.lane = h.lane and q.line = '' and (q.place, q.id + 0) >= (h.floor, 0)
+                                                                and q.place <= clock and q.due_at <= clock)
+                   or exists (select from trunkline.{line_} w where w.lane >= h.lane and w.lane <= h.lane and w.until <= clock)) -- so, it is not hashed
+            order by h.served_at
+        loop
+            exit when n <= 0 or mine >= most or alone;
+            perform from trunkline.{lane_} h where h.lane = l.lane and h.held_until <= clock for update skip locked;
+            continue when not found;
+            at := trunkline.{do_along_}(n, l.lane, l.floor, way);
+            continue when at.got = 0;
+            held := held || l.lane::int;
+            mine := mine + 1;
+            tids := tids || at.tids;
+            untils := untils || array_fill(until, array[cardinality(at.tids)]);
+            n := n - at.got;
+            way := 2;
+            alone := at.ran_out;
+        end loop;
+        if n > 0 and others > 0 and mine < least(most, {key_lanes} / (others + 1)) then
+            perform trunkline.{do_want_}(least(most, {key_lanes} / (others + 1)) - mine, {key_lanes} / (others + 1), holder, until);
+        end if;
+    end if;
+    perform trunkline.{do_holdlane_}(held, holder, until, floor);
+    if leaving <> '{}' then
+        perform trunkline.{do_leave_}(leaving, holder);
+    end if;
+    return query
+        with leased as (
+            update trunkline.{queue_} q
+            set due_at = greatest(d.until, trunkline.clock()), attempt = q.attempt + 1, error = null
+            from unnest(tids, untils) with ordinality d(tid, until, nr)
+            where q.ctid = d.tid
+            returning d.nr, q.id, q.attempt, q.size, q.enqueued_at, q.due_at, q.payload, q.metadata, q.released, q.keys, q.lane)
+        select e.id, e.attempt, e.size, e.enqueued_at, e.due_at, e.payload, e.metadata, alone and e.nr = cardinality(tids), e.released, e.keys,
+               {key_rate}
+        from leased e order by e.nr;
+    if {limited} then
+        perform trunkline.{do_used_}(allowed - n);
+    end if;
+end $f$;

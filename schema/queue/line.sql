@@ -1,0 +1,10 @@
+-- Gives keys lines of their own, from which nothing is leased for a while: because enough of them is in hand, and what is behind them in the
+-- line of the lane should not wait for that. Pauses are in seconds; each key is named once.
+create or replace function trunkline.{do_line_}(keys text[], pauses float8[])
+    returns void language plpgsql {planner} as $f$
+#variable_conflict use_variable
+begin
+    insert into trunkline.{line_} as l (lane, key, until)
+    select trunkline.lane_of(k.key, {key_lanes}), k.key, clock_timestamp() + k.pause * interval '1 second' from unnest(keys, pauses) k(key, pause) order by 1, 2
+    on conflict (lane, key) do update set until = greatest(l.until, excluded.until);
+end $f$;

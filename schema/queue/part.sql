@@ -1,0 +1,20 @@
+-- Moves the messages of these keys out of a row that the caller has locked, into the lines of their own: rows of one key each. The rest
+-- stays in the line of the lane.
+create or replace function trunkline.{do_part_}(row_id bigint, lined text[])
+    returns void language plpgsql {planner} as $f$
+#variable_conflict use_variable
+declare
+    r record;
+    cuts int[];
+begin
+    select q.size, q.keys into r from trunkline.{queue_} q where q.id = row_id;
+    cuts := array(
+        select k.at::int from (select u.key, u.nr - 1 as at, lag(u.key) over (order by u.nr) as before
+                               from unnest(r.keys) with ordinality u(key, nr)) k
+        where k.at > 0 and k.key <> k.before and (k.key = any (lined) or k.before = any (lined)));
+    if cuts <> '{}' then
+        perform trunkline.{do_split_}(row_id, cuts);
+    end if;
+    update trunkline.{queue_} q set line = q.keys[1]
+    where q.id >= row_id and q.id < row_id + r.size and q.keys[1] = any (lined);
+end $f$;

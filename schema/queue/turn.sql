@@ -1,0 +1,30 @@
+-- Whose turn it is: the lane whose first row is the oldest, once a head start for each step of priority is subtracted; and until when the
+-- others leave it in front, to within a sixteenth of a head start, so that rows of two lanes are not fetched one by one. Null where nothing is
+-- due from these places on. Of queues with priorities.
+create or replace function trunkline.{do_turn_}(dues timestamptz[], ids bigint[], out lane int, out bound timestamptz)
+    language plpgsql {planner} as $f$
+#variable_conflict use_variable
+declare
+    clock timestamptz := clock_timestamp();
+    head_start constant interval := {head_start};
+    head record;
+    rank timestamptz;
+    second timestamptz;
+begin
+    for head in
+        select l.nr, o.due_at - l.nr * head_start as rank
+        from generate_series({lanes} - 1, 0, -1) l(nr),
+             lateral (select q.due_at from trunkline.{queue_} q
+                      where q.lane = l.nr and (q.due_at, q.id + 0) >= (dues[l.nr + 1], ids[l.nr + 1]) and q.due_at <= clock
+                      order by q.due_at, q.id + 0 limit 1) o
+    loop
+        if rank is null or head.rank < rank then
+            second := rank;
+            rank := head.rank;
+            lane := head.nr;
+        else
+            second := least(second, head.rank);
+        end if;
+    end loop;
+    bound := least(clock, second + lane * head_start + head_start / 16);
+end $f$;

@@ -1,0 +1,2 @@
+-- Errs where there is none.
+select trunkline.drop_schedule($1)

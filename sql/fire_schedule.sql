@@ -1,0 +1,2 @@
+-- Now, and the next tick as if nothing had been.
+select trunkline.fire_schedule($1)

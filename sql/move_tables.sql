@@ -1,0 +1,41 @@
+-- For messages that move to another stripe, which no transaction of one server can do. What was taken out of a queue waits in "moving" until the
+-- other has it; the other writes down in "moved" what it has, so that a move which is made again moves nothing twice. Made by the first drain
+-- that moves, for the owner of everything else. The lock is for two that begin at the same time.
+lock table trunkline.stripe in share update exclusive mode;
+create table if not exists trunkline.moving (
+    queue       text not null references trunkline.queue (name) on delete cascade,
+    target      int not null,
+    id          bigint not null,
+    enqueued_at timestamptz not null,
+    due_at      timestamptz not null,
+    attempt     int not null,
+    released    int not null,
+    error       text,
+    size        int not null,
+    payload     text not null,
+    metadata    text,
+    own         jsonb,
+    primary key (queue, target, id)
+);
+create table if not exists trunkline.moved (
+    source   int not null,
+    queue    text not null references trunkline.queue (name) on delete cascade,
+    id       bigint not null,
+    size     int not null,
+    became   bigint not null,
+    moved_at timestamptz not null default clock_timestamp(),
+    primary key (source, queue, id)
+);
+do $$
+declare
+    made regclass;
+begin
+    for made in
+        select c.oid from pg_catalog.pg_class c, pg_catalog.pg_class s
+        where c.oid in ('trunkline.moving'::regclass, 'trunkline.moved'::regclass) and s.oid = 'trunkline.stripe'::regclass
+          and c.relowner <> s.relowner
+    loop
+        execute pg_catalog.format('alter table %s owner to %I', made, (
+            select pg_catalog.pg_get_userbyid(s.relowner) from pg_catalog.pg_class s where s.oid = 'trunkline.stripe'::regclass));
+    end loop;
+end $$

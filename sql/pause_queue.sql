@@ -1,0 +1,2 @@
+-- The queue's functions are made anew.
+select trunkline.pause_queue($1)

@@ -1,0 +1,2 @@
+-- Errs where there is none.
+select trunkline.pause_schedule($1)

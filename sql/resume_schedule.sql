@@ -1,0 +1,2 @@
+-- Errs where there is none.
+select trunkline.resume_schedule($1)
