@@ -2,10 +2,14 @@
 
 mod advice;
 mod described;
+mod stripes;
+mod text;
 mod words;
 pub(crate) mod server;
+#[cfg(trunkline_mutant)]
+pub(crate) mod mutant;
 
-use std::{fmt, io, sync::Arc};
+use std::{io, sync::Arc};
 
 use tokio_postgres::error::{Severity, SqlState};
 
@@ -13,7 +17,7 @@ pub(crate) use self::described::Described;
 use self::server::ServerError;
 use self::{
     advice::{advice, is_collision},
-    words::{listed, placed, reasons, shortened},
+    words::{listed, of_stripes, placed, reasons, shortened},
 };
 
 /// The result of everything in this crate.
@@ -111,6 +115,9 @@ pub(crate) enum Kind {
     TooLarge { bytes: usize, limit: usize },
     #[error("the lease of {} of queue {queue:?} is lost: it ended, and the messages may be someone else's now", listed(.ids))]
     LeaseLost { queue: String, ids: Vec<i64> },
+    /// Of several servers that hold the queue, these erred.
+    #[error("{}", of_stripes(.0))]
+    Stripes(Vec<(String, Error)>),
     #[error("{0}")]
     Invalid(String),
     #[error("the schema in the database is at version {found}, this library needs {wanted}; {todo}")]
@@ -173,10 +180,14 @@ impl Error {
     /// The lease ended before it was acknowledged, retried or extended: nothing was changed for [`Error::lost_ids`].
     #[must_use]
     pub fn is_lease_lost(&self) -> bool {
-        matches!(&*self.0, Kind::LeaseLost { .. })
+        match &*self.0 {
+            Kind::LeaseLost { .. } => true,
+            Kind::Stripes(parts) => parts.iter().all(|(_, error)| error.is_lease_lost()),
+            _ => false,
+        }
     }
 
-    /// The messages whose lease was lost; empty for every other error.
+    /// The messages whose lease was lost; empty for every other error. Of several stripes, see [`Error::stripes`].
     #[must_use]
     pub fn lost_ids(&self) -> &[i64] {
         match &*self.0 {
@@ -189,11 +200,16 @@ impl Error {
     /// asked for may or may not have happened.
     #[must_use]
     pub fn is_outcome_unknown(&self) -> bool {
+        #[cfg(trunkline_mutant)]
+        if mutant::is("unknown-as-failed") {
+            return false;
+        }
         match &*self.0 {
             Kind::Unknown { .. } | Kind::Answer(_) => true,
             Kind::Ended { sent, .. } => *sent,
             // Some rows are stored, and it is unknown which; if none is, that is certain.
             Kind::NotStored { stored, .. } => *stored > 0,
+            Kind::Stripes(parts) => parts.iter().any(|(_, error)| error.is_outcome_unknown()),
             _ => false,
         }
     }
@@ -201,10 +217,18 @@ impl Error {
     /// There was no connection to the database, or it is gone.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        matches!(
-            &*self.0,
-            Kind::Connect(_) | Kind::Refused(_) | Kind::Unreachable(_) | Kind::Nowhere(_) | Kind::Unknown { .. }
-        )
+        match &*self.0 {
+            Kind::Connect(_) | Kind::Refused(_) | Kind::Unreachable(_) | Kind::Nowhere(_) | Kind::Unknown { .. } => {
+                true
+            }
+            Kind::Stripes(parts) => parts.iter().any(|(_, error)| error.is_closed()),
+            _ => false,
+        }
+    }
+
+    /// A call that waited for somebody else's task to send it, which ended before: with its runtime, say.
+    pub(crate) fn is_unsent(&self) -> bool {
+        matches!(&*self.0, Kind::Ended { sent: false, .. })
     }
 
     /// Of a connection that was not made: not a wrong password or a missing database, but something that passes.
@@ -214,7 +238,7 @@ impl Error {
             // A missing right, a wrong address, a wrong certificate.
             return ![InvalidData, InvalidInput, PermissionDenied, Unsupported].contains(&cause.kind());
         }
-        if let Kind::Nowhere(refusals) = &*self.0 {
+        if let Kind::Nowhere(refusals) | Kind::Stripes(refusals) = &*self.0 {
             return refusals.iter().any(|(_, error)| error.may_pass());
         }
         self.sqlstate().is_none_or(|code| {
@@ -238,6 +262,7 @@ impl Error {
         match &*self.0 {
             Kind::Connect(_) | Kind::Refused(_) | Kind::Unreachable(_) | Kind::Nowhere(_) => !self.may_pass(),
             Kind::NoQueue(_) | Kind::WrongType { .. } | Kind::Schema { .. } | Kind::Invalid(_) | Kind::Tls(_) => true,
+            Kind::Stripes(parts) => parts.iter().all(|(_, error)| error.is_final()),
             _ => false,
         }
     }
@@ -245,13 +270,13 @@ impl Error {
     /// The queue does not exist, or was dropped.
     #[must_use]
     pub fn is_no_queue(&self) -> bool {
-        matches!(&*self.0, Kind::NoQueue(_))
+        self.is_or_has(|kind| matches!(kind, Kind::NoQueue(_)))
     }
 
     /// The queue's payload type and the Rust type do not go together.
     #[must_use]
     pub fn is_wrong_type(&self) -> bool {
-        matches!(&*self.0, Kind::WrongType { .. })
+        self.is_or_has(|kind| matches!(kind, Kind::WrongType { .. }))
     }
 
     /// The payload itself was refused, by its encoder, by its size or by the server (a check, an invalid character). Not if a queue's
@@ -260,6 +285,8 @@ impl Error {
     pub fn is_bad_payload(&self) -> bool {
         match &*self.0 {
             Kind::Encode { .. } | Kind::TooLarge { .. } => true,
+            Kind::Stripes(parts) => parts.iter().any(|(_, error)| error.is_bad_payload()),
+            Kind::Server { .. } if self.is_drained() => false,
             Kind::Server { error, .. } if is_collision(error.table.as_deref(), error.constraint.as_deref()) => false,
             Kind::Postgres(Described(error))
                 if error.as_db_error().is_some_and(|db| is_collision(db.table(), db.constraint())) =>
@@ -288,7 +315,9 @@ impl Error {
     pub fn sqlstate(&self) -> Option<&SqlState> {
         match &*self.0 {
             Kind::Refused(error) | Kind::Server { error, .. } | Kind::Statement { error, .. } => Some(&error.code),
-            Kind::Nowhere(refusals) => refusals.iter().find_map(|(_, error)| error.sqlstate()),
+            Kind::Nowhere(refusals) | Kind::Stripes(refusals) => {
+                refusals.iter().find_map(|(_, error)| error.sqlstate())
+            }
             Kind::Connect(error) | Kind::Postgres(Described(error)) => error.code(),
             Kind::Unknown { source, .. } => {
                 let theirs = source.downcast_ref::<tokio_postgres::Error>().and_then(tokio_postgres::Error::code);
@@ -307,32 +336,5 @@ pub(crate) fn is_broken(error: &tokio_postgres::Error) -> bool {
             error.is_closed()
                 || std::error::Error::source(error).is_some_and(<dyn std::error::Error>::is::<std::io::Error>)
         }
-    }
-}
-
-impl fmt::Debug for Error {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.0, out)
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &*self.0 {
-            Kind::Connect(error) => match error.as_db_error() {
-                Some(db) => write!(out, "cannot connect to the database: {}", db.message()),
-                None => match std::error::Error::source(error) {
-                    Some(cause) => write!(out, "cannot connect to the database: {error}: {cause}"),
-                    None => write!(out, "cannot connect to the database: {error}"),
-                },
-            },
-            kind => fmt::Display::fmt(kind, out),
-        }
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.0.source()
     }
 }

@@ -3,7 +3,9 @@
 mod error;
 pub mod postgres;
 mod queue;
+mod schedule;
 mod worker;
+mod stripes;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
@@ -21,6 +23,7 @@ pub use self::{
         draft::{Draft, IntoDraft},
         failure::Failure,
         handle::Queue,
+        limits::Limits,
         message::{Lease, Message},
         metadata::{MAX_METADATA, Metadata},
         migrate::SCHEMA_VERSION,
@@ -32,7 +35,20 @@ pub use self::{
         stats::{Peeked, Stats},
         testing,
         trace::TraceContext,
+        unique::{Enqueued, Unique},
         wait::Wait,
+    },
+    schedule::{Missed, Schedule, Scheduled},
+    stripes::{
+        choose::Spread,
+        consumer::StripedConsumer,
+        id::{StripeId, Striped, StripedId},
+        left::Left,
+        queue::StripedQueue,
+        set::{StripeState, Stripes},
+        stream::StripedMessages,
+        verbs::StripedStats,
+        worker::StripedWorker,
     },
     worker::{Summary, Worker, Workers, attempt::Attempt, retry_policy::RetryPolicy},
 };

@@ -20,6 +20,17 @@ pub(super) fn advice(what: &str, queue: Option<&str>, error: &ServerError) -> St
             ". The queue's sequence is behind its table, as after a restore without sequences: run `{repair}`"
         );
     }
+    if is_drained(error) {
+        return format!(
+            ". The queue was drained on this server and takes no messages any more: enqueue on another stripe, or undo it with \
+             `trunkline stripe resume`. Queue {queue} is empty here"
+        );
+    }
+    if error.code == SqlState::READ_ONLY_SQL_TRANSACTION {
+        return ". This server takes no writes, as a standby does (or default_transaction_read_only is on): connect to the primary, or name \
+                all hosts with target_session_attrs=read-write"
+            .to_owned();
+    }
     String::new()
 }
 
@@ -29,6 +40,10 @@ fn right(what: &str) -> (&'static str, Option<&'static str>) {
         "enqueue" | "enqueue_with" | "enqueue_in" | "hand_over" => (
             "To enqueue, a role needs the usage of the schema and of the queue's sequence, and to insert into its table",
             Some("--producer"),
+        ),
+        "enqueue_unique" | "enqueue_in_unique" => (
+            "To enqueue, a role needs the rights of a producer; to replace what waits, those of a consumer, too",
+            Some("--consumer"),
         ),
         "take" | "cut" | "lease" | "lease_apart" | "look" | "carve" | "put_back" | "release" | "ack" | "archive"
         | "retry" | "bury" | "extend" | "charge" | "wait_for" | "wait_no_more" => (
@@ -47,6 +62,11 @@ fn right(what: &str) -> (&'static str, Option<&'static str>) {
             Some("--consumer"),
         ),
     }
+}
+
+/// Whether a queue refuses what is enqueued, because its server is no stripe of it any more: see `sql/seal.sql`.
+pub(super) fn is_drained(error: &ServerError) -> bool {
+    error.code == SqlState::CHECK_VIOLATION && error.constraint.as_deref() == Some("drained")
 }
 
 /// Whether a unique violation is one of a queue's own ids, which come from its sequence.

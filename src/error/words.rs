@@ -14,6 +14,16 @@ pub(super) fn reasons<E: std::fmt::Display>(refusals: &[(String, E)]) -> String 
     reasons.join("; ")
 }
 
+/// Each stripe with what it met.
+pub(super) fn of_stripes<E: std::fmt::Display>(parts: &[(String, E)]) -> String {
+    let one = |(stripe, error): &(String, E)| format!("stripe {stripe}: {error}");
+    if parts.is_empty() {
+        "no stripe was reached".to_owned()
+    } else {
+        parts.iter().map(one).collect::<Vec<_>>().join("; ")
+    }
+}
+
 pub(super) fn placed(place: usize, text: Option<&str>) -> String {
     match text {
         Some(text) => format!(" (statement {} in the pipeline: {})", place + 1, shortened(text)),

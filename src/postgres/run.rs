@@ -5,11 +5,11 @@ use std::sync::Arc;
 use crate::{
     error::{Error, Kind, Result},
     postgres::{
-        db::{Db, Lane, told_to_user},
+        db::{Db, Purpose, told_to_user},
         params::Params,
         rows::{Answered, Rows},
         statement::Statement,
-        wire::{Columns, Group, Prepared, Reply, WireError},
+        wire::{Columns, Group, Prepared, Reply},
     },
 };
 
@@ -32,14 +32,23 @@ impl Db {
     /// The server's, with [`Error::sqlstate`]; parameters or columns that do not fit; [`Error::is_outcome_unknown`]: the
     /// connection broke before the answer.
     pub async fn run<P: Params, R: Rows>(&self, statement: &Statement<P, R>, params: P) -> Result<R> {
-        let mut all = self.run_many(statement, [params]).await?;
-        all.pop().ok_or_else(|| Error::invalid("a statement without an answer")) // one answer for one set of parameters
+        let text = statement.text();
+        let session = self.session(Purpose::Run).await?;
+        let gather = |prepared: &[Prepared]| {
+            let mut group = Group::new();
+            params.with(|params| group.push(&prepared[0], params)).map(|()| group)
+        };
+        let outcome = session.together(std::iter::once(text), gather).await;
+        let (answer, prepared) = outcome.map_err(|failure| told_to_user(0, text, failure))?;
+        read(&answer, 0, &prepared[0].columns, text)
     }
 
     /// Runs a statement for each set of parameters, in order: one round trip and one transaction for all. The answers come
     /// in the order of the parameters.
     ///
-    /// All of it is in memory at once, both ways. For more than that, send parts within a [`Transaction`](crate::postgres::Transaction).
+    /// An answer is read as soon as it is there, while the server works on the next ones; the call returns what was read once all are committed.
+    /// All statements are in memory at once, and all that was read. For more than that, send parts within a
+    /// [`Transaction`](crate::postgres::Transaction).
     ///
     /// # Errors
     /// As [`Db::run`]. [`Error::failed_statement`] says which set of parameters failed; none has taken effect then.
@@ -52,6 +61,8 @@ impl Db {
         if many.is_empty() {
             return Ok(Vec::new());
         }
+        let text = statement.text();
+        let session = self.session(Purpose::Run).await?;
         let gather = |prepared: &[Prepared]| {
             let mut group = Group::new();
             for params in &many {
@@ -59,8 +70,22 @@ impl Db {
             }
             Ok(group)
         };
-        let (answer, prepared) = self.gathered(statement.text(), gather).await?;
-        (0..many.len()).map(|place| read(&answer, place, &prepared.columns, statement.text())).collect()
+        let (mut answers, mut wrong) = (Vec::with_capacity(many.len()), None);
+        let read_one = |prepared: &[Prepared], reply: &Reply, at: usize, place: usize| {
+            if place == 0 {
+                answers.clear(); // of a first try
+                wrong = None;
+            }
+            if wrong.is_none() {
+                match read(reply, at, &prepared[0].columns, text) {
+                    Ok(answer) => answers.push(answer),
+                    Err(error) => wrong = Some(error), // unless the server still has one of its own
+                }
+            }
+        };
+        let outcome = session.in_parts(std::iter::once(text), gather, read_one).await;
+        outcome.map_err(|failure| told_to_user(0, text, failure))?;
+        wrong.map_or(Ok(answers), Err)
     }
 
     /// Runs `copy … from stdin` with its data, in the text or binary format that the statement names: one round trip, one
@@ -71,7 +96,7 @@ impl Db {
     pub async fn copy_in(&self, statement: &Statement<(), u64>, data: &[u8]) -> Result<u64> {
         let text = statement.text().into();
         let alone = self.copies_alone();
-        let session = if alone { self.own_session().await? } else { self.session(Lane::Run).await? };
+        let session = if alone { self.own_session().await? } else { self.session(Purpose::Run).await? };
         let gather = |_: &[Prepared]| {
             let mut group = Group::new();
             group.push_copy(&text, data)?;
@@ -82,17 +107,6 @@ impl Db {
             self.give_back(session);
         }
         outcome.map(|(answer, _)| answer.affected(0)).map_err(|failure| told_to_user(0, &text, failure))
-    }
-
-    async fn gathered(
-        &self,
-        text: &str,
-        gather: impl FnMut(&[Prepared]) -> Result<Group, WireError>,
-    ) -> Result<(Reply, Prepared)> {
-        let session = self.session(Lane::Run).await?;
-        let outcome = session.together(std::iter::once(text), gather).await;
-        let (answer, mut prepared) = outcome.map_err(|failure| told_to_user(0, text, failure))?;
-        Ok((answer, prepared.remove(0)))
     }
 }
 

@@ -12,7 +12,10 @@ mod tls;
 use std::{io, path::Path, slice, sync::Arc, time::Duration};
 
 use rustls::ClientConfig;
-use tokio_postgres::{Config, config::SslMode};
+use tokio_postgres::{
+    Config,
+    config::{Host, SslMode},
+};
 
 pub(crate) use self::tls::MakeTls;
 use self::{
@@ -41,6 +44,10 @@ pub(crate) struct Target {
     pub limits: Limits,
     /// Where the queues are.
     pub schema: Schema,
+    /// Whether the connections for enqueueing are tried once, and not with patience: there are other servers.
+    pub is_stripe: bool,
+    /// The string or the environment says how long a host has.
+    has_timeout: bool,
 }
 
 /// Limits on the time and the memory that a server may cost.
@@ -60,6 +67,8 @@ impl Default for Limits {
 
 /// A host has this long from its socket to the end of the login, unless `connect_timeout` says otherwise.
 const CONNECT: Duration = Duration::from_secs(10);
+/// The same where there are other servers.
+const CONNECT_TO_STRIPE: Duration = Duration::from_secs(2);
 /// An answer is at most this large, unless `max_answer` says otherwise.
 const ANSWER_BYTES: usize = 2 << 30;
 /// The library's own answers fit into less.
@@ -97,7 +106,8 @@ impl Target {
         }
         let mut rest = options.config(|name| !is_about_hosts(name))?;
         rest.ssl_mode(ssl_mode);
-        if options.get("connect_timeout").is_none() {
+        let has_timeout = options.get("connect_timeout").is_some();
+        if !has_timeout {
             rest.connect_timeout(CONNECT);
         }
         if rest.get_application_name().is_none() {
@@ -113,7 +123,35 @@ impl Target {
             keeps_statements,
             limits,
             schema,
+            is_stripe: false,
+            has_timeout,
         })
+    }
+
+    /// The same for one of several servers that hold the same queues.
+    pub fn of_stripe(mut self) -> Self {
+        self.is_stripe = true;
+        if !self.has_timeout {
+            for config in std::iter::once(&mut self.config).chain(&mut self.apart) {
+                config.connect_timeout(CONNECT_TO_STRIPE);
+            }
+        }
+        self
+    }
+
+    /// Where it leads, without anything that is secret.
+    pub fn place(&self) -> String {
+        let ports = self.config.get_ports();
+        let host = |(at, host): (usize, &Host)| {
+            let name = match host {
+                Host::Tcp(name) => name.clone(),
+                Host::Unix(folder) => folder.display().to_string(),
+            };
+            ports.get(at).or(ports.first()).map_or(name.clone(), |port| format!("{name}:{port}"))
+        };
+        let hosts: Vec<String> = self.config.get_hosts().iter().enumerate().map(host).collect();
+        let database = self.config.get_dbname().map_or_else(String::new, |name| format!("/{name}"));
+        format!("{}{database}", hosts.join(","))
     }
 
     /// How to connect to the hosts: all in the same way, or each in its own.

@@ -224,7 +224,7 @@ impl Shared {
 
     fn answer(&self, settlement: Settlement, outcome: Result<Vec<Settled>>) {
         let comes_back = matches!(settlement.ending, Ending::Release | Ending::Retry(..) | Ending::Charge(..));
-        if outcome.is_ok() && comes_back {
+        if outcome.is_ok() && (comes_back || self.has_room_for_others()) {
             self.db.wake(&self.channel); // sleepers learn when it is due again
         }
         settlement.answer(self.name(), outcome);

@@ -1,6 +1,9 @@
 //! The archive: messages kept after their acknowledgement; and emptying a queue.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use crate::{
     error::Result,
@@ -24,6 +27,10 @@ pub struct Archived<T> {
     pub payload: T,
     /// The metadata that was enqueued with it.
     pub metadata: Metadata,
+    /// Its priority; 0 also where the queue has none.
+    pub priority: u8,
+    /// Its key, where the queue's messages have keys.
+    pub key: Option<Arc<str>>,
 }
 
 impl<T: Payload> Queue<T> {
@@ -37,9 +44,11 @@ impl<T: Payload> Queue<T> {
         for row in shared.query_again(&shared.sql.archived, &[&after, &limit]).await? {
             let payload: Received<'_> = row.read(4)?;
             let (enqueued_at, archived_at, attempt) = (row.read(1)?, row.read(2)?, row.read(3)?);
+            let (priority, key) = (row.read::<i32>(6)? as u8, row.read::<Option<&str>>(7)?);
             for (id, payload) in shared.column.decode_all(shared.name(), row.read(0)?, &payload)? {
                 let metadata = row.read::<Option<Metadata>>(5)?.unwrap_or_default();
-                archived.push(Archived { id, enqueued_at, archived_at, attempt, payload, metadata });
+                let key = key.map(Into::into);
+                archived.push(Archived { id, enqueued_at, archived_at, attempt, payload, metadata, priority, key });
             }
         }
         Ok(archived)

@@ -1,6 +1,9 @@
 //! One message by its id: where it is, and whether a lease of it is there still.
 
-use std::time::{Instant, SystemTime};
+use std::{
+    sync::Arc,
+    time::{Instant, SystemTime},
+};
 
 use tracing::Instrument;
 
@@ -71,6 +74,10 @@ pub struct Found<T> {
     pub payload: T,
     /// The metadata that was enqueued with it.
     pub metadata: Metadata,
+    /// Its priority; 0 also where the queue has none.
+    pub priority: u8,
+    /// Its key, where the queue's messages have keys.
+    pub key: Option<Arc<str>>,
 }
 
 impl<T: Payload> Queue<T> {
@@ -101,6 +108,8 @@ impl<T: Payload> Queue<T> {
             error: row.read(5)?,
             payload,
             metadata: row.read::<Option<Metadata>>(7)?.unwrap_or_default(),
+            priority: row.read::<i32>(8)? as u8,
+            key: row.read::<Option<&str>>(9)?.map(Into::into),
         }))
     }
 }

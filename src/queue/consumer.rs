@@ -1,13 +1,16 @@
 //! A consumer: the three guarantees behind the three ways to wait.
 
+pub(crate) mod hearing;
+mod step;
 mod stream;
 mod work;
 
 use std::time::Duration;
 
-use tokio::time::{Instant, timeout_at};
-use tracing::warn;
+use tokio::time::Instant;
 
+use self::hearing::{heard, hears, sleep};
+pub(crate) use self::work::Worked;
 pub use self::{stream::Messages, work::Work};
 
 use crate::{
@@ -18,9 +21,11 @@ use crate::{
         hand_over::Inbox,
         handle::Queue,
         hooks::Hooks,
+        linger::Linger,
         message::{Lease, Message},
         payload::Payload,
-        wait::{Pace, SAFETY_POLL, Step, Wait},
+        share::Dequeue,
+        wait::{Pace, Wait},
     },
 };
 
@@ -33,7 +38,8 @@ pub struct Consumer<T> {
     queue: Queue<T>,
     pace: Pace,
     subscription: Option<Subscription>,
-    safety: Instant,
+    /// Notifications heard before the last dequeue, if that left nothing due.
+    drained: Option<u64>,
     retry_after: Duration,
     /// After work on several messages failed: how many to try one at a time.
     alone: usize,
@@ -58,7 +64,7 @@ impl<T: Payload> Queue<T> {
             queue: self.clone(),
             pace: Pace::new(wait),
             subscription: None,
-            safety: Instant::now() + SAFETY_POLL,
+            drained: None,
             retry_after: Duration::from_secs(1),
             alone: 0,
             place: None,
@@ -121,10 +127,12 @@ impl<T: Payload> Consumer<T> {
 
     /// Waits, then takes up to `n` messages: [`Queue::take`]. With `n` = 0 returns at once.
     ///
+    /// Where the connection breaks under a take, what it took may be lost, and the consumer takes again without an error;
+    /// [`Queue::take`] says that the outcome is unknown.
+    ///
     /// Where messages are few and each should be fast, see [`Consumer::handed_over`].
     pub async fn take(&mut self, n: usize) -> Result<Vec<Message<T>>> {
-        let queue = self.queue.clone();
-        self.until_some(n, None, || queue.take(n)).await
+        self.until_some(n, None, Dequeue::Take).await
     }
 
     /// As [`Consumer::take`], but waits at most so long; none if nothing was due by then.
@@ -132,8 +140,7 @@ impl<T: Payload> Consumer<T> {
     /// Unlike a timeout around the call it takes nothing for nobody: when the time is up only the waiting ends, and a statement
     /// that is under way then is waited for.
     pub async fn take_within(&mut self, n: usize, longest: Duration) -> Result<Vec<Message<T>>> {
-        let queue = self.queue.clone();
-        self.until_some(n, Instant::now().checked_add(longest), || queue.take(n)).await
+        self.until_some(n, Instant::now().checked_add(longest), Dequeue::Take).await
     }
 
     /// Waits for one message, at most once, and while it waits takes what [`Queue::hand_over`] hands it inside a
@@ -166,10 +173,17 @@ impl<T: Payload> Consumer<T> {
         }
     }
 
+    /// Waits no more for what is handed over, without a call that would.
+    pub(crate) async fn withdraw(&mut self) -> Result<()> {
+        match &mut self.place {
+            Some(place) => place.withdraw().await,
+            None => Ok(()),
+        }
+    }
+
     /// Waits, then leases up to `n` messages: [`Queue::lease`]. With `n` = 0 returns at once.
     pub async fn lease(&mut self, n: usize) -> Result<Vec<Message<T>>> {
-        let queue = self.queue.clone();
-        self.until_some(n, None, || queue.lease(n)).await
+        self.until_some(n, None, Dequeue::Lease(None)).await
     }
 
     /// As [`Consumer::lease`], but waits at most so long; none if nothing was due by then.
@@ -177,13 +191,12 @@ impl<T: Payload> Consumer<T> {
     /// Unlike a timeout around the call it leases nothing for nobody: when the time is up only the waiting ends, and a statement
     /// that is under way then is waited for.
     pub async fn lease_within(&mut self, n: usize, longest: Duration) -> Result<Vec<Message<T>>> {
-        let queue = self.queue.clone();
-        self.until_some(n, Instant::now().checked_add(longest), || queue.lease(n)).await
+        self.until_some(n, Instant::now().checked_add(longest), Dequeue::Lease(None)).await
     }
 
     /// Acknowledges what is done, waits, and leases up to `n` messages: [`Queue::ack_and_lease`]. Where messages are due, all of it
-    /// is one round trip and one commit. Returns the messages, and the ids of those whose lease was lost before they were
-    /// acknowledged. With `n` = 0 returns once they are acknowledged.
+    /// is one round trip and one commit; where none is, the acknowledgement waits for the next one, for 2 ms at most. Returns the
+    /// messages, and the ids of those whose lease was lost before they were acknowledged. With `n` = 0 returns once they are acknowledged.
     ///
     /// # Errors
     /// [`Error::is_outcome_unknown`](crate::Error::is_outcome_unknown): the messages may or may not be acknowledged.
@@ -192,7 +205,11 @@ impl<T: Payload> Consumer<T> {
         done: impl IntoIterator<Item = L>,
         n: usize,
     ) -> Result<(Vec<Message<T>>, Vec<i64>)> {
-        let (messages, lost) = self.queue.ack_and_lease(done, n, None).await?;
+        let rings = self.heard();
+        let linger = self.linger(rings).filter(|_| n > 0);
+        let paused = linger.as_ref().map(Linger::rings);
+        let (messages, lost) = self.queue.ack_and_lease_soon(done, n, None, None, linger).await?;
+        self.dequeued(rings, paused.as_ref(), messages.len() < n);
         if n > 0 && messages.is_empty() {
             return Ok((self.lease(n).await?, lost));
         }
@@ -226,94 +243,6 @@ impl<T: Payload> Consumer<T> {
     /// Waits until a message is due, and leaves it where it is. It may be in another consumer's hands, or taken by one
     /// that is faster.
     pub async fn ready(&mut self) -> Result<()> {
-        let queue = self.queue.clone();
-        self.until_some(1, None, || async {
-            let due_in = queue.shared.look().await?;
-            Ok(due_in.filter(|due_in| *due_in <= 0.0).into_iter().collect::<Vec<_>>())
-        })
-        .await
-        .map(drop)
-    }
-
-    async fn until_some<R, F: Future<Output = Result<Vec<R>>>>(
-        &mut self,
-        n: usize,
-        until: Option<Instant>,
-        mut dequeue: impl FnMut() -> F,
-    ) -> Result<Vec<R>> {
-        loop {
-            let rings = self.heard();
-            match dequeue().await {
-                Ok(found) if !found.is_empty() || n == 0 => {
-                    self.found();
-                    return Ok(found);
-                }
-                Ok(_) => match until {
-                    None => self.idle(rings).await?,
-                    Some(until) if Instant::now() >= until => return Ok(Vec::new()),
-                    Some(until) => timeout_at(until, self.idle(rings)).await.unwrap_or(Ok(()))?,
-                },
-                // Leasing or taking again is within the contract; the door waits for the database.
-                Err(error) if error.is_outcome_unknown() && error.is_closed() => {
-                    warn!(queue = self.queue.shared.name(), %error, "connection lost during a dequeue; retrying");
-                }
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
-    /// Notifications heard so far. Ask before a dequeue, for [`Consumer::idle`] after it.
-    pub(crate) fn heard(&mut self) -> Option<u64> {
-        heard(&mut self.subscription)
-    }
-
-    /// A dequeue found something.
-    pub(crate) fn found(&mut self) {
-        if self.pace.found(Instant::now().into_std()) {
-            self.subscription = None;
-        }
-    }
-
-    /// One step of waiting after an empty dequeue that began when `rings` had been heard. Takes nothing, so it may be
-    /// dropped at any time.
-    pub(crate) async fn idle(&mut self, rings: Option<u64>) -> Result<()> {
-        match self.pace.nothing(self.subscription.is_some()) {
-            // A listening consumer is woken from the pause, too.
-            Step::Pause(pause) => sleep(&mut self.subscription, pause, rings).await,
-            Step::Listen => self.subscription = Some(self.queue.shared.db.subscribe(&self.queue.shared.channel)),
-            Step::Look => {
-                let now = Instant::now();
-                if now >= self.safety {
-                    self.safety = now + SAFETY_POLL;
-                    self.queue.shared.sweep().await?;
-                }
-                let due_in = self.queue.shared.look().await?;
-                let longest = self.pace.looked(due_in, hears(self.subscription.as_ref()));
-                self.hooks.before_wait();
-                sleep(&mut self.subscription, longest, rings).await;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Notifications heard so far.
-fn heard(subscription: &mut Option<Subscription>) -> Option<u64> {
-    subscription.as_mut().map(|subscription| subscription.heard.borrow_and_update().rings)
-}
-
-/// Whether notifications arrive at present.
-fn hears(subscription: Option<&Subscription>) -> bool {
-    subscription.is_some_and(|subscription| subscription.heard.borrow().hearing)
-}
-
-/// Until the time is up, or something is heard that was not among `rings`.
-async fn sleep(subscription: &mut Option<Subscription>, longest: Duration, rings: Option<u64>) {
-    match subscription {
-        Some(subscription) if Some(subscription.heard.borrow().rings) == rings => {
-            let _ = tokio::time::timeout(longest, subscription.heard.changed()).await; // either will do
-        }
-        Some(_) => {}
-        None => tokio::time::sleep(longest).await,
+        self.until_due().await
     }
 }

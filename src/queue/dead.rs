@@ -30,6 +30,10 @@ pub struct DeadLetter<T> {
     pub payload: T,
     /// The metadata that was enqueued with it.
     pub metadata: Metadata,
+    /// Its priority; 0 also where the queue has none.
+    pub priority: u8,
+    /// Its key, where the queue's messages have keys.
+    pub key: Option<Arc<str>>,
 }
 
 impl<T: Payload> Queue<T> {
@@ -44,9 +48,11 @@ impl<T: Payload> Queue<T> {
         for row in rows {
             let payload: Received<'_> = row.read(5)?;
             let (enqueued_at, dead_at, attempt) = (row.read(1)?, row.read(2)?, row.read(3)?);
+            let (priority, key) = (row.read::<i32>(7)? as u8, row.read::<Option<&str>>(8)?);
             for (id, payload) in shared.column.decode_all(shared.name(), row.read(0)?, &payload)? {
                 let metadata = row.read::<Option<Metadata>>(6)?.unwrap_or_default();
-                letters.push(DeadLetter { id, enqueued_at, dead_at, attempt, error: row.read(4)?, payload, metadata });
+                let (error, key) = (row.read(4)?, key.map(Into::into));
+                letters.push(DeadLetter { id, enqueued_at, dead_at, attempt, error, payload, metadata, priority, key });
             }
         }
         Ok(letters)

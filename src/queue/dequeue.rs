@@ -15,9 +15,11 @@ use tracing::{Instrument, Span, warn};
 use self::back::unanswered;
 use crate::{
     error::Result,
-    postgres::{array::Received, db::Lane, in_transaction::Fetched, sql::Sql, time::Time},
+    postgres::{array::Received, db::Purpose, in_transaction::Fetched, sql::Sql, time::Time},
     queue::{
         handle::Shared,
+        keys::{Rate, key_of},
+        linger::Linger,
         message::{Message, Ranges, Settled},
         metadata::Carried,
         metric::End,
@@ -32,7 +34,7 @@ impl Dequeue {
     fn span(self, queue: &str, n: i32) -> Span {
         match self {
             Self::Take => span::take(queue, n as usize),
-            Self::Lease(_) | Self::LeaseApart(_) => span::lease(queue, n as usize),
+            Self::Lease(_) | Self::LeaseApart(_) | Self::Lanes(..) => span::lease(queue, n as usize),
         }
     }
 }
@@ -59,12 +61,13 @@ impl Shared {
         self.open(pages, got)
     }
 
-    /// Ends leases and begins others, both in one transaction.
+    /// Ends leases and begins others, both in one transaction. Where nothing is due, something may come first.
     pub async fn dequeue_and_ack<T: Payload>(
         self: &Arc<Self>,
         n: usize,
-        time: Option<f64>,
+        how: Dequeue,
         done: Ranges,
+        linger: Option<Linger>,
     ) -> Result<(Dequeued<T>, Vec<Settled>)> {
         self.send_back_kept();
         let (shared, n, (answer, answered)) = (self.clone(), n.min(PAGE) as i32, oneshot::channel());
@@ -73,13 +76,21 @@ impl Shared {
         let span = settle.in_scope(|| span::lease(self.name(), n as usize));
         let noted = span.clone();
         let work = async move {
+            if let Some(linger) = linger {
+                linger.over().await;
+            }
             let began = Instant::now();
             let (floor, rows) = (shared.floor(), shared.rows_for(n as usize));
             let ack: [&(dyn ToSql + Sync); 3] = [&done.ids, &done.sizes, &done.attempts];
-            let lease: [&(dyn ToSql + Sync); 4] = [&n, &time, &floor, &rows];
-            let both: [(&Sql, &[&(dyn ToSql + Sync)]); 2] =
-                [(&shared.sql.ack, &ack), (&shared.sql.lease_apart, &lease)];
-            let session = shared.db.session(Lane::Dequeue).await;
+            let (sql, lease): (_, [&(dyn ToSql + Sync); 4]) = match &how {
+                Dequeue::Lanes(holder, time) => (&shared.sql.lanes, [&n, time, holder, &floor]),
+                Dequeue::Lease(time) | Dequeue::LeaseApart(time) => {
+                    (&shared.sql.lease_apart, [&n, time, &floor, &rows])
+                }
+                Dequeue::Take => return,
+            };
+            let both: [(&Sql, &[&(dyn ToSql + Sync)]); 2] = [(&shared.sql.ack, &ack), (sql, &lease)];
+            let session = shared.db.session(Purpose::Dequeue).await;
             let outcome = match session {
                 Ok(session) => session.query_together(&both).await,
                 Err(error) => Err(error),
@@ -87,7 +98,7 @@ impl Shared {
             let outcome = outcome.map_err(|error| error.or_no_queue(shared.name())).and_then(|mut answers| {
                 let (leased, ended) = (answers.pop().unwrap_or_default(), answers.pop().unwrap_or_default());
                 // The leased rows first: if the rest of the reply cannot be read, they are given back.
-                let leased = shared.dequeued(leased, Dequeue::LeaseApart(time), began, &noted);
+                let leased = shared.dequeued(leased, how, began, &noted);
                 let ended = ended.iter().map(Settled::of).collect::<Result<Vec<_>>>()?;
                 let lost = asked.saturating_sub(Settled::messages(ended.iter().copied()));
                 shared.metrics.settled(End::Done, asked, lost, began);
@@ -102,7 +113,7 @@ impl Shared {
     }
 
     /// One statement's share, or all of it.
-    async fn dequeue_page(self: &Arc<Self>, n: usize, how: Dequeue) -> Result<Batches> {
+    pub async fn dequeue_page(self: &Arc<Self>, n: usize, how: Dequeue) -> Result<Batches> {
         let (share, answered) = oneshot::channel();
         if let Some(turn) = self.dequeuer.join(Call { n, how, share }) {
             tokio::spawn(dequeue_all(self.clone(), turn));
@@ -136,6 +147,7 @@ impl Shared {
             Dequeue::Take => self.query(&self.sql.take, &[&n, &floor, &rows, &true]).await?,
             Dequeue::Lease(time) => self.query(&self.sql.lease, &[&n, &time, &floor, &rows]).await?,
             Dequeue::LeaseApart(time) => self.query(&self.sql.lease_apart, &[&n, &time, &floor, &rows]).await?,
+            Dequeue::Lanes(holder, time) => self.query(&self.sql.lanes, &[&n, &time, &holder, &floor]).await?,
         };
         Ok(self.dequeued(rows, how, began, span))
     }
@@ -143,13 +155,17 @@ impl Shared {
     /// Decodes. From here to the caller nothing waits, so nothing can be dropped in between.
     ///
     /// Taken messages that cannot be read are on their way back when this returns, and charged.
-    fn open<T: Payload>(self: &Arc<Self>, pages: Vec<Batches>, count: usize) -> Result<Dequeued<T>> {
+    pub fn open<T: Payload>(self: &Arc<Self>, pages: Vec<Batches>, count: usize) -> Result<Dequeued<T>> {
         let mut dequeued =
             Dequeued { messages: Vec::with_capacity(count.min(PAGE)), unreadable: Vec::new(), met_unreadable: false };
         for page in &pages {
-            let apart = matches!(page.how, Dequeue::LeaseApart(_));
+            let apart = matches!(page.how, Dequeue::LeaseApart(_) | Dequeue::Lanes(..));
+            let keyed = matches!(page.how, Dequeue::Lanes(..));
             for row in &page.rows {
                 let ran_out = apart && row.read(6)?;
+                let keys: Vec<&str> = if keyed { row.read(8)? } else { Vec::new() };
+                let rate = if keyed { row.read::<Option<Vec<f64>>>(9)? } else { None };
+                let rate = rate.and_then(|told| Rate::of(&told));
                 let released = row.read(7)?;
                 let row = Opened {
                     id: row.read(0)?,
@@ -161,7 +177,10 @@ impl Shared {
                     released,
                     own: if page.how == Dequeue::Take { row.read(8)? } else { None },
                 };
-                let message = |message| Message { ran_out, ..message };
+                let message = |message: Message<T>| {
+                    let (key, rate) = (key_of(&keys, message.id - row.id), rate.clone());
+                    Message { key, rate, ran_out, ..message }
+                };
                 self.open_row(&row, message, &mut dequeued)?;
             }
         }
@@ -217,6 +236,8 @@ impl Shared {
                             enqueued_at,
                             payload,
                             metadata,
+                            key: None,
+                            rate: None,
                             ran_out,
                             released,
                         }));

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::{
     error::{Error, Result},
-    queue::metadata::Metadata,
+    queue::{metadata::Metadata, unique::Unique},
 };
 
 /// The longest delay.
@@ -14,7 +14,7 @@ const LAST_TIME: f64 = 253_402_300_799.0;
 /// What most messages have.
 static NONE: Metadata = Metadata::new();
 
-/// A message that is to be enqueued with more than its payload: a delay or a time, and metadata.
+/// A message that is to be enqueued with more than its payload: a delay or a time, metadata, a priority, a key, a unique key.
 ///
 /// A queue of `T`s takes a `T`, a `&T`, or a draft of either, wherever it enqueues. Without more words a message is due at once.
 ///
@@ -32,6 +32,9 @@ pub struct Draft<P> {
     payload: P,
     due: Due,
     metadata: Metadata,
+    priority: u8,
+    unique: Option<Box<Unique>>,
+    key: Option<Box<str>>,
 }
 
 /// When a message is due.
@@ -45,7 +48,21 @@ impl<P> Draft<P> {
     /// A message with this payload: a `T` or a `&T` of the queue's.
     #[must_use]
     pub fn new(payload: P) -> Self {
-        Self { payload, due: Due::After(Duration::ZERO), metadata: Metadata::new() }
+        Self {
+            payload,
+            due: Due::After(Duration::ZERO),
+            metadata: Metadata::new(),
+            priority: 0,
+            unique: None,
+            key: None,
+        }
+    }
+
+    /// What somebody else is to have, too.
+    pub(crate) fn lent<T>(message: &impl sealed::Parts<T>) -> Draft<&T> {
+        let (due, priority) = (message.due(), message.priority());
+        let (unique, key) = (message.unique().cloned().map(Box::new), message.key().map(Into::into));
+        Draft { payload: message.payload(), due, metadata: message.metadata().clone(), priority, unique, key }
     }
 
     /// It is due after a delay by the server's clock, at most 36,500 days.
@@ -70,6 +87,27 @@ impl<P> Draft<P> {
     #[must_use]
     pub fn metadata(self, metadata: Metadata) -> Self {
         Self { metadata, ..self }
+    }
+
+    /// Its priority, in a queue that has some: from 0, the lowest, which counts if none is set. See
+    /// [`Settings::head_start`](crate::Settings::head_start).
+    #[must_use]
+    pub fn priority(self, priority: u8) -> Self {
+        Self { priority, ..self }
+    }
+
+    /// A key that it shares with no other message of the queue, until it has ended or for a time: see [`Unique`]. Where another has the key,
+    /// it is not enqueued, or replaces that one. In a queue with [`Settings::uniqueness`](crate::Settings::uniqueness).
+    #[must_use]
+    pub fn unique(self, key: impl Into<Unique>) -> Self {
+        Self { unique: Some(Box::new(key.into())), ..self }
+    }
+
+    /// Its key, 1 to 1,024 bytes, in a queue whose messages have keys ([`Settings::lanes`](crate::Settings::lanes)): those of one key are handled one
+    /// after another, in the order in which they are due, across failures, crashes and shutdowns.
+    #[must_use]
+    pub fn key(self, key: impl Into<Box<str>>) -> Self {
+        Self { key: Some(key.into()), ..self }
     }
 }
 
@@ -99,7 +137,7 @@ pub trait IntoDraft<T>: sealed::Parts<T> {}
 impl<T, M: sealed::Parts<T>> IntoDraft<T> for M {}
 
 pub(crate) mod sealed {
-    use super::{Draft, Due, Metadata, NONE};
+    use super::{Draft, Due, Metadata, NONE, Unique};
     use std::time::Duration;
 
     /// The parts of the message.
@@ -112,6 +150,18 @@ pub(crate) mod sealed {
 
         fn metadata(&self) -> &Metadata {
             &NONE
+        }
+
+        fn priority(&self) -> u8 {
+            0
+        }
+
+        fn unique(&self) -> Option<&Unique> {
+            None
+        }
+
+        fn key(&self) -> Option<&str> {
+            None
         }
     }
 
@@ -139,6 +189,18 @@ pub(crate) mod sealed {
         fn metadata(&self) -> &Metadata {
             &self.metadata
         }
+
+        fn priority(&self) -> u8 {
+            self.priority
+        }
+
+        fn unique(&self) -> Option<&Unique> {
+            self.unique.as_deref()
+        }
+
+        fn key(&self) -> Option<&str> {
+            self.key.as_deref()
+        }
     }
 
     impl<T> Parts<T> for Draft<&T> {
@@ -153,6 +215,18 @@ pub(crate) mod sealed {
         fn metadata(&self) -> &Metadata {
             &self.metadata
         }
+
+        fn priority(&self) -> u8 {
+            self.priority
+        }
+
+        fn unique(&self) -> Option<&Unique> {
+            self.unique.as_deref()
+        }
+
+        fn key(&self) -> Option<&str> {
+            self.key.as_deref()
+        }
     }
 
     impl<T> Parts<T> for &Draft<T> {
@@ -166,6 +240,18 @@ pub(crate) mod sealed {
 
         fn metadata(&self) -> &Metadata {
             &self.metadata
+        }
+
+        fn priority(&self) -> u8 {
+            self.priority
+        }
+
+        fn unique(&self) -> Option<&Unique> {
+            self.unique.as_deref()
+        }
+
+        fn key(&self) -> Option<&str> {
+            self.key.as_deref()
         }
     }
 }

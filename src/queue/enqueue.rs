@@ -1,6 +1,7 @@
 //! `enqueue`: into a coalesced batch, which a task writes; and many at once.
 
 mod cut;
+pub(in crate::queue) mod unique;
 
 use std::{cell::RefCell, sync::Arc, time::Instant};
 
@@ -13,18 +14,18 @@ use crate::{
     error::{Error, Kind, Result},
     postgres::{
         array::after,
-        db::{Lane, Session},
+        db::{Purpose, Session},
         wire,
     },
     queue::{
-        coalesce::{Batch, Insertion, Writer},
+        coalesce::{Batch, Insertion, New, Writer},
         draft::IntoDraft,
         handle::{Queue, Shared, finish},
+        keys,
         metadata::Beside,
         payload::Payload,
-        span,
-        statements::Statements,
-        trace,
+        span, trace,
+        unique::Enqueued,
     },
 };
 
@@ -50,7 +51,17 @@ impl<T: Payload> Queue<T> {
     /// connection broke before the answer, and the message may or may not be in the queue. A delay or time is out of bounds, or the
     /// metadata is larger than [`MAX_METADATA`](crate::MAX_METADATA).
     pub async fn enqueue(&self, message: impl IntoDraft<T>) -> Result<i64> {
-        let due = message.due().number()?;
+        self.enqueue_unique(message).await.map(Enqueued::id)
+    }
+
+    /// As [`Queue::enqueue`], and says whether the message is new, or another has its unique key: see [`Unique`](crate::Unique).
+    ///
+    /// # Errors
+    /// As [`Queue::enqueue`]; and the key is out of bounds, or the queue was created without
+    /// [`Settings::uniqueness`](crate::Settings::uniqueness).
+    pub async fn enqueue_unique(&self, message: impl IntoDraft<T>) -> Result<Enqueued> {
+        message.unique().map_or(Ok(()), |unique| self.shared.check_unique(unique))?;
+        let (due, lane) = (message.due().number()?, self.shared.lane_of(message.priority(), message.key())?);
         let mut element = SCRATCH.take();
         element.clear();
         self.shared.column.encode(message.payload(), &mut element)?;
@@ -65,17 +76,30 @@ impl<T: Payload> Queue<T> {
             let span = span::enqueue(self.shared.name(), 1, trace.as_ref());
             (!span.is_disabled()).then(|| Box::new(span))
         };
+        // Boxed for the same reason; it is there if the queue has uniqueness.
+        let unique = message.unique().zip(self.shared.unique.as_ref());
+        let unique = unique.map(|(unique, coalescer)| (Box::new(unique.clone()), coalescer));
+        let (coalescer, claim) = match &unique {
+            None => (&self.shared.coalescer, None),
+            Some((unique, coalescer)) => (*coalescer, Some(&**unique)),
+        };
+        let joined = {
+            let (key, (element, metadata)) = (message.key(), element.split_at(end));
+            coalescer.join(New { due, lane, key, element, metadata, claim }).await
+        };
         drop(message);
-        let joined = self.shared.coalescer.join(due, &element[..end], &element[end..]).await;
         if element.capacity() <= SCRATCH_KEPT {
             SCRATCH.set(element);
         }
         if let Some(writer) = joined.writer {
-            tokio::spawn(write(self.shared.clone(), writer));
+            match unique {
+                None => tokio::spawn(write(self.shared.clone(), writer)),
+                Some(_) => tokio::spawn(unique::write(self.shared.clone(), writer)),
+            };
         }
         match span {
-            None => joined.place.id().await,
-            Some(span) => Box::pin(joined.place.id().instrument(*span)).await,
+            None => joined.place.outcome().await,
+            Some(span) => Box::pin(joined.place.outcome().instrument(*span)).await,
         }
     }
 
@@ -88,8 +112,26 @@ impl<T: Payload> Queue<T> {
         messages: impl IntoIterator<Item = M>,
     ) -> Result<Vec<i64>> {
         let (messages, trace): (Vec<M>, _) = (messages.into_iter().collect(), trace::next());
+        if messages.iter().any(|message| message.unique().is_some()) {
+            let all = self.enqueue_unique_many(messages).await?;
+            return Ok(all.into_iter().map(Enqueued::id).collect());
+        }
         let span = span::enqueue(self.shared.name(), messages.len(), trace.as_ref());
-        self.enqueue_cut(Cut::new(&self.shared, messages.iter(), trace)).instrument(span).await
+        if !self.shared.is_laned() && !self.shared.is_keyed() {
+            return self.enqueue_cut(Cut::new(&self.shared, messages.iter(), trace)).instrument(span).await;
+        }
+        // Those of a lane share rows wherever they stand.
+        let lanes = messages
+            .iter()
+            .map(|message| self.shared.lane_of(message.priority(), message.key()))
+            .collect::<Result<Vec<_>>>()?;
+        let mut order: Vec<usize> = (0..messages.len()).collect();
+        order.sort_by_key(|at| lanes[*at]);
+        let sorted = order.iter().map(|at| &messages[*at]);
+        let ids = self.enqueue_cut(Cut::new(&self.shared, sorted, trace)).instrument(span).await?;
+        let mut placed: Vec<(usize, i64)> = order.into_iter().zip(ids).collect();
+        placed.sort_unstable();
+        Ok(placed.into_iter().map(|(_, id)| id).collect())
     }
 
     async fn enqueue_cut<'a, M: IntoDraft<T> + 'a>(
@@ -106,13 +148,13 @@ impl<T: Payload> Queue<T> {
         if cut.is_done() {
             // The usual case: one statement is the transaction. On a connection of others, in one round trip.
             return finish(ENQUEUE, async move {
-                let session = shared.db.session(Lane::Enqueue).await?;
+                let session = shared.db.session(Purpose::Enqueue).await?;
                 shared.insert(&session, &rows, Woken::WithIt, &mut ids).await?;
                 Ok(ids)
             })
             .await;
         }
-        let session = shared.db.own_session().await?;
+        let session = shared.db.own_session_for(Purpose::Enqueue).await?;
         session.batch("enqueue", "begin").await?;
         while !rows.is_empty() {
             shared.insert(&session, &rows, Woken::Later, &mut ids).await?; // dropping the session rolls back
@@ -138,7 +180,7 @@ enum Woken {
 /// Writes gathered batches, insert after insert, until none waits.
 async fn write(shared: Arc<Shared>, mut writer: Writer) {
     loop {
-        let batches = writer.next(Statements::ROWS);
+        let batches = writer.next(shared.sql.rows());
         if batches.is_empty() {
             return;
         }
@@ -161,15 +203,29 @@ impl Shared {
     async fn insert_rows(&self, session: &Session, rows: &[NewRow<'_>], woken: Woken) -> Result<Vec<i64>> {
         let sizes: Vec<i32> = rows.iter().map(|row| row.count as i32).collect();
         let arrays: Vec<_> = rows.iter().map(|row| self.column.array(row.count, row.elements)).collect();
-        let with = rows.iter().any(|row| !row.metadata.is_empty());
-        let mut params: Vec<&(dyn ToSql + Sync)> = Vec::with_capacity(4 * rows.len());
+        let lanes: Vec<i16> = rows.iter().map(|row| row.lane.into()).collect();
+        let keys: Vec<_> = rows.iter().map(|row| keys::array(row.count, row.keys)).collect();
+        let (is_laned, is_keyed) = (self.is_laned() || self.is_keyed(), self.is_keyed());
+        let with = is_laned || rows.iter().any(|row| !row.metadata.is_empty());
+        let mut params: Vec<&(dyn ToSql + Sync)> = Vec::with_capacity(6 * rows.len());
         for (at, row) in rows.iter().enumerate() {
             params.extend([&row.due as &(dyn ToSql + Sync), &sizes[at], &arrays[at]]);
             if with {
                 params.push(&row.metadata);
             }
+            if is_laned {
+                params.push(&lanes[at]);
+            }
+            if is_keyed {
+                params.push(&keys[at]);
+            }
         }
-        let sql = if with { &self.sql.enqueue_with } else { &self.sql.enqueue };
+        let sql = match (is_laned, with) {
+            _ if is_keyed => &self.sql.enqueue_key,
+            (true, _) => &self.sql.enqueue_priority,
+            (false, true) => &self.sql.enqueue_with,
+            (false, false) => &self.sql.enqueue,
+        };
         let sql = &sql[rows.len() - 1];
         let began = Instant::now();
         let inserted = match woken {
@@ -212,16 +268,18 @@ impl Shared {
     }
 
     async fn try_write(&self, rows: &[NewRow<'_>]) -> Result<Vec<i64>> {
-        self.insert_rows(&*self.db.session(Lane::Enqueue).await?, rows, Woken::WithIt).await
+        self.insert_rows(&*self.db.session(Purpose::Enqueue).await?, rows, Woken::WithIt).await
     }
 
     /// Finds the payloads that the server refuses, by halves, and stores the others.
-    async fn write_apart(&self, row: NewRow<'_>) -> Vec<Result<i64>> {
+    async fn write_apart(&self, row: NewRow<'_>) -> Vec<Result<Enqueued>> {
         let mut parts = vec![row];
         let mut each = Vec::with_capacity(row.count);
         while let Some(part) = parts.pop() {
             match self.try_write(&[part]).await {
-                Ok(ids) => each.extend(ids.iter().flat_map(|first| (*first..).take(part.count)).map(Ok)),
+                Ok(ids) => {
+                    each.extend(ids.iter().flat_map(|first| (*first..).take(part.count)).map(Enqueued::New).map(Ok));
+                }
                 Err(error) if part.count == 1 || !error.is_bad_payload() => {
                     each.extend((0..part.count).map(|_| Err(error.clone())));
                 }
@@ -248,19 +306,24 @@ fn first_id(row: &wire::Row, count: usize) -> Result<i64> {
 #[derive(Clone, Copy)]
 struct NewRow<'a> {
     due: f64,
+    lane: u8,
     count: usize,
     elements: &'a [u8],
     metadata: Beside<'a>,
+    /// Empty where there are none.
+    keys: &'a [u8],
 }
 
 impl<'a> NewRow<'a> {
     fn of(batch: &'a Batch) -> Self {
         let metadata = batch.metadata.as_ref().map_or_else(Beside::default, |metadata| metadata.all());
-        Self { due: batch.due, count: batch.count, elements: &batch.elements, metadata }
+        let Batch { due, lane, count, elements, keys, .. } = batch;
+        Self { due: *due, lane: *lane, count: *count, elements, metadata, keys }
     }
 
     fn of_cuttings(row: &'a Cuttings) -> Self {
-        Self { due: row.due, count: row.count, elements: &row.elements, metadata: row.metadata.all() }
+        let Cuttings { due, lane, count, elements, metadata, keys } = row;
+        Self { due: *due, lane: *lane, count: *count, elements, metadata: metadata.all(), keys }
     }
 
     /// Between two of at least two elements.
@@ -268,9 +331,10 @@ impl<'a> NewRow<'a> {
         let left = self.count / 2;
         let (one, two) = self.elements.split_at(after(left, self.elements));
         let (beside, rest) = self.metadata.halves(left);
+        let (keys, others) = self.keys.split_at(after(left, self.keys));
         (
-            Self { count: left, elements: one, metadata: beside, ..self },
-            Self { count: self.count - left, elements: two, metadata: rest, ..self },
+            Self { count: left, elements: one, metadata: beside, keys, ..self },
+            Self { count: self.count - left, elements: two, metadata: rest, keys: others, ..self },
         )
     }
 }

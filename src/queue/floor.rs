@@ -4,13 +4,9 @@
 //! them. The floor follows commits: a candidate becomes the floor only when every transaction that could still commit
 //! an older row has ended, and then only as far as what those transactions left behind.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError, Weak},
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
-use crate::postgres::{db::Db, time::Time};
+use crate::postgres::time::Time;
 
 /// The result of one look at the queue, all of one snapshot.
 #[derive(Debug, Clone, Copy)]
@@ -128,29 +124,13 @@ impl Floor {
     }
 }
 
-/// The floor of every queue that has a handle, shared by its handles.
-#[derive(Default)]
-struct Floors(Mutex<HashMap<String, Weak<Mutex<Floor>>>>);
-
-impl Db {
-    /// The floor of a queue in this process, begun where another process left it.
-    pub(crate) fn floor_of(&self, queue: &str, reached: Time) -> Arc<Mutex<Floor>> {
-        let floors = self.attached::<Floors>();
-        let mut floors = floors.0.lock().unwrap_or_else(PoisonError::into_inner);
-        floors.retain(|_, floor| floor.strong_count() > 0);
-        if let Some(floor) = floors.get(queue).and_then(Weak::upgrade) {
-            return floor;
-        }
-        let floor = Arc::new(Mutex::new(Floor::new(Instant::now(), reached)));
-        floors.insert(queue.to_owned(), Arc::downgrade(&floor));
-        floor
-    }
-}
-
 /// The rest after what took the server that long.
 fn rest(cost: Duration) -> Duration {
     cost.saturating_mul(SHARE).min(SELDOM)
 }
+
+#[cfg(test)]
+mod model;
 
 #[cfg(test)]
 mod tests {

@@ -13,7 +13,7 @@ use tracing::{debug, warn};
 use crate::{
     error::{Error, Result},
     postgres::{
-        db::{Lane, Subscription},
+        db::{Purpose, Subscription},
         time::Time,
         wire::only,
     },
@@ -33,7 +33,7 @@ const ON_ITS_WAY: Duration = Duration::from_secs(5);
 
 impl std::fmt::Debug for Inbox {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("Inbox").field("entered", &self.entered).finish_non_exhaustive()
+        out.debug_struct("Inbox").field("entered", &self.entered.is_some()).finish_non_exhaustive()
     }
 }
 
@@ -42,9 +42,9 @@ impl<T: Payload> Queue<T> {
     /// inside the notification that wakes it: nothing is stored and no disk is waited for, and it is lost if that
     /// consumer dies. Where nobody waits, and where the payload takes more than some 5,900 bytes, it is enqueued.
     ///
-    /// Metadata counts towards those bytes. A [`Draft`](crate::Draft) that is due later is enqueued, too.
+    /// Metadata counts towards those bytes. A [`Draft`](crate::Draft) that is due later, or has a unique key, is enqueued, too.
     pub async fn hand_over(&self, message: impl IntoDraft<T>) -> Result<i64> {
-        if message.due().number()? != 0.0 {
+        if message.due().number()? != 0.0 || message.unique().is_some() {
             return self.enqueue(message).await;
         }
         let mut element = BytesMut::new();
@@ -53,7 +53,7 @@ impl<T: Payload> Queue<T> {
         let trace = trace::for_message(message.metadata());
         let metadata = trace::stamped(message.metadata(), trace.as_ref()).into_owned();
         let beside = Some(&metadata).filter(|metadata| !metadata.is_empty());
-        let rows = self.shared.db.query(Lane::Enqueue, &sql, &[&self.shared.name(), &&element[4..], &beside]).await;
+        let rows = self.shared.db.query(Purpose::Enqueue, &sql, &[&self.shared.name(), &&element[4..], &beside]).await;
         let rows = rows.map_err(|error| error.or_no_queue(self.shared.name()))?;
         match only(&rows)?.read(0)? {
             Some(id) => {
@@ -71,21 +71,21 @@ pub(crate) struct Inbox {
     name: String,
     subscription: Subscription,
     letters: mpsc::UnboundedReceiver<String>,
-    /// A message may be on its way to us.
-    entered: bool,
+    /// A message may be on its way to us, through the listening session with this lock.
+    entered: Option<i64>,
 }
 
 impl Inbox {
     pub fn new(shared: &Arc<Shared>) -> Self {
         let name = format!("trunkline {}", uuid::Uuid::new_v4().simple());
         let (subscription, letters) = shared.db.subscribe_letters(&name);
-        Self { shared: shared.clone(), name, subscription, letters, entered: false }
+        Self { shared: shared.clone(), name, subscription, letters, entered: None }
     }
 
     /// Enters the list of those that wait, if notifications reach us.
     pub async fn enter(&mut self) -> Result<()> {
         let Some(alive) = self.subscription.heard.borrow_and_update().alive else { return Ok(()) };
-        self.entered = true; // before: the statement may arrive though its answer does not
+        self.entered = Some(alive); // before: the statement may arrive though its answer does not
         let sql = self.shared.db.statement("wait_for", include_str!("../../sql/wait_for.sql"));
         self.shared.query(&sql, &[&self.name, &self.shared.name(), &alive]).await.map(drop)
     }
@@ -96,7 +96,7 @@ impl Inbox {
         tokio::select! {
             biased;
             Some(letter) = self.letters.recv() => {
-                self.entered = false;
+                self.entered = None;
                 self.read(&letter)
             }
             _ = self.subscription.heard.changed() => Ok(None),
@@ -105,7 +105,7 @@ impl Inbox {
 
     /// Leaves the list. A message that is on its way by then is waited for.
     pub async fn leave<T: Payload>(&mut self) -> Result<Option<Message<T>>> {
-        if !self.entered {
+        if self.entered.is_none() {
             return Ok(None);
         }
         if let Some(letter) = self.leave_list().await? {
@@ -114,18 +114,46 @@ impl Inbox {
         Ok(None)
     }
 
+    /// Leaves the list without waiting for a message that is on its way by then: the next call gets it.
+    pub async fn withdraw(&mut self) -> Result<()> {
+        if self.entered.is_none() {
+            return Ok(());
+        }
+        let sql = self.shared.db.statement("wait_no_more", include_str!("../../sql/wait_no_more.sql"));
+        let was_listed = !self.shared.query_again(&sql, &[&self.name]).await?.is_empty();
+        if was_listed {
+            self.entered = None;
+        }
+        Ok(())
+    }
+
     async fn leave_list(&mut self) -> Result<Option<String>> {
         let sql = self.shared.db.statement("wait_no_more", include_str!("../../sql/wait_no_more.sql"));
+        let entered = self.entered;
         let was_listed = !self.shared.query_again(&sql, &[&self.name]).await?.is_empty();
         let letter = match was_listed {
             true => self.letters.try_recv().ok(),
-            false => timeout(ON_ITS_WAY, self.letters.recv()).await.ok().flatten(),
+            false => timeout(ON_ITS_WAY, self.arriving()).await.ok().flatten(),
         };
-        self.entered = false;
-        if !was_listed && letter.is_none() {
+        self.entered = None;
+        let is_lost = !was_listed && letter.is_none();
+        if is_lost && self.subscription.heard.borrow().alive == entered {
             warn!(queue = self.shared.name(), "a message that was handed over did not arrive");
         }
         Ok(letter)
+    }
+
+    /// The letter that is on its way, unless the session that listened when the list was entered is gone: then none arrives any more. After a
+    /// crash of the server and after a failover the list is empty, though nothing was sent.
+    async fn arriving(&mut self) -> Option<String> {
+        while self.subscription.heard.borrow_and_update().alive == self.entered {
+            tokio::select! {
+                biased;
+                letter = self.letters.recv() => return letter,
+                _ = self.subscription.heard.changed() => {}
+            }
+        }
+        self.letters.try_recv().ok()
     }
 
     /// A message that cannot be read is enqueued, where it is charged and dies like any other of its kind.
@@ -144,7 +172,17 @@ impl Inbox {
                 return Ok(None);
             }
         };
-        Ok(Some(Message { id, attempt: 0, enqueued_at, payload, metadata, ran_out: false, released: 0 }))
+        Ok(Some(Message {
+            id,
+            attempt: 0,
+            enqueued_at,
+            payload,
+            metadata,
+            key: None,
+            rate: None,
+            ran_out: false,
+            released: 0,
+        }))
     }
 }
 
@@ -175,7 +213,7 @@ impl Letter {
 impl Inbox {
     /// For a consumer that went away: a message that still arrives is enqueued.
     pub fn abandon(mut self) {
-        if !self.entered {
+        if self.entered.is_none() {
             return;
         }
         let Ok(runtime) = Handle::try_current() else { return };

@@ -16,21 +16,24 @@ use tracing::debug;
 use crate::{
     error::{Error, Kind, Result},
     postgres::{
-        db::{Db, Lane},
+        db::{Db, Purpose},
         sql::Sql,
-        time::Time,
         wire::{Row, only},
     },
     queue::{
         coalesce::Coalescer,
-        floor::{Floor, Look},
-        metric::Metrics,
+        floor::Look,
+        keys,
+        lanes::{Lanes, Reached},
+        lookout::Lookout,
+        metric::{Metrics, StripeName},
         ownerless::Kept,
         payload::{Payload, PayloadColumn},
         settings::Description,
         settle::Settler,
         share::Dequeuer,
-        statements::Statements,
+        statements::{Has, Statements},
+        unique::Unique,
     },
 };
 
@@ -50,9 +53,11 @@ impl Db {
         self.check_schema().await?;
         let rows = self.describe(Some(name)).await?;
         let row = rows.first().ok_or_else(|| Error::new(Kind::NoQueue(name.to_owned())))?;
-        let (description, floor) = (Description::of(row)?, self.floor_of(name, row.read(6)?));
-        let sql = Statements::of(self.schema(), name, description.created_at);
-        let session = self.session(Lane::Dequeue).await?;
+        let description = Description::of(row)?;
+        let lanes = self.lanes_of(name, row.read(6)?, description.priorities as usize);
+        let has = Has { priorities: description.priorities > 1, keys: description.lanes > 0 };
+        let sql = Statements::of(self.schema(), name, description.created_at, has);
+        let session = self.session(Purpose::Dequeue).await?;
         let column = session
             .column_type(&sql.payload_type)
             .await
@@ -65,12 +70,19 @@ impl Db {
             channel: format!("{}.{name}", self.schema().name()),
             sql,
             column,
-            floor,
+            lanes,
             batch_size: AtomicUsize::new(description.max_batch as usize),
-            coalescer: Coalescer::new(description.max_batch as usize),
+            coalescer: Coalescer::new(
+                description.max_batch as usize,
+                description.priorities.max(description.lanes) as usize,
+            ),
+            unique: description
+                .uniqueness
+                .then(|| Coalescer::new(description.max_batch as usize, description.priorities as usize)),
             settler: Arc::default(),
             dequeuer: Arc::default(),
-            metrics: Metrics::of(name),
+            lookout: Arc::default(),
+            metrics: Metrics::of(name, &self.attached::<StripeName>()),
             ownerless: Kept::default(),
             description,
             db: self.clone(),
@@ -118,13 +130,16 @@ pub(crate) struct Shared {
     pub column: PayloadColumn,
     pub sql: Statements,
     pub coalescer: Arc<Coalescer>,
+    /// Of messages with unique keys, if the queue has uniqueness.
+    pub unique: Option<Arc<Coalescer>>,
     pub settler: Arc<Settler>,
     pub dequeuer: Arc<Dequeuer>,
+    pub lookout: Arc<Lookout>,
     pub metrics: Metrics,
     /// Dequeued messages without a caller that their runtime could not send back.
     pub ownerless: Kept,
     /// One for all handles of the queue in this process.
-    floor: Arc<Mutex<Floor>>,
+    lanes: Arc<Mutex<Lanes>>,
     /// Messages a row as last seen, for a guess at how many rows make up n messages.
     batch_size: AtomicUsize,
 }
@@ -134,15 +149,86 @@ impl Shared {
         &self.description.name
     }
 
-    fn floor_state(&self) -> MutexGuard<'_, Floor> {
-        self.floor.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Whether others may be waiting for the end of a lease.
+    pub fn has_room_for_others(&self) -> bool {
+        self.description.limits.max_leased.is_some()
+    }
+
+    /// Whether it has priorities.
+    pub fn is_laned(&self) -> bool {
+        self.description.priorities > 1
+    }
+
+    /// Whether its messages have keys.
+    pub fn is_keyed(&self) -> bool {
+        self.description.lanes > 0
+    }
+
+    /// The lane of a message with this priority and key.
+    ///
+    /// # Errors
+    /// The queue has no such priority, has no keys, or wants one.
+    pub fn lane_of(&self, priority: u8, key: Option<&str>) -> Result<u8> {
+        let (lane, name) = (self.lane(priority)?, self.name());
+        let told = match key {
+            None if self.is_keyed() => {
+                format!("queue {name:?} needs a key for each message: enqueue Draft::new(payload).key(\"customer 17\")")
+            }
+            None => return Ok(lane),
+            Some(_) if !self.is_keyed() => {
+                format!("queue {name:?} has no keys: create one with Settings::lanes, or set none")
+            }
+            Some(key) if key.is_empty() || key.len() > keys::LONGEST => {
+                format!("a key of {} bytes is out of bounds: 1 to {}", key.len(), keys::LONGEST)
+            }
+            Some(key) => return Ok(keys::lane_of(key, self.description.lanes)),
+        };
+        Err(Error::invalid(told))
+    }
+
+    /// The lane of a priority.
+    ///
+    /// # Errors
+    /// The queue has no such priority.
+    pub fn lane(&self, priority: u8) -> Result<u8> {
+        match self.description.priorities {
+            priorities if u32::from(priority) < priorities.max(1) => Ok(priority),
+            0 | 1 => Err(Error::invalid(format!(
+                "queue {:?} has no priorities, so none of {priority}: create one with Settings::priorities",
+                self.name()
+            ))),
+            priorities => Err(Error::invalid(format!(
+                "queue {:?} has no priority {priority}: it has those from 0 to {}",
+                self.name(),
+                priorities - 1
+            ))),
+        }
+    }
+
+    /// Whether a message can have this key.
+    ///
+    /// # Errors
+    /// The key or its time is out of bounds, or the queue has no uniqueness.
+    pub fn check_unique(&self, unique: &Unique) -> Result<()> {
+        if !self.description.uniqueness {
+            return Err(Error::invalid(format!(
+                "queue {:?} keeps no unique keys, so none of {:?}: create one with Settings::uniqueness",
+                self.name(),
+                unique.key
+            )));
+        }
+        unique.check()
+    }
+
+    fn lanes(&self) -> MutexGuard<'_, Lanes> {
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The floor for the next dequeue. Every so often a look that may lift it, or a sweep below it, is started beside.
-    pub fn floor(self: &Arc<Self>) -> Time {
+    pub fn floor(self: &Arc<Self>) -> Reached {
         let (floor, look, sweep) = {
-            let (mut state, now) = (self.floor_state(), Instant::now());
-            (state.floor(), state.claim_look(now), state.claim_sweep(now))
+            let (mut lanes, now) = (self.lanes(), Instant::now());
+            (lanes.reached(), lanes.claim_look(now), lanes.claim_sweep(now))
         };
         if look {
             let shared = self.clone();
@@ -157,15 +243,20 @@ impl Shared {
     /// Looks at the queue from the floor on and learns from it. Returns the seconds until the oldest visible row is due,
     /// locked ones included; `None` where nothing waits at all.
     pub async fn look(&self) -> Result<Option<f64>> {
-        let start = self.floor_state().floor();
+        let start = self.lanes().reached();
         let rows = self.query_again(&self.sql.look, &[&start]).await?;
-        let row = only(&rows)?;
-        let look = Look { oldest: row.read(0)?, candidate: row.read(1)?, running: row.read(3)?, next: row.read(4)? };
-        let cost = Duration::try_from_secs_f64(row.read(5)?).unwrap_or_default();
+        let (mut looks, mut due_in, mut cost) = (Vec::with_capacity(rows.len()), None::<f64>, Duration::ZERO);
+        for row in &rows {
+            let look =
+                Look { oldest: row.read(0)?, candidate: row.read(1)?, running: row.read(3)?, next: row.read(4)? };
+            looks.push(look);
+            due_in = row.read::<Option<f64>>(2)?.into_iter().chain(due_in).reduce(f64::min);
+            cost = cost.max(Duration::try_from_secs_f64(row.read(5)?).unwrap_or_default());
+        }
         let keep = {
-            let (mut state, now) = (self.floor_state(), Instant::now());
-            state.saw(look, now, cost);
-            state.claim_keep(now).then(|| state.floor())
+            let (mut lanes, now) = (self.lanes(), Instant::now());
+            lanes.saw(&looks, now, cost);
+            lanes.claim_keep(now)
         };
         if let Some(reached) = keep {
             let sql = self.db.statement("keep_floor", include_str!("../../sql/keep_floor.sql"));
@@ -174,12 +265,12 @@ impl Shared {
                 debug!(queue = self.name(), %error, "floor not kept for other processes");
             }
         }
-        row.read(2)
+        Ok(due_in)
     }
 
     /// Finds rows below the floor; where much is dead, the rest is swept in the background.
     pub async fn sweep(self: &Arc<Self>) -> Result<()> {
-        if self.floor_state().claim_sweep(Instant::now()) {
+        if self.lanes().claim_sweep(Instant::now()) {
             let (page, _) = self.sweep_part(0).await?;
             if page > 0 {
                 tokio::spawn(sweep_on(Arc::downgrade(self), page));
@@ -190,11 +281,11 @@ impl Shared {
 
     /// One part of a sweep. Returns the page where the next begins, 0 at the end, and how long it has to wait.
     async fn sweep_part(&self, page: i64) -> Result<(i64, Duration)> {
-        let floor = self.floor_state().floor();
-        let rows = self.query_again(&self.sql.sweep, &[&floor, &page]).await?;
+        let reached = self.lanes().reached();
+        let rows = self.query_again(&self.sql.sweep, &[&reached, &page]).await?;
         let row = only(&rows)?;
         let cost = Duration::try_from_secs_f64(row.read(2)?).unwrap_or_default();
-        Ok((row.read(1)?, self.floor_state().swept(row.read(0)?, Instant::now(), cost)))
+        Ok((row.read(1)?, self.lanes().swept(row.read(0)?, Instant::now(), cost)))
     }
 
     /// How many rows will make up `n` messages, going by what was seen last.
@@ -203,11 +294,11 @@ impl Shared {
     }
 
     pub async fn query(&self, sql: &Sql, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
-        self.db.query(Lane::Dequeue, sql, params).await.map_err(|error| error.or_no_queue(self.name()))
+        self.db.query(Purpose::Dequeue, sql, params).await.map_err(|error| error.or_no_queue(self.name()))
     }
 
     pub async fn query_again(&self, sql: &Sql, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
-        self.db.query_again(Lane::Dequeue, sql, params).await.map_err(|error| error.or_no_queue(self.name()))
+        self.db.query_again(Purpose::Dequeue, sql, params).await.map_err(|error| error.or_no_queue(self.name()))
     }
 
     /// Remembers how many messages a row held, for the next guess.

@@ -12,30 +12,16 @@ use crate::{
         ack::{checked, lost},
         dequeue::Dequeued,
         handle::Queue,
+        linger::Linger,
         message::{Lease, Message, Ranges},
         payload::Payload,
-        share::{Dequeue, PAGE},
+        share::{Batches, Dequeue, PAGE},
     },
 };
 
 impl<T: Payload> Queue<T> {
-    /// Leases up to `n` messages, oldest first, for the queue's lease time; none where none is due.
-    ///
-    /// Each is charged with an attempt now, so that a crash counts. Until the lease ends nobody else gets them. What
-    /// is neither acknowledged nor retried by then comes back, one message a row; after the last attempt it is a dead
-    /// letter. If the call is dropped before it returns, they are given back and the attempt is not charged.
-    ///
-    /// A message that cannot be read as `T` fails its attempt with that error; the others are returned.
-    pub async fn lease(&self, n: usize) -> Result<Vec<Message<T>>> {
-        self.lease_as(n, Dequeue::Lease(None)).await
-    }
-
-    /// As [`Queue::lease`], with a lease time of its own: more than zero, at most 365 days.
-    pub async fn lease_for(&self, n: usize, lease: Duration) -> Result<Vec<Message<T>>> {
-        self.lease_as(n, Dequeue::Lease(Some(seconds(lease)))).await
-    }
-
-    async fn lease_as(&self, n: usize, how: Dequeue) -> Result<Vec<Message<T>>> {
+    /// Dequeues up to `n` messages; none where none is due that can be read.
+    pub(crate) async fn dequeue(&self, n: usize, how: Dequeue) -> Result<Vec<Message<T>>> {
         loop {
             let dequeued = self.shared.dequeue(n, how).await?;
             let nothing_else = dequeued.messages.is_empty() && dequeued.met_unreadable;
@@ -44,6 +30,28 @@ impl<T: Payload> Queue<T> {
                 return Ok(messages);
             }
         }
+    }
+
+    /// The messages of a statement that was made for this consumer and others.
+    pub(crate) fn open(&self, batches: Batches) -> Result<Vec<Message<T>>> {
+        let count = batches.size;
+        Ok(self.readable(self.shared.open(vec![batches], count)?))
+    }
+
+    /// Leases up to `n` messages, oldest first, for the queue's lease time; none where none is due.
+    ///
+    /// Each is charged with an attempt now, so that a crash counts. Until the lease ends nobody else gets them. What
+    /// is neither acknowledged nor retried by then comes back, one message a row; after the last attempt it is a dead
+    /// letter. If the call is dropped before it returns, they are given back and the attempt is not charged.
+    ///
+    /// A message that cannot be read as `T` fails its attempt with that error; the others are returned.
+    pub async fn lease(&self, n: usize) -> Result<Vec<Message<T>>> {
+        self.dequeue(n, Dequeue::Lease(None)).await
+    }
+
+    /// As [`Queue::lease`], with a lease time of its own: more than zero, at most 365 days.
+    pub async fn lease_for(&self, n: usize, lease: Duration) -> Result<Vec<Message<T>>> {
+        self.dequeue(n, Dequeue::Lease(Some(seconds(lease)))).await
     }
 
     /// Those that are `T`s; the others fail their attempt.
@@ -94,12 +102,28 @@ impl<T: Payload> Queue<T> {
         n: usize,
         lease: Option<Duration>,
     ) -> Result<(Vec<Message<T>>, Vec<i64>)> {
+        self.ack_and_lease_soon(done, n, lease, None, None).await
+    }
+
+    /// The same, after a pause, and along the lanes of a holder where there is one.
+    pub(crate) async fn ack_and_lease_soon<L: Into<Lease>>(
+        &self,
+        done: impl IntoIterator<Item = L>,
+        n: usize,
+        lease: Option<Duration>,
+        holder: Option<i64>,
+        linger: Option<Linger>,
+    ) -> Result<(Vec<Message<T>>, Vec<i64>)> {
         let (done, time) = (checked(self.shared.name(), done)?, lease.map(seconds));
+        let how = holder.map_or(Dequeue::LeaseApart(time), |holder| Dequeue::Lanes(holder, time));
         if done.is_empty() {
-            let dequeued = self.shared.dequeue(n, Dequeue::LeaseApart(time)).await?;
+            let dequeued = self.shared.dequeue(n, how).await?;
             return Ok((self.readable(dequeued), Vec::new()));
         }
-        let (dequeued, settled) = self.shared.dequeue_and_ack(n, time, Ranges::of(&done, |_, _| true)).await?;
+        let (dequeued, settled) = self.shared.dequeue_and_ack(n, how, Ranges::of(&done, |_, _| true), linger).await?;
+        if self.shared.has_room_for_others() {
+            self.shared.db.wake(&self.shared.channel);
+        }
         Ok((self.readable(dequeued), lost(&done, settled)))
     }
 }

@@ -1,10 +1,10 @@
 //! A message as a consumer gets it, and the names of its lease.
 
-use std::time::SystemTime;
+use std::{sync::Arc, time::SystemTime};
 
 use crate::{
     error::{Error, Kind, Result},
-    queue::{metadata::Metadata, trace::TraceContext},
+    queue::{keys::Rate, metadata::Metadata, trace::TraceContext},
 };
 
 /// A message as a consumer gets it.
@@ -22,6 +22,10 @@ pub struct Message<T> {
     pub payload: T,
     /// The metadata that was enqueued with it; mostly empty.
     pub metadata: Metadata,
+    /// Its key, where a worker leased it from a queue whose messages have keys.
+    pub key: Option<Arc<str>>,
+    /// How fast messages of its key may be begun with.
+    pub(crate) rate: Option<Arc<Rate>>,
     /// Its last lease ran out, so it may have killed the worker that held it; known to [`Queue::ack_and_lease`](crate::Queue) only.
     pub(crate) ran_out: bool,
     /// Deliveries that were given back without a charge.

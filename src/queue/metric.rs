@@ -1,11 +1,14 @@
 //! Every metric of the library: its name, and the only calls that move it. Handles are made once a queue, so moving one costs an
 //! atomic, and nothing where no recorder is installed. The table for users is `docs/observability.md`; a test compares.
 
-use std::time::{Instant, SystemTime};
+use std::{
+    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
+    time::{Duration, Instant, SystemTime},
+};
 
 use metrics::{
-    Counter, Gauge, Histogram, IntoF64, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge,
-    histogram,
+    Counter, Gauge, Histogram, IntoF64, Label, Unit, counter, describe_counter, describe_gauge, describe_histogram,
+    gauge, histogram,
 };
 
 use crate::queue::message::Message;
@@ -36,6 +39,33 @@ impl End {
     }
 }
 
+/// Ticks of a schedule were made, the first so late.
+pub(crate) fn ticked(queue: &str, ticks: usize, late: Duration) {
+    let (made, lag) = of_ticks(queue);
+    made.increment(ticks as u64);
+    lag.record(late);
+}
+
+/// Whoever makes ticks has no handles of the queues.
+fn of_ticks(queue: &str) -> (Counter, Histogram) {
+    describe_counter!("trunkline_ticks_total", Unit::Count, "Ticks of schedules that were made");
+    describe_histogram!("trunkline_tick_lag_seconds", Unit::Seconds, "Time from a schedule's tick until it was made");
+    (
+        counter!("trunkline_ticks_total", "queue" => queue.to_owned()),
+        histogram!("trunkline_tick_lag_seconds", "queue" => queue.to_owned()),
+    )
+}
+
+/// The name of the stripe that a database is, if it is used as one: attached to its handle.
+#[derive(Debug, Default)]
+pub(crate) struct StripeName(OnceLock<String>);
+
+impl StripeName {
+    pub fn set(&self, name: String) {
+        let _ = self.0.set(name); // once a handle
+    }
+}
+
 /// The metrics of one queue.
 pub(crate) struct Metrics {
     enqueued_messages: Counter,
@@ -62,19 +92,27 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    pub fn of(queue: &str) -> Self {
+    /// Of a queue on several servers, each has its own.
+    pub fn of(queue: &str, stripe: &StripeName) -> Self {
+        let of = || Label::new("queue", queue.to_owned());
+        let stripe = || stripe.0.get().map(|stripe| Label::new("stripe", stripe.clone()));
+        let labels = || -> Vec<Label> { std::iter::once(of()).chain(stripe()).collect() };
+        let with = |end: End| -> Vec<Label> {
+            std::iter::once(of()).chain([Label::new("outcome", end.name())]).chain(stripe()).collect()
+        };
         let count = |name: &'static str, help: &'static str| {
             describe_counter!(name, Unit::Count, help);
-            counter!(name, "queue" => queue.to_owned())
+            counter!(name, labels())
         };
         let time = |name: &'static str, help: &'static str| {
             describe_histogram!(name, Unit::Seconds, help);
-            histogram!(name, "queue" => queue.to_owned())
+            histogram!(name, labels())
         };
         let level = |name: &'static str, help: &'static str| {
             describe_gauge!(name, Unit::Count, help);
-            gauge!(name, "queue" => queue.to_owned())
+            gauge!(name, labels())
         };
+        drop(of_ticks(queue)); // there from the beginning, as the others are
         describe_counter!("trunkline_settled_messages_total", Unit::Count, "Messages whose lease ended");
         describe_histogram!("trunkline_handle_seconds", Unit::Seconds, "Time that a call of a handler took");
         Self {
@@ -85,9 +123,7 @@ impl Metrics {
             taken: count("trunkline_taken_messages_total", "Messages taken"),
             cancelled: count("trunkline_cancelled_messages_total", "Messages cancelled"),
             rescheduled: count("trunkline_rescheduled_messages_total", "Messages made due at another time"),
-            settled: End::ALL.map(|end| {
-                counter!("trunkline_settled_messages_total", "queue" => queue.to_owned(), "outcome" => end.name())
-            }),
+            settled: End::ALL.map(|end| counter!("trunkline_settled_messages_total", with(end))),
             enqueue_seconds: time("trunkline_enqueue_seconds", "Time that an insert took, its commit included"),
             lease_seconds: time("trunkline_lease_seconds", "Time that a lease's statement took"),
             take_seconds: time("trunkline_take_seconds", "Time that a take's statement took"),
@@ -97,7 +133,7 @@ impl Metrics {
             reschedule_seconds: time("trunkline_reschedule_seconds", "Time that a statement took that reschedules"),
             handle_seconds: End::ALL.map(|end| match end {
                 End::Done | End::Retried | End::Dead => {
-                    histogram!("trunkline_handle_seconds", "queue" => queue.to_owned(), "outcome" => end.name())
+                    histogram!("trunkline_handle_seconds", with(end))
                 }
                 End::Archived | End::Released | End::Lost => Histogram::noop(),
             }),
@@ -211,6 +247,41 @@ impl Drop for WorkerMetrics<'_> {
     fn drop(&mut self) {
         self.0.prefetched(0);
         self.0.connected(false);
+    }
+}
+
+/// The metrics of one stripe, by queue: few, and seldom moved.
+#[derive(Default)]
+pub(crate) struct StripeMetrics(Mutex<Vec<(String, Gauge, Counter)>>);
+
+impl StripeMetrics {
+    fn all(&self) -> MutexGuard<'_, Vec<(String, Gauge, Counter)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A queue is opened there.
+    pub fn add(&self, queue: &str, stripe: &str) {
+        const AWAY: &str = "trunkline_stripe_away";
+        const ELSEWHERE: &str = "trunkline_stripe_elsewhere_total";
+        describe_gauge!(AWAY, Unit::Count, "1 while a stripe is not reached, and gets nothing");
+        describe_counter!(
+            ELSEWHERE,
+            Unit::Count,
+            "Enqueues that another stripe was asked for because this one did not take them"
+        );
+        let labels = || [Label::new("queue", queue.to_owned()), Label::new("stripe", stripe.to_owned())].to_vec();
+        let (away, elsewhere) = (gauge!(AWAY, labels()), counter!(ELSEWHERE, labels()));
+        away.set(0.0);
+        self.all().push((queue.to_owned(), away, elsewhere));
+    }
+
+    pub fn away(&self, is_so: bool) {
+        self.all().iter().for_each(|(_, away, _)| away.set(if is_so { 1.0 } else { 0.0 }));
+    }
+
+    pub fn elsewhere(&self, queue: &str) {
+        let all = self.all();
+        all.iter().filter(|(of, ..)| of == queue).take(1).for_each(|(_, _, elsewhere)| elsewhere.increment(1));
     }
 }
 

@@ -8,7 +8,7 @@ use tracing::info;
 use crate::{
     error::{Error, Kind, Result},
     postgres::{
-        db::{Db, Lane, Session},
+        db::{Db, Purpose, Session},
         wire::only,
     },
 };
@@ -91,7 +91,7 @@ impl Db {
 
     /// The version of the schema in the database; 0 where there is none.
     pub async fn schema_version(&self) -> Result<i32> {
-        self.found_version(&*self.session(Lane::Dequeue).await?).await
+        self.found_version(&*self.session(Purpose::Dequeue).await?).await
     }
 
     /// Errs, and says what to do, unless the schema is exactly this library's.

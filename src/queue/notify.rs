@@ -14,7 +14,7 @@ use tracing::debug;
 use crate::{
     error::Result,
     postgres::{
-        db::{Db, Lane, Session},
+        db::{Db, Purpose, Session},
         sql::Sql,
         wire::Row,
     },
@@ -95,6 +95,11 @@ impl Db {
         // Prepared before either is sent: the notification must not overtake.
         session.ready(sql).await?;
         session.ready(&NOTIFY).await?;
+        #[cfg(trunkline_mutant)]
+        if crate::error::mutant::is("notifies-before-commit") {
+            session.query(&NOTIFY, &[&&[channel][..], &self.listener().mark]).await?;
+            return session.query(sql, params).await;
+        }
         let Some(sending) = self.sending(&self.attached()) else {
             let rows = session.query(sql, params).await?;
             self.wake(channel);
@@ -131,7 +136,7 @@ impl Sending {
                 }
                 self.unsent = std::mem::take(&mut waiting.channels).into_iter().collect();
             }
-            let sent = self.db.query_again(Lane::Enqueue, &NOTIFY, &[&self.unsent, &self.db.listener().mark]).await;
+            let sent = self.db.query_again(Purpose::Enqueue, &NOTIFY, &[&self.unsent, &self.db.listener().mark]).await;
             self.unsent.clear();
             if let Err(error) = sent {
                 debug!(%error, "notification not sent; consumers of other processes find the messages by polling");

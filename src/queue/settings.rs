@@ -2,13 +2,15 @@
 
 use std::time::{Duration, SystemTime};
 
+use tokio_postgres::types::ToSql;
+
 use crate::{
     error::{Error, Kind, Result},
     postgres::{
-        db::{Db, Lane},
+        db::{Db, Purpose},
         wire::Row,
     },
-    queue::payload::ColumnType,
+    queue::{limits::Limits, payload::ColumnType},
 };
 
 /// The settings of a new queue.
@@ -24,14 +26,29 @@ pub struct Settings {
     max_attempts: u32,
     lease: Duration,
     max_batch: u32,
+    priorities: u32,
+    head_start: Duration,
+    uniqueness: bool,
+    lanes: u32,
+    per_key: u32,
 }
 
 impl Settings {
     /// `payload` is any type that Postgres knows: `bytea`, `text`, `jsonb`, `int8`, `uuid`, a composite type, an array.
-    /// The rest: 10 attempts, leases of 30 seconds, up to 1,024 messages a batch.
+    /// The rest: 10 attempts, leases of 30 seconds, up to 1,024 messages a batch, no priorities, no uniqueness.
     #[must_use]
     pub fn new(payload: impl Into<String>) -> Self {
-        Self { payload: payload.into(), max_attempts: 10, lease: Duration::from_secs(30), max_batch: 1024 }
+        Self {
+            payload: payload.into(),
+            max_attempts: 10,
+            lease: Duration::from_secs(30),
+            max_batch: 1024,
+            priorities: 1,
+            head_start: Duration::from_secs(60),
+            uniqueness: false,
+            lanes: 0,
+            per_key: 1,
+        }
     }
 
     /// The same for payloads of this Rust type, in the column that goes with it: `jsonb` for [`Json`](crate::Json), `text` for
@@ -66,6 +83,47 @@ impl Settings {
     pub fn max_batch(self, max_batch: u32) -> Self {
         Self { max_batch, ..self }
     }
+
+    /// As many priorities, 1 to 10, numbered from 0, the lowest; for good. See [`Settings::head_start`] for what they do, and
+    /// [`Draft::priority`](crate::Draft::priority).
+    #[must_use]
+    pub fn priorities(self, priorities: u32) -> Self {
+        Self { priorities, ..self }
+    }
+
+    /// What a step of priority is worth: more than zero, at most 36,500 days; a minute if not set.
+    ///
+    /// Of what is due, the message goes first that would be the oldest with so much added to its age for each step, to within a sixteenth.
+    /// So the lowest priority is overtaken only by what came within that time after it, times the steps, and never starves.
+    /// [`Duration::MAX`] is strict: the highest first, whatever waits.
+    #[must_use]
+    pub fn head_start(self, head_start: Duration) -> Self {
+        Self { head_start, ..self }
+    }
+
+    /// Whether messages may have unique keys: [`Draft::unique`](crate::Draft::unique); for good. Ends of messages cost a little more then. Not
+    /// together with [`Settings::lanes`].
+    #[must_use]
+    pub fn uniqueness(self, uniqueness: bool) -> Self {
+        Self { uniqueness, ..self }
+    }
+
+    /// Each message has a key, and those of one key are handled one after another, in the order in which they are due; see
+    /// [`Draft::key`](crate::Draft::key) and [`Settings::per_key`]. So many lanes, 1 to 256, for good; 64 for most. Not together with priorities
+    /// or uniqueness.
+    ///
+    /// A key's hash chooses its lane, and a lane is leased as a whole, by one worker at a time: so there are never more workers (processes)
+    /// at work than lanes.
+    #[must_use]
+    pub fn lanes(self, lanes: u32) -> Self {
+        Self { lanes, ..self }
+    }
+
+    /// As many messages of a key are handled at the same time, at most; 1 if not set. With more than one they are in no order.
+    #[must_use]
+    pub fn per_key(self, per_key: u32) -> Self {
+        Self { per_key, ..self }
+    }
 }
 
 /// Changes to the settings of a queue; those that are not named stay as they are.
@@ -82,6 +140,8 @@ pub struct Changes {
     max_attempts: Option<u32>,
     lease: Option<Duration>,
     max_batch: Option<u32>,
+    head_start: Option<Duration>,
+    per_key: Option<u32>,
 }
 
 impl Changes {
@@ -108,10 +168,22 @@ impl Changes {
     pub fn max_batch(self, max_batch: u32) -> Self {
         Self { max_batch: Some(max_batch), ..self }
     }
+
+    /// As [`Settings::head_start`].
+    #[must_use]
+    pub fn head_start(self, head_start: Duration) -> Self {
+        Self { head_start: Some(head_start), ..self }
+    }
+
+    /// As [`Settings::per_key`]. Workers that run keep the number that they began with.
+    #[must_use]
+    pub fn per_key(self, per_key: u32) -> Self {
+        Self { per_key: Some(per_key), ..self }
+    }
 }
 
 /// A queue as the database describes it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Description {
     /// Its name.
@@ -126,6 +198,20 @@ pub struct Description {
     pub max_batch: u32,
     /// When the queue was created, by the server's clock.
     pub created_at: SystemTime,
+    /// Whether it is paused: [`Db::pause_queue`].
+    pub is_paused: bool,
+    /// How much of it may be dequeued: [`Db::limit_queue`].
+    pub limits: Limits,
+    /// How many priorities it has; 1 is none.
+    pub priorities: u32,
+    /// What a step of priority is worth.
+    pub head_start: Duration,
+    /// Whether messages may have unique keys.
+    pub uniqueness: bool,
+    /// How many lanes it has, if its messages have keys; 0 if not.
+    pub lanes: u32,
+    /// Messages of a key that are handled at the same time, at most.
+    pub per_key: u32,
 }
 
 impl Description {
@@ -137,6 +223,13 @@ impl Description {
             lease: Duration::try_from_secs_f64(row.read(3)?).unwrap_or_default(),
             max_batch: row.read::<i32>(4)?.unsigned_abs(),
             created_at: row.read(5)?,
+            is_paused: row.read(7)?,
+            limits: Limits::of(row, 8, 16)?,
+            priorities: row.read::<i32>(11)?.unsigned_abs(),
+            head_start: Duration::try_from_secs_f64(row.read(12)?).unwrap_or_default(),
+            uniqueness: row.read(13)?,
+            lanes: row.read::<i32>(14)?.unsigned_abs(),
+            per_key: row.read::<i32>(15)?.unsigned_abs(),
         })
     }
 }
@@ -151,8 +244,13 @@ impl Db {
         let sql = self.statement("create_queue", include_str!("../../sql/create_queue.sql"));
         let attempts = bounded("max_attempts", settings.max_attempts)?;
         let batch = bounded("max_batch", settings.max_batch)?;
-        let lease = in_seconds(settings.lease);
-        self.query(Lane::Dequeue, &sql, &[&name, &settings.payload, &attempts, &lease, &batch]).await?;
+        let priorities = bounded("priorities", settings.priorities)?;
+        let (lanes, per_key) = (bounded("lanes", settings.lanes)?, bounded("per_key", settings.per_key)?);
+        let (lease, head_start) = (in_seconds(settings.lease), strict(settings.head_start));
+        let Settings { payload, uniqueness, .. } = settings;
+        let params: [&(dyn ToSql + Sync); 10] =
+            [&name, payload, &attempts, &lease, &batch, &priorities, &head_start, uniqueness, &lanes, &per_key];
+        self.query(Purpose::Dequeue, &sql, &params).await?;
         Ok(())
     }
 
@@ -166,8 +264,10 @@ impl Db {
         let sql = self.statement("alter_queue", include_str!("../../sql/alter_queue.sql"));
         let attempts = changes.max_attempts.map(|number| bounded("max_attempts", number)).transpose()?;
         let batch = changes.max_batch.map(|number| bounded("max_batch", number)).transpose()?;
-        let lease = changes.lease.map(in_seconds);
-        let altered = self.query(Lane::Dequeue, &sql, &[&name, &attempts, &lease, &batch]).await;
+        let per_key = changes.per_key.map(|number| bounded("per_key", number)).transpose()?;
+        let (lease, head_start) = (changes.lease.map(in_seconds), changes.head_start.map(strict));
+        let params: [&(dyn ToSql + Sync); 6] = [&name, &attempts, &lease, &batch, &head_start, &per_key];
+        let altered = self.query(Purpose::Dequeue, &sql, &params).await;
         altered.map_err(|error| error.or_no_queue(name)).map(|_| ())
     }
 
@@ -175,7 +275,7 @@ impl Db {
     /// [`Error::is_no_queue`].
     pub async fn drop_queue(&self, name: &str) -> Result<()> {
         let sql = self.statement("drop_queue", include_str!("../../sql/drop_queue.sql"));
-        self.query(Lane::Dequeue, &sql, &[&name]).await.map_err(|error| error.or_no_queue(name))?;
+        self.query(Purpose::Dequeue, &sql, &[&name]).await.map_err(|error| error.or_no_queue(name))?;
         Ok(())
     }
 
@@ -197,13 +297,21 @@ impl Db {
 
     pub(crate) async fn describe(&self, name: Option<&str>) -> Result<Vec<Row>> {
         let sql = self.statement("describe", include_str!("../../sql/describe.sql"));
-        self.query_again(Lane::Dequeue, &sql, &[&name]).await
+        self.query_again(Purpose::Dequeue, &sql, &[&name]).await
     }
 }
 
 /// A time as Postgres takes it; more than is possible is out of bounds, which the server says.
 fn in_seconds(time: Duration) -> f64 {
-    time.as_secs_f64().min(1e9)
+    time.as_secs_f64().min(1e10)
+}
+
+/// A head start as Postgres takes it; the longest that there is stands for any.
+fn strict(head_start: Duration) -> f64 {
+    match head_start {
+        Duration::MAX => 36_500.0 * 86_400.0,
+        head_start => in_seconds(head_start),
+    }
 }
 
 /// A number as Postgres takes it; the server knows the other bounds.

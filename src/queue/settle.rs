@@ -69,6 +69,8 @@ pub(crate) struct Settlement {
     pub ranges: Ranges,
     pub delays: Vec<f64>,
     pub errors: Vec<String>,
+    /// Requests, by number, and the ids whose leases an earlier one of them ends: for them the lease is lost.
+    ended_before: Vec<(usize, i64)>,
 }
 
 impl Settled {
@@ -159,12 +161,22 @@ impl Settlement {
             .flat_map(|(nr, request)| request.leases.iter().map(move |lease| (*lease, nr)))
             .collect();
         leases.sort_unstable();
-        leases.dedup_by_key(|(lease, _)| *lease);
+        let mut ended_before = Vec::new();
+        leases.dedup_by(|(again, nr), (lease, first)| {
+            let is_again = again == lease;
+            // A lease may be extended twice. It ends once, by the call that came first.
+            if is_again && nr != first && !matches!(ending, Ending::Extend(_)) {
+                ended_before.push((*nr, again.id));
+            }
+            is_again
+        });
+        ended_before.sort_unstable();
         let (leases, askers): (Vec<Lease>, Vec<usize>) = leases.into_iter().unzip();
         let ranges = Ranges::of(&leases, |one, two| {
             askers[one] == askers[two] || requests[askers[one]].ending == requests[askers[two]].ending
         });
-        let mut settlement = Self { ending, requests: Vec::new(), ranges, delays: Vec::new(), errors: Vec::new() };
+        let mut settlement =
+            Self { ending, requests: Vec::new(), ranges, delays: Vec::new(), errors: Vec::new(), ended_before };
         let mut at = 0;
         for size in &settlement.ranges.sizes {
             match &requests[askers[at]].ending {
@@ -201,8 +213,18 @@ impl Settlement {
             }
             Ok(settled) => {
                 let lost = Lost::of(self.ranges.messages(), settled);
-                for request in self.requests {
-                    let _ = request.done.send(lost_or_ok(queue, lost.among(&request.leases))); // the caller went away
+                let mut ended_before = self.ended_before.into_iter().peekable();
+                for (nr, request) in self.requests.into_iter().enumerate() {
+                    let mut ids = lost.among(&request.leases);
+                    let unsettled = ids.len();
+                    while let Some((_, id)) = ended_before.next_if(|(by, _)| *by == nr) {
+                        ids.push(id);
+                    }
+                    if ids.len() > unsettled {
+                        ids.sort_unstable();
+                        ids.dedup();
+                    }
+                    let _ = request.done.send(lost_or_ok(queue, ids)); // the caller went away
                 }
             }
         }
@@ -261,6 +283,30 @@ mod tests {
         assert!(settling.next().is_empty());
         drop(settling);
         assert!(settler.join(request(Ending::Ack, &[7]).0).is_some(), "the turn is over");
+    }
+
+    #[test]
+    fn a_lease_that_two_calls_end_is_ended_by_the_first_and_lost_to_the_other() {
+        let settler = Arc::new(Settler::default());
+        let (one, mut first) = request(Ending::Ack, &[1, 2, 2]);
+        let (two, mut second) = request(Ending::Ack, &[3, 2]);
+        let mut settling = settler.join(one).expect("nobody settles yet");
+        settler.join(two);
+        let settlement = settling.next().remove(0);
+        settlement.answer("q", Ok(vec![Settled { id: 1, size: 3, attempt: 1 }]));
+        assert!(first.try_recv().expect("answered").is_ok());
+        assert_eq!(second.try_recv().expect("answered").expect_err("2 was ended").lost_ids(), [2]);
+    }
+
+    #[test]
+    fn a_lease_may_be_extended_by_two_calls() {
+        let settler = Arc::new(Settler::default());
+        let (one, mut first) = request(Ending::Extend(9.0), &[1]);
+        let (two, mut second) = request(Ending::Extend(9.0), &[1]);
+        let mut settling = settler.join(one).expect("nobody settles yet");
+        settler.join(two);
+        settling.next().remove(0).answer("q", Ok(vec![Settled { id: 1, size: 1, attempt: 1 }]));
+        assert!(first.try_recv().expect("answered").is_ok() && second.try_recv().expect("answered").is_ok());
     }
 
     #[test]

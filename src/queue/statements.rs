@@ -24,6 +24,8 @@ pub(crate) struct Statements {
     pub extend: Sql,
     pub charge: Sql,
     pub enqueue_in: Sql,
+    pub enqueue_unique: Sql,
+    pub enqueue_in_unique: Sql,
     pub dead: Sql,
     pub replay: Sql,
     pub discard: Sql,
@@ -39,22 +41,60 @@ pub(crate) struct Statements {
     pub reschedule: Sql,
     pub reschedule_at: Sql,
     pub shift: Sql,
+    pub set_schedule: Sql,
     /// `enqueue` for 1, 2, 3 … rows.
     pub enqueue: Vec<Sql>,
     /// The same, for rows of which some message has metadata.
     pub enqueue_with: Vec<Sql>,
+    /// The same, for queues with priorities.
+    pub enqueue_priority: Vec<Sql>,
+    /// The same, for queues with keys.
+    pub enqueue_key: Vec<Sql>,
+    pub lanes: Sql,
+    pub lanes_in: Sql,
+    pub leave: Sql,
+    pub line: Sql,
+}
+
+/// What a queue's messages have.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Has {
+    pub priorities: bool,
+    pub keys: bool,
 }
 
 impl Statements {
     /// Rows that one insert has at most.
-    pub const ROWS: usize = 8;
+    const ROWS: usize = 8;
+    /// The same in a queue with keys, where each lane has rows of its own.
+    const ROWS_OF_LANES: usize = 32;
+
+    /// Rows that one insert has at most.
+    pub fn rows(&self) -> usize {
+        self.enqueue.len().max(self.enqueue_key.len())
+    }
 
     /// A connection remembers statements by their text, with the types that they had; a queue that was dropped and created anew is
     /// another, so its texts say since when it is.
-    pub fn of(schema: &Schema, queue: &str, since: SystemTime) -> Self {
+    pub fn of(schema: &Schema, queue: &str, since: SystemTime, has: Has) -> Self {
+        let Has { priorities: has_priorities, keys: has_keys } = has;
         let since = since.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_micros();
-        let of = |name, text| Sql::of_queue(name, text, schema, queue).since(since);
-        let by_rows = |name, text, columns| by_rows(name, text, columns, schema, queue, since);
+        let of = |name, text: &str| Sql::of_queue(name, text, schema, queue).since(since);
+        // Where a message's priority is told, the text says 0, and in a queue with priorities the column; so with its key.
+        let telling = |name, text: &str, priority: &str, key: &str| {
+            if has_priorities {
+                of(name, &text.replace("0 as priority", &format!("{priority} as priority")))
+            } else if has_keys {
+                of(name, &text.replace("null::text as key", &format!("{key} as key")))
+            } else {
+                of(name, text)
+            }
+        };
+        let own =
+            |name, text| telling(name, text, "coalesce((own ->> 'lane')::int, 0)", "((own ->> 'keys')::text[])[1]");
+        let rows = |name, text, columns, rows| by_rows(name, text, columns, rows, &of);
+        let by_rows = |name, text, columns| rows(name, text, columns, Self::ROWS);
+        let of_lanes = if has_keys { Self::ROWS_OF_LANES } else { 0 };
         Self {
             payload_type: of("payload_type", include_str!("../../sql/payload_type.sql")),
             take: of("take", include_str!("../../sql/take.sql")),
@@ -72,14 +112,23 @@ impl Statements {
             bury: of("bury", include_str!("../../sql/bury.sql")),
             extend: of("extend", include_str!("../../sql/extend.sql")),
             charge: of("charge", include_str!("../../sql/charge.sql")),
-            enqueue_in: of("enqueue_in", include_str!("../../sql/enqueue_in.sql")),
-            dead: of("dead", include_str!("../../sql/dead.sql")),
+            enqueue_in: match has_priorities {
+                _ if has_keys => of("enqueue_in_key", include_str!("../../sql/enqueue_in_key.sql")),
+                true => of("enqueue_in_priority", include_str!("../../sql/enqueue_in_priority.sql")),
+                false => of("enqueue_in", include_str!("../../sql/enqueue_in.sql")),
+            },
+            enqueue_unique: of("enqueue_unique", include_str!("../../sql/enqueue_unique.sql")),
+            enqueue_in_unique: of("enqueue_in_unique", include_str!("../../sql/enqueue_in_unique.sql")),
+            dead: own("dead", include_str!("../../sql/dead.sql")),
             replay: of("replay", include_str!("../../sql/replay.sql")),
             discard: of("discard", include_str!("../../sql/discard.sql")),
             stats: of("stats", include_str!("../../sql/stats.sql")),
-            peek: of("peek", include_str!("../../sql/peek.sql")),
-            archived: of("archived", include_str!("../../sql/archived.sql")),
-            purge: of("purge", include_str!("../../sql/purge.sql")),
+            peek: telling("peek", include_str!("../../sql/peek.sql"), "lane::int", "keys"),
+            archived: own("archived", include_str!("../../sql/archived.sql")),
+            purge: match has_keys {
+                true => of("purge_key", include_str!("../../sql/purge_key.sql")),
+                false => of("purge", include_str!("../../sql/purge.sql")),
+            },
             prune: of("prune", include_str!("../../sql/prune.sql")),
             gone: of("gone", include_str!("../../sql/gone.sql")),
             find: of("find", include_str!("../../sql/find.sql")),
@@ -88,14 +137,27 @@ impl Statements {
             reschedule: of("reschedule", include_str!("../../sql/reschedule.sql")),
             reschedule_at: of("reschedule_at", include_str!("../../sql/reschedule_at.sql")),
             shift: of("shift", include_str!("../../sql/shift.sql")),
+            set_schedule: of("set_schedule", include_str!("../../sql/set_schedule.sql")),
             enqueue: by_rows("enqueue", include_str!("../../sql/enqueue.sql"), 3),
             enqueue_with: by_rows("enqueue_with", include_str!("../../sql/enqueue_with.sql"), 4),
+            enqueue_priority: by_rows("enqueue_priority", include_str!("../../sql/enqueue_priority.sql"), 5),
+            enqueue_key: rows("enqueue_key", include_str!("../../sql/enqueue_key.sql"), 6, of_lanes),
+            lanes: of("lanes", include_str!("../../sql/lanes.sql")),
+            lanes_in: of("lanes_in", include_str!("../../sql/lanes_in.sql")),
+            leave: of("leave", include_str!("../../sql/leave.sql")),
+            line: of("line", include_str!("../../sql/line.sql")),
         }
     }
 }
 
 /// An insert of one row, and of 2, 3 … rows.
-fn by_rows(name: &'static str, one: &str, columns: usize, schema: &Schema, queue: &str, since: u128) -> Vec<Sql> {
+fn by_rows(
+    name: &'static str,
+    one: &str,
+    columns: usize,
+    most: usize,
+    of: &impl Fn(&'static str, &str) -> Sql,
+) -> Vec<Sql> {
     let row = |at: usize| {
         let column = |column| format!("${}", at * columns + column);
         let more: Vec<String> = (2..=columns).map(column).collect();
@@ -106,6 +168,6 @@ fn by_rows(name: &'static str, one: &str, columns: usize, schema: &Schema, queue
         )
     };
     let many = |rows| (0..rows).map(row).collect::<Vec<_>>().join(", ");
-    let all = |rows| Sql::of_queue(name, &one.replace(&row(0), &many(rows)), schema, queue).since(since);
-    (1..=Statements::ROWS).map(all).collect()
+    let all = |rows| of(name, &one.replace(&row(0), &many(rows)));
+    (1..=most).map(all).collect()
 }

@@ -1,20 +1,28 @@
 //! The counts of a queue, and a look at its next messages.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use crate::{
     error::Result,
-    postgres::{array::Received, time::Time, wire::only},
+    postgres::{
+        array::Received,
+        time::Time,
+        wire::{Row, only},
+    },
     queue::{
         by_id::State,
         handle::Queue,
+        keys::key_of,
         metadata::{Carried, Metadata},
         payload::Payload,
     },
 };
 
 /// The counts of a queue. One pass over the queue's rows each time; payloads are not read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
     /// Messages that may be dequeued now; those whose lease ran out included.
@@ -43,6 +51,22 @@ impl Stats {
     pub fn waiting(&self) -> u64 {
         self.delayed + self.leased + self.to_retry
     }
+
+    /// Of both together; the oldest due is the older one.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        Self {
+            due: self.due + other.due,
+            delayed: self.delayed + other.delayed,
+            leased: self.leased + other.leased,
+            to_retry: self.to_retry + other.to_retry,
+            dead: self.dead + other.dead,
+            archived: self.archived + other.archived,
+            rows: self.rows + other.rows,
+            messages: self.messages + other.messages,
+            oldest_due: self.oldest_due.max(other.oldest_due),
+        }
+    }
 }
 
 /// A message seen without being dequeued.
@@ -65,15 +89,25 @@ pub struct Peeked<T> {
     pub payload: T,
     /// The metadata that was enqueued with it.
     pub metadata: Metadata,
+    /// Its priority; 0 also where the queue has none.
+    pub priority: u8,
+    /// Its key, where the queue's messages have keys.
+    pub key: Option<Arc<str>>,
 }
 
 impl<T> Queue<T> {
     /// The counts of the queue now.
     pub async fn stats(&self) -> Result<Stats> {
-        let rows = self.shared.query_again(&self.shared.sql.stats, &[]).await?;
-        let row = only(&rows)?;
+        Stats::of(&self.shared.query_again(&self.shared.sql.stats, &[]).await?)
+    }
+}
+
+impl Stats {
+    /// As the statement says them.
+    pub(crate) fn of(rows: &[Row]) -> Result<Self> {
+        let row = only(rows)?;
         let count = |at: usize| row.read::<i64>(at).map(i64::unsigned_abs);
-        Ok(Stats {
+        Ok(Self {
             due: count(0)?,
             delayed: count(1)?,
             leased: count(2)?,
@@ -107,11 +141,25 @@ impl<T: Payload> Queue<T> {
                 let payload: Received<'_> = row.read(6)?;
                 let (enqueued_at, due_at, attempt) = (row.read(1)?, row.read(2)?, row.read(3)?);
                 let (error, state) = (row.read::<Option<String>>(4)?, State::of(&row.read::<String>(8)?)?);
+                let priority = row.read::<i32>(9)? as u8;
+                let keys: Vec<&str> = if shared.is_keyed() { row.read(10)? } else { Vec::new() };
+                let first: i64 = row.read(0)?;
                 let mut carried = Carried::of(row.read(7)?);
-                for (id, payload) in shared.column.decode_all(shared.name(), row.read(0)?, &payload)? {
-                    let metadata = carried.next();
+                for (id, payload) in shared.column.decode_all(shared.name(), first, &payload)? {
+                    let (metadata, key) = (carried.next(), key_of(&keys, id - first));
                     let error = error.clone();
-                    peeked.push(Peeked { id, state, enqueued_at, due_at, attempt, error, payload, metadata });
+                    peeked.push(Peeked {
+                        id,
+                        state,
+                        enqueued_at,
+                        due_at,
+                        attempt,
+                        error,
+                        payload,
+                        metadata,
+                        priority,
+                        key,
+                    });
                 }
             }
             if rows.len() < page as usize {

@@ -15,11 +15,6 @@ impl<T: Payload> Queue<T> {
     ///
     /// A message that cannot be read as `T` is put back and fails an attempt with that error; the others are returned.
     pub async fn take(&self, n: usize) -> Result<Vec<Message<T>>> {
-        loop {
-            let dequeued = self.shared.dequeue(n, Dequeue::Take).await?;
-            if !dequeued.messages.is_empty() || !dequeued.met_unreadable {
-                return Ok(dequeued.messages);
-            }
-        }
+        self.dequeue(n, Dequeue::Take).await
     }
 }

@@ -72,7 +72,7 @@ impl Shared {
         let n = n.min(i32::MAX as usize);
         let (wanted, floor, rows) = (n as i32, self.floor(), self.rows_for(n));
         let params: [(&(dyn ToSql + Sync), Type); 4] =
-            [(&wanted, Type::INT4), (&floor, Type::TIMESTAMPTZ), (&rows, Type::INT4), (&false, Type::BOOL)];
+            [(&wanted, Type::INT4), (&floor, floor.ty()), (&rows, Type::INT4), (&false, Type::BOOL)];
         let (began, span) = (Instant::now(), span::take(self.name(), n));
         let taken = transaction.fetch(&self.sql.take.text, &params).instrument(span.clone()).await;
         let mut taken = taken.map_err(|error| error.or_no_queue(self.name()))?;

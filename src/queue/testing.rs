@@ -31,6 +31,8 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use tokio_postgres::error::SqlState;
+
 use crate::{
     error::Result,
     postgres::wire::only,
@@ -66,7 +68,13 @@ pub async fn shift<T>(queue: &Queue<T>, by: Duration) -> Result<u64> {
     let (seconds, shared) = (Due::After(by).number()?, queue.shared.clone());
     // Whoever waits is woken, whether or not the caller stays. No floor is above now, and nothing becomes due before.
     let work = async move {
-        let rows = shared.query(&shared.sql.shift, &[&seconds]).await?;
+        // It locks everything, so a worker may stand in its way that waits for it. Then nothing has happened yet.
+        let rows = loop {
+            match shared.query(&shared.sql.shift, &[&seconds]).await {
+                Err(error) if error.sqlstate() == Some(&SqlState::T_R_DEADLOCK_DETECTED) => {}
+                answer => break answer?,
+            }
+        };
         shared.db.wake(&shared.channel);
         Ok(only(&rows)?.read::<i64>(0)?.unsigned_abs())
     };
@@ -197,6 +205,8 @@ mod tests {
             error: None,
             payload: "a",
             metadata: Metadata::new(),
+            priority: 0,
+            key: None,
         }
     }
 

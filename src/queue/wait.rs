@@ -39,11 +39,13 @@ const LOCKED: (Duration, Duration) = (Duration::from_millis(1), Duration::from_m
 /// The next step after an empty dequeue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
+    /// Ask again after an interval, and again.
+    Poll(Duration),
     /// Ask again after a pause.
     Pause(Duration),
     /// Start listening, then ask again at once.
     Listen,
-    /// Look when the next message is due, then say so with [`Pace::looked`].
+    /// Look when the next message is due, and wait for it or for a notification.
     Look,
 }
 
@@ -56,32 +58,40 @@ pub(crate) struct Pace {
     /// Looks in a row that found something due in someone else's hands.
     locked: u32,
     busy_since: Option<Instant>,
+    /// The present wait was not for a pause.
+    looking_since: Option<Instant>,
+    /// The last message came so long after the one before it that pauses would have found nothing.
+    is_quiet: bool,
 }
 
 impl Pace {
     pub fn new(wait: Wait) -> Self {
-        Self { wait, empty: 0, locked: 0, busy_since: None }
+        Self { wait, empty: 0, locked: 0, busy_since: None, looking_since: None, is_quiet: false }
     }
 
     /// A dequeue found something. Says whether listening may end.
     pub fn found(&mut self, now: Instant) -> bool {
         self.empty = 0;
         self.locked = 0;
+        self.is_quiet =
+            self.looking_since.take().is_some_and(|since| now.duration_since(since) > SPINS.iter().sum::<Duration>());
         let since = *self.busy_since.get_or_insert(now);
         self.wait == Wait::Adaptive && now.duration_since(since) > TRAFFIC
     }
 
-    /// A dequeue found nothing.
-    pub fn nothing(&mut self, listening: bool) -> Step {
+    /// Nothing is due.
+    pub fn nothing(&mut self, now: Instant, listening: bool) -> Step {
         self.empty += 1;
-        if self.empty > 1 {
-            // Once is between two messages; what lets more than the first pause pass is too rare to be polled for.
-            self.busy_since = None;
-        }
+        self.busy_since = None; // a notification tells sooner than a pause ends
         match self.wait {
-            Wait::Poll(every) => Step::Pause(every),
-            Wait::Adaptive if self.empty <= SPINS.len() => Step::Pause(SPINS[self.empty - 1]),
-            Wait::Adaptive | Wait::Notify if listening => Step::Look,
+            Wait::Poll(every) => Step::Poll(every),
+            Wait::Adaptive if self.empty <= SPINS.len() && !(self.is_quiet && listening) => {
+                Step::Pause(SPINS[self.empty - 1])
+            }
+            Wait::Adaptive | Wait::Notify if listening => {
+                self.looking_since.get_or_insert(now);
+                Step::Look
+            }
             Wait::Adaptive | Wait::Notify => Step::Listen,
         }
     }
@@ -119,9 +129,9 @@ mod tests {
 
     #[test]
     fn notify_listens_before_it_sleeps() {
-        let mut pace = Pace::new(Wait::Notify);
-        assert_eq!(pace.nothing(false), Step::Listen);
-        assert_eq!(pace.nothing(true), Step::Look);
+        let (mut pace, now) = (Pace::new(Wait::Notify), Instant::now());
+        assert_eq!(pace.nothing(now, false), Step::Listen);
+        assert_eq!(pace.nothing(now, true), Step::Look);
         assert_eq!(pace.looked(None, true), SAFETY_POLL);
         assert_eq!(pace.looked(None, false), DEAF_POLL);
         assert!(pace.looked(Some(2.0), true) > Duration::from_secs(2));
@@ -133,12 +143,28 @@ mod tests {
         let now = Instant::now();
         assert!(!pace.found(now));
         for spin in SPINS {
-            assert_eq!(pace.nothing(false), Step::Pause(spin));
+            assert_eq!(pace.nothing(now, false), Step::Pause(spin));
         }
-        assert_eq!(pace.nothing(false), Step::Listen);
+        assert_eq!(pace.nothing(now, false), Step::Listen);
         assert!(!pace.found(now + TRAFFIC * 2), "there was a pause");
-        assert_eq!(pace.nothing(true), Step::Pause(SPINS[0]));
-        assert!(pace.found(now + TRAFFIC * 4), "traffic went on for longer than a second");
+        assert_eq!(pace.nothing(now, true), Step::Pause(SPINS[0]));
+        assert!(!pace.found(now + TRAFFIC * 4), "there was another");
+        assert!(pace.found(now + TRAFFIC * 6), "traffic went on for longer than a second");
+    }
+
+    #[test]
+    fn adaptive_does_not_poll_between_messages_that_are_far_apart() {
+        let (mut pace, now) = (Pace::new(Wait::Adaptive), Instant::now());
+        for spin in SPINS {
+            assert_eq!(pace.nothing(now, true), Step::Pause(spin));
+        }
+        assert_eq!(pace.nothing(now, true), Step::Look);
+        pace.found(now + Duration::from_secs(1));
+        assert_eq!(pace.nothing(now, true), Step::Look, "the last one was a second away");
+        pace.found(now + Duration::from_millis(1));
+        assert_eq!(pace.nothing(now, true), Step::Pause(SPINS[0]), "the last one was a millisecond away");
+        pace.found(now);
+        assert_eq!(pace.nothing(now, false), Step::Pause(SPINS[0]), "whoever does not listen has to ask");
     }
 
     #[test]

@@ -16,8 +16,8 @@ use crate::{
         attempt::Attempt,
         handler::Handler,
         hands::Hands,
-        line::{Line, Options},
         retry_policy::RetryPolicy,
+        station::{Options, Station},
         tally::Tally,
     },
 };
@@ -31,6 +31,7 @@ use crate::{
 ///   wait for the database; of slow jobs it holds only those that run. Create queues of slow jobs with
 ///   [`Settings::max_batch`](crate::Settings::max_batch) 1.
 /// - A failure is tried again by the [`RetryPolicy`], until the attempts are used up. A panic is a failure with its text.
+/// - Beside it the process makes the ticks of [schedules](crate::Schedule), if its role may.
 /// - While the database is away, handlers go on, and their answers are settled when it is back, as far as the leases
 ///   last.
 ///
@@ -51,7 +52,7 @@ use crate::{
 /// # }
 /// ```
 pub struct Worker<T> {
-    queue: Queue<T>,
+    pub(super) queue: Queue<T>,
     handler: Handler<T>,
     pub(super) concurrency: usize,
     pub(super) options: Options,
@@ -203,7 +204,7 @@ impl<T: Payload> Worker<T> {
         self
     }
 
-    pub(super) fn line(self, weight: u32, hands: Arc<Hands>, tally: Arc<Tally>) -> Result<Arc<Line<T>>> {
+    pub(super) fn station(self, weight: u32, hands: Arc<Hands>, tally: Arc<Tally>) -> Result<Arc<Station<T>>> {
         let Self { queue, handler, options, .. } = self;
         let lease = options.lease.unwrap_or(queue.description().lease);
         if lease.is_zero() || lease > Duration::from_secs(365 * 86_400) {
@@ -211,6 +212,6 @@ impl<T: Payload> Worker<T> {
                 "a lease of {lease:?} is out of bounds: more than zero, at most 365 days"
             )));
         }
-        Ok(Line::new((queue, handler, options), lease, weight, hands, tally))
+        Ok(Station::new((queue, handler, options), lease, weight, hands, tally))
     }
 }

@@ -6,14 +6,14 @@ use tokio::{task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::queue::payload::Payload;
-use crate::worker::{line::Line, outage::Outage};
+use crate::worker::{outage::Outage, station::Station};
 
 /// After the limit, handlers that can be told have this long to end by themselves.
 const GRACE: Duration = Duration::from_secs(1);
 /// How long the database has to answer at the very end.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-impl<T: Payload> Line<T> {
+impl<T: Payload> Station<T> {
     pub async fn close(&self, mut running: JoinSet<()>, limit: &CancellationToken) {
         let waiting = self.held().give_up_waiting();
         let mut finish = pin!(async {
@@ -53,7 +53,7 @@ impl<T: Payload> Line<T> {
                 self.changed.notified().await;
                 continue;
             }
-            match self.settle_and_lease(settling, 0).await.1 {
+            match self.settle_and_lease(settling, 0, None).await.1 {
                 Ok(()) => {}
                 Err(error) if error.is_final() => return,
                 Err(error) => tokio::time::sleep(outage.pause(self.name(), &error)).await,

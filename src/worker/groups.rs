@@ -10,6 +10,8 @@ pub(super) enum Decision {
     Done,
     /// The handler ended its lease by itself, which was counted already.
     Settled,
+    /// The handler gave it back, or lost it.
+    Released,
     Retry(Duration, String),
     Bury(String),
 }

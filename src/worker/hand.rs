@@ -10,7 +10,7 @@ use futures_util::FutureExt;
 use tokio::task::coop::consume_budget;
 use tracing::{Instrument, info, warn};
 
-use crate::worker::{groups::Decision, handler::text_of, held::Start, line::Line};
+use crate::worker::{groups::Decision, handler::text_of, held::Start, station::Station};
 use crate::{
     queue::{
         failure::Failure,
@@ -27,7 +27,7 @@ use crate::{
 
 /// A hand that counts, until it is dropped: at its end, or with its task.
 pub(super) struct Hand<T: Payload> {
-    line: Arc<Line<T>>,
+    station: Arc<Station<T>>,
     nr: usize,
     /// It has nothing, and its number is free.
     has_ended: bool,
@@ -37,14 +37,14 @@ impl<T: Payload> Drop for Hand<T> {
     fn drop(&mut self) {
         // A task that was stopped at the worker's end leaves what it holds to be given back. After a panic nobody would.
         if !self.has_ended && std::thread::panicking() {
-            let mut held = self.line.held();
+            let mut held = self.station.held();
             let failed = Decision::Retry(AFTER_PANIC, "the worker panicked while it held the message".to_owned());
             let answers = vec![failed; held.leases(self.nr).count()];
             held.finish(self.nr, answers, Instant::now());
             held.hand_ended(self.nr);
         }
-        self.line.hands.give_back(self.line.nr, 1);
-        self.line.changed.notify_one();
+        self.station.hands.give_back(self.station.nr, 1);
+        self.station.changed.notify_one();
     }
 }
 
@@ -52,21 +52,21 @@ impl<T: Payload> Drop for Hand<T> {
 const AFTER_PANIC: Duration = Duration::from_secs(1);
 
 impl<T: Payload> Hand<T> {
-    pub fn new(line: Arc<Line<T>>, nr: usize) -> Self {
-        Self { line, nr, has_ended: false }
+    pub fn new(station: Arc<Station<T>>, nr: usize) -> Self {
+        Self { station, nr, has_ended: false }
     }
 
     pub async fn run(mut self) {
-        let (line, nr) = (self.line.clone(), self.nr);
+        let (station, nr) = (self.station.clone(), self.nr);
         let mut answers = Vec::new();
-        let (metrics, mut watch) = (&line.queue.shared.metrics, Watch::start());
+        let (metrics, mut watch) = (&station.queue.shared.metrics, Watch::start());
         let _runs = metrics.running();
-        while let Some(start) = line.next(nr, answers, watch.now) {
+        while let Some(start) = station.next(nr, answers, watch.now) {
             metrics.delivered(&start.messages, &watch);
             // What the handler left may panic while it is dropped.
-            answers = match AssertUnwindSafe(line.handle(nr, start)).catch_unwind().await {
+            answers = match AssertUnwindSafe(station.handle(nr, start)).catch_unwind().await {
                 Ok(answers) => answers,
-                Err(panic) => line.all_failed(nr, &format!("the handler panicked: {}", text_of(&*panic))),
+                Err(panic) => station.all_failed(nr, &format!("the handler panicked: {}", text_of(&*panic))),
             };
             metrics.handled(end_of(&answers), watch.lap());
             consume_budget().await; // a handler that never waits must not keep the thread for ever
@@ -75,7 +75,7 @@ impl<T: Payload> Hand<T> {
     }
 }
 
-impl<T: Payload> Line<T> {
+impl<T: Payload> Station<T> {
     /// The same failure of all that a hand holds.
     fn all_failed(&self, nr: usize, reason: &str) -> Vec<Decision> {
         let leases: Vec<(Lease, u32)> = self.held().leases(nr).collect();
@@ -87,7 +87,7 @@ impl<T: Payload> Line<T> {
     /// Notes the decisions about the hand's messages, and gives the hand more. Cheap, because every job passes here.
     fn next(&self, nr: usize, answers: Vec<Decision>, now: Instant) -> Option<Start<T>> {
         let goes_on = self.hands.goes_on(self.nr);
-        let (start, lost, settles) = {
+        let (start, lost, settles, opens_sooner) = {
             let mut held = self.held();
             let settled_before = held.is_settling();
             let lost = held.finish(nr, answers, now);
@@ -95,8 +95,11 @@ impl<T: Payload> Line<T> {
             if start.is_none() {
                 held.hand_ended(nr);
             }
-            (start, lost, held.is_settling() && !settled_before)
+            (start, lost, held.is_settling() && !settled_before, held.opens_sooner())
         };
+        if opens_sooner {
+            self.sooner.notify_one();
+        }
         self.lose(lost);
         if lost > 0 {
             self.queue.shared.metrics.lost(lost);
@@ -155,7 +158,7 @@ impl<T: Payload> Line<T> {
             }
             (OwnEnd::Released, _) => {
                 self.tally.add(End::Released, 1);
-                Decision::Settled
+                Decision::Released
             }
             (OwnEnd::Open, _) => {
                 warn!(
@@ -163,7 +166,7 @@ impl<T: Payload> Line<T> {
                     id, attempt, "handler ended before the transaction that acknowledges its message"
                 );
                 self.tally.add(End::Lost, 1);
-                Decision::Settled
+                Decision::Released
             }
             (OwnEnd::Undone, Ok(())) => self.decide(
                 (lease, charged),
@@ -192,7 +195,7 @@ fn end_of(answers: &[Decision]) -> End {
         match answer {
             Decision::Bury(_) => return End::Dead,
             Decision::Retry(..) => end = End::Retried,
-            Decision::Done | Decision::Settled => {}
+            Decision::Done | Decision::Settled | Decision::Released => {}
         }
     }
     end

@@ -17,6 +17,8 @@ struct Share {
     busy: bool,
     /// Hands that run or are kept for a lease on its way.
     used: usize,
+    /// It has left: nothing of it counts.
+    has_left: bool,
     changed: Arc<Notify>,
 }
 
@@ -32,8 +34,15 @@ impl Hands {
     /// A queue joins; `changed` tells it that there may be more hands now. Returns its number.
     pub fn join(&self, weight: u32, changed: Arc<Notify>) -> usize {
         let mut queues = self.queues();
-        queues.push(Share { weight: weight.max(1), busy: false, used: 0, changed });
+        queues.push(Share { weight: weight.max(1), busy: false, used: 0, has_left: false, changed });
         queues.len() - 1
+    }
+
+    /// A queue leaves; its hands are the others'.
+    pub fn leave(&self, nr: usize) {
+        let mut queues = self.queues();
+        (queues[nr].busy, queues[nr].has_left) = (false, true);
+        tell_others(&queues, nr);
     }
 
     /// Hands for a lease, until they start or what is returned is dropped.
@@ -48,10 +57,10 @@ impl Hands {
             .iter()
             .enumerate()
             .filter(|(other, _)| *other != nr)
-            .map(|(_, queue)| queue.used.max(1))
+            .map(|(_, queue)| queue.used.max(usize::from(!queue.has_left)))
             .fold(0, usize::saturating_add);
         let used = queues[nr].used;
-        let free = self.limit.max(queues.len()).saturating_sub(others.saturating_add(used));
+        let free = self.limit.max(there(&queues)).saturating_sub(others.saturating_add(used));
         let granted = free.min(share(self.limit, &queues, nr).saturating_sub(used));
         queues[nr].used += granted;
         granted
@@ -60,7 +69,7 @@ impl Hands {
     /// Whether a hand of this queue may take another message: `false` where it is owed to another queue.
     pub fn goes_on(&self, nr: usize) -> bool {
         let queues = self.queues();
-        queues.len() == 1 || queues[nr].used <= share(self.limit, &queues, nr)
+        there(&queues) == 1 || queues[nr].used <= share(self.limit, &queues, nr)
     }
 
     pub fn give_back(&self, nr: usize, hands: usize) {
@@ -110,10 +119,14 @@ fn tell_others(queues: &[Share], nr: usize) {
     }
 }
 
+fn there(queues: &[Share]) -> usize {
+    queues.iter().filter(|queue| !queue.has_left).count()
+}
+
 /// How many hands a queue may use if it has work: one, and its part by weight of those that are left when each has one.
 fn share(limit: usize, queues: &[Share], nr: usize) -> usize {
     // Wide enough for any number of hands times any weights.
-    let rest = limit.saturating_sub(queues.len()) as u128;
+    let rest = limit.saturating_sub(there(queues)) as u128;
     let weight = |at: usize, queue: &Share| if queue.busy || at == nr { u128::from(queue.weight) } else { 0 };
     let all: u128 = queues.iter().enumerate().map(|(at, queue)| weight(at, queue)).sum();
     let before: u128 = queues[..nr].iter().enumerate().map(|(at, queue)| weight(at, queue)).sum();
@@ -191,5 +204,16 @@ mod tests {
     fn each_queue_has_a_hand_even_where_there_are_more_queues_than_hands() {
         let hands = hands(1, &[9, 1]);
         assert_eq!([hands.grant(0), hands.grant(1), hands.grant(0)], [1, 1, 0]);
+    }
+
+    #[test]
+    fn what_a_queue_had_is_the_others_when_it_has_left() {
+        let hands = hands(4, &[1, 1]);
+        hands.found(1, true);
+        assert_eq!(hands.grant(0), 2, "as many as the other");
+        hands.give_back(0, 2);
+        hands.leave(1);
+        assert_eq!(hands.grant(0), 4);
+        assert!(hands.goes_on(0));
     }
 }

@@ -1,14 +1,20 @@
 //! The messages that a worker holds of one queue: prefetched, running, and finished but not settled.
 //! Pure: the tasks around it do what it says.
 
+mod beat;
+mod bucket;
+mod going_back;
+mod opening;
+mod order;
 mod watch;
 
 use std::{
-    collections::{HashSet, VecDeque},
+    collections::VecDeque,
     sync::Arc,
     time::{Duration, Instant},
 };
 
+use self::order::{Arrival, Order, Prefetched};
 use crate::worker::{
     ahead::Ahead,
     groups::{Decision, Failed, Finished, Groups, ToSettle},
@@ -23,15 +29,10 @@ const ALONE: Duration = Duration::from_secs(1);
 /// Clocks run apart a little; so much later a lease is over by the server's, too.
 const MARGIN: Duration = Duration::from_secs(1);
 
-struct Prefetched<T> {
-    message: Message<T>,
-    group: usize,
-    until: Instant,
-}
-
 /// A message in a hand.
 struct Running {
     lease: Lease,
+    key: Option<Arc<str>>,
     /// Attempts of the message that were charged, this one included.
     charged: u32,
     group: usize,
@@ -73,21 +74,15 @@ pub(super) struct Held<T> {
     alone: Option<(Lease, Option<Instant>)>,
     /// When it was looked last whether leases are there still.
     checked: Instant,
-}
-
-/// The duties of a beat.
-#[derive(Debug, Default, PartialEq)]
-pub(super) struct Beat {
-    /// Give back: it would not start soon.
-    pub release: Vec<Lease>,
-    /// Renew: it runs.
-    pub renew: Vec<Lease>,
-    /// Whether there is something new to settle, or room.
-    pub changed: bool,
+    /// When messages were asked for last.
+    asked: Instant,
+    /// In a queue whose messages have keys.
+    order: Option<Order<T>>,
 }
 
 impl<T> Held<T> {
-    pub fn new(lease: Duration, now: Instant) -> Self {
+    /// `per_key` messages of a key run at the same time, where messages have keys.
+    pub fn new(lease: Duration, per_key: Option<usize>, now: Instant) -> Self {
         Self {
             lease,
             ahead: Ahead::new(lease),
@@ -100,6 +95,8 @@ impl<T> Held<T> {
             started: now,
             alone: None,
             checked: now,
+            asked: now,
+            order: per_key.map(|per_key| Order::new(per_key, lease)),
         }
     }
 
@@ -117,23 +114,50 @@ impl<T> Held<T> {
         if self.waiting.is_empty() {
             self.started = now; // until now there was nothing to start
         }
-        let until = now + self.lease;
+        // Where keys have a rate, whoever has the lane next has to know how late a message may begin.
+        let (until, limited_until) = (now + self.lease, self.asked + self.lease);
         let mut last = None;
         for message in messages {
             // The ids of a row lie between multiples of 1,024.
             let row = (message.id >> 10, message.attempt);
             let group = match last {
                 Some((of, group)) if of == row => group,
-                _ => self.groups.begin(),
+                _ => {
+                    if let Some((_, before)) = last {
+                        self.groups.close(before);
+                    }
+                    let group = self.groups.begin();
+                    self.groups.open(group); // until all of it has come
+                    group
+                }
             };
             last = Some((row, group));
             self.groups.open(group);
-            if message.ran_out {
-                self.alone = Some((message.lease(), None));
-                self.waiting.push_front(Prefetched { message, group, until });
-            } else {
-                self.waiting.push_back(Prefetched { message, group, until });
+            let (ran_out, lease) = (message.ran_out, message.lease());
+            let until = if message.rate.is_some() { limited_until } else { until };
+            let new = Prefetched { message, group, until };
+            let arrival = match &mut self.order {
+                Some(order) => order.arrive(new, now),
+                None => Arrival::Ready(new),
+            };
+            match arrival {
+                Arrival::Ready(new) if ran_out => self.waiting.push_front(new),
+                Arrival::Ready(new) => self.waiting.push_back(new),
+                Arrival::Kept => {}
+                Arrival::Refused(group) => {
+                    self.groups.close(group);
+                    continue;
+                }
             }
+            if ran_out {
+                self.alone = Some((lease, None));
+            }
+        }
+        if let Some((_, before)) = last {
+            self.groups.close(before);
+        }
+        if let Some(order) = &mut self.order {
+            order.fetched(now);
         }
     }
 
@@ -168,15 +192,21 @@ impl<T> Held<T> {
     /// The next messages for a hand, at most `each`; none where none waits.
     pub fn next(&mut self, nr: usize, each: usize, tell: bool, now: Instant) -> Option<Start<T>> {
         let before = self.waiting.len();
-        let count = each.min(before);
-        if count == 0 {
-            return None;
-        }
-        let mut messages = Vec::with_capacity(count);
-        let hand = &mut self.hands[nr];
-        for Prefetched { message, group, until } in self.waiting.drain(..count) {
-            hand.running.push(Running {
+        let mut messages = Vec::with_capacity(each.min(before));
+        while messages.len() < each
+            && let Some(next) = self.waiting.pop_front()
+        {
+            if self.is_late(&next, now) {
+                self.send_back(next);
+                continue;
+            }
+            let Prefetched { message, group, until } = next;
+            if let (Some(order), Some(key)) = (&mut self.order, &message.key) {
+                order.begins(key, now);
+            }
+            self.hands[nr].running.push(Running {
                 lease: message.lease(),
+                key: message.key.clone(),
                 charged: message.charged(),
                 group,
                 until,
@@ -189,6 +219,10 @@ impl<T> Held<T> {
             }
             messages.push(message);
         }
+        if messages.is_empty() {
+            return None;
+        }
+        let hand = &mut self.hands[nr];
         hand.told = tell.then(Signals::new);
         hand.since = Some(now);
         self.started = now;
@@ -210,11 +244,21 @@ impl<T> Held<T> {
         }
         let mut held = std::mem::take(&mut hand.running);
         let mut lost = 0;
-        for (Running { lease, group: at, until, lost: is_lost, .. }, answer) in held.drain(..).zip(answers) {
+        for (Running { lease, key, group: at, until, lost: is_lost, .. }, answer) in held.drain(..).zip(answers) {
             self.alone.take_if(|(alone, _)| *alone == lease);
+            if let (Some(order), Some(key)) = (&mut self.order, key) {
+                if !is_lost && matches!(answer, Decision::Done | Decision::Settled) {
+                    self.waiting.extend(order.done(&key, now));
+                } else {
+                    let settles = !is_lost && answer != Decision::Released;
+                    for group in order.failed(&key, settles.then_some(lease)) {
+                        self.groups.close(group);
+                    }
+                }
+            }
             let answered = self.groups.answered(at);
             match answer {
-                Decision::Settled => {}
+                Decision::Settled | Decision::Released => {}
                 _ if is_lost => lost += 1,
                 Decision::Done => answered.done.push(Finished { lease, until, answer: () }),
                 answer => answered.failed.push(Finished { lease, until, answer: Failed { answer, at: now } }),
@@ -237,6 +281,9 @@ impl<T> Held<T> {
     pub fn settled(&mut self, count: usize, mut again: ToSettle, began: Instant) -> usize {
         self.underway -= count;
         let before = again.len();
+        let over: Vec<Lease> =
+            again.failed.iter().filter(|failed| failed.until + MARGIN <= began).map(|failed| failed.lease).collect();
+        self.confirm(over);
         again.done.retain(|done| done.until + MARGIN > began);
         again.failed.retain(|failed| failed.until + MARGIN > began);
         let given_up = before - again.len();
@@ -245,73 +292,25 @@ impl<T> Held<T> {
         given_up
     }
 
-    /// What has to be done now and then: parts of rows that have waited for the rest are settled; and, while nothing else
-    /// is being sent, what waits too long is given back, what runs is renewed, and handlers whose lease is over are told.
-    pub fn beat(&mut self, now: Instant, may_send: bool) -> Beat {
-        self.groups.beat();
-        let lonely =
-            self.alone.take_if(|(_, since)| since.is_some_and(|since| now.duration_since(since) > ALONE)).is_some();
-        let beat = if may_send { self.due(now) } else { Beat::default() };
-        Beat { changed: lonely || self.is_settling(), ..beat }
-    }
-
-    fn due(&mut self, now: Instant) -> Beat {
-        let hands = self.hands();
-        let stalled = now.duration_since(self.started);
-        if !self.waiting.is_empty() && stalled > 2 * self.ahead.horizon() {
-            self.ahead.stalled(hands, stalled);
-        }
-        let (target, half) = (self.ahead.target(hands), now + self.lease / 2);
-        // One that is to run alone stays: given back, it would be one of many.
-        let least = target.max(usize::from(matches!(self.alone, Some((_, None)))));
-        let mut given_up = Vec::new();
-        while stalled > 2 * self.ahead.horizon() && self.waiting.len() > least {
-            given_up.extend(self.waiting.pop_back());
-        }
-        while self.waiting.front().is_some_and(|waiting| waiting.until < half) {
-            given_up.extend(self.waiting.pop_front());
-        }
-        let release = given_up.into_iter().map(|waiting| self.give_up(waiting)).collect();
-        let mut renew = Vec::new();
-        for hand in &mut self.hands {
-            let (settled, extended) =
-                hand.told.as_ref().map_or((false, None), |told| (told.is_settled(), told.extended()));
-            for running in hand.running.iter_mut().filter(|running| !running.lost && !settled) {
-                running.until = extended.map_or(running.until, |extended| extended.max(running.until));
-                if running.until + MARGIN < now {
-                    running.lost = true;
-                    hand.told.iter().for_each(|told| told.lose());
-                } else if running.until < now + self.lease * 2 / 3 {
-                    renew.push(running.lease);
-                }
-            }
-        }
-        Beat { release, renew, changed: false }
-    }
-
-    /// Leases were renewed, except for the lost ones, whose handlers are told; `now` is when the reply arrived.
-    pub fn renewed(&mut self, leases: &[Lease], lost: &[i64], now: Instant) {
-        let (leases, lost): (HashSet<&Lease>, HashSet<&i64>) = (leases.iter().collect(), lost.iter().collect());
-        for hand in &mut self.hands {
-            for running in hand.running.iter_mut().filter(|running| leases.contains(&running.lease)) {
-                if lost.contains(&running.lease.id) {
-                    running.lost = true;
-                    hand.told.iter().for_each(|told| told.lose());
-                } else {
-                    running.until = running.until.max(now + self.lease);
-                }
-            }
-        }
-    }
-
     /// All that waits, to be given back.
     pub fn give_up_waiting(&mut self) -> Vec<Lease> {
-        std::mem::take(&mut self.waiting).into_iter().map(|waiting| self.give_up(waiting)).collect()
+        let mut given_up: Vec<Lease> =
+            std::mem::take(&mut self.waiting).into_iter().map(|waiting| self.give_up(waiting)).collect();
+        if let Some(order) = &mut self.order {
+            order.close().into_iter().for_each(|group| self.groups.close(group));
+            given_up.extend(order.give_back());
+        }
+        given_up
     }
 
     fn give_up(&mut self, Prefetched { message, group, .. }: Prefetched<T>) -> Lease {
         self.groups.close(group);
         self.alone.take_if(|(alone, _)| *alone == message.lease());
+        if let (Some(order), Some(key)) = (&mut self.order, &message.key) {
+            for group in order.given_up(key, message.lease()) {
+                self.groups.close(group);
+            }
+        }
         message.lease()
     }
 

@@ -8,12 +8,12 @@ use std::{
 use tokio::{task::JoinSet, time::MissedTickBehavior};
 
 use crate::queue::payload::Payload;
-use crate::worker::line::Line;
+use crate::worker::station::Station;
 
 /// A beat is a third of the lease, within these bounds.
 const BEAT: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(250));
 
-impl<T: Payload> Line<T> {
+impl<T: Payload> Station<T> {
     /// Runs beside everything else, so that a handler that keeps its thread does not keep this from the others' leases.
     pub async fn keep(self: Arc<Self>) {
         let lease = self.lease;
@@ -30,11 +30,11 @@ impl<T: Payload> Line<T> {
                 self.changed.notify_one();
             }
             if !beat.release.is_empty() || !beat.renew.is_empty() || !check.is_empty() {
-                let line = self.clone();
+                let station = self.clone();
                 sending.spawn(async move {
-                    line.renew(&beat.renew, lease).await;
-                    line.release(&beat.release).await;
-                    line.check(&check).await;
+                    station.renew(&beat.renew, lease).await;
+                    station.release(&beat.release).await;
+                    station.check(&check).await;
                 });
             }
         }

@@ -11,19 +11,22 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     error::Result,
-    queue::{consumer::Consumer, payload::Payload},
-    worker::{hand::Hand, hands::Reserved, line::Line, outage::Outage},
+    queue::{consumer::Consumer, linger::Linger, payload::Payload},
+    worker::{hand::Hand, hands::Reserved, lanes::Ear, outage::Outage, station::Station},
 };
 
 /// A database that has not answered for so long is told to be away, although its answer is waited for.
 const SILENCE: Duration = Duration::from_secs(2);
 
-impl<T: Payload> Line<T> {
-    /// Works until it is told to stop, which all lines are together, or until an error that does not pass; then ends in order.
+impl<T: Payload> Station<T> {
+    /// Works until it is told to stop, which all stations are together, or until an error that does not pass; then ends in order.
     pub async fn live(self: Arc<Self>, stop: CancellationToken) -> Result<()> {
         let _gauges = self.queue.shared.metrics.worker();
         let (mut running, mut beside) = (JoinSet::new(), JoinSet::new());
         beside.spawn(self.clone().keep());
+        if self.holder.is_some() {
+            beside.spawn(self.clone().open());
+        }
         let limit = CancellationToken::new();
         let (stopped, longest, over) = (stop.clone(), self.options.shutdown_after, limit.clone());
         beside.spawn(async move {
@@ -34,6 +37,7 @@ impl<T: Payload> Line<T> {
         let outcome = self.work(&mut running, &stop, &limit).await;
         stop.cancel();
         self.close(running, &limit).await;
+        self.leave().await;
         outcome
     }
 
@@ -45,10 +49,11 @@ impl<T: Payload> Line<T> {
         limit: &CancellationToken,
     ) -> Result<()> {
         let mut consumer = self.queue.consumer(self.options.wait).watched(self.options.hooks.clone());
+        let mut ear = self.ear();
         let mut outage = Outage::default();
         while !stop.is_cancelled() {
             let outcome = tokio::select! {
-                outcome = self.step(&mut consumer, running, stop) => outcome,
+                outcome = self.step(&mut consumer, &mut ear, running, stop) => outcome,
                 () = limit.cancelled() => return Ok(()),
             };
             match outcome {
@@ -72,25 +77,31 @@ impl<T: Payload> Line<T> {
     async fn step(
         self: &Arc<Self>,
         consumer: &mut Consumer<T>,
+        ear: &mut Option<Ear>,
         running: &mut JoinSet<()>,
         stop: &CancellationToken,
     ) -> Result<Asked> {
         tokio::task::yield_now().await; // hands that are about to finish share the statement
         let rings = consumer.heard();
+        let lane_rings = ear.as_mut().and_then(Ear::heard);
         let mut free = self.hands.reserve(self.nr);
         self.start(&mut free, running);
+        let began = Instant::now();
         let (settling, n) = {
             let mut held = self.held();
+            held.fetching(began);
             (held.settle(), held.room(free.count(), self.handler.each))
         };
         if settling.is_empty() && n == 0 {
             drop(free);
+            self.held().leased(Vec::new(), began);
             let _ = stop.run_until_cancelled(self.changed.notified()).await; // either will do
             return Ok(Asked::Nothing);
         }
         let was_idle = settling.is_empty();
-        let began = Instant::now();
-        let mut exchange = pin!(self.settle_and_lease(settling, n));
+        let linger = consumer.linger(rings).filter(|_| !self.options.drains && !stop.is_cancelled() && ear.is_none());
+        let paused = linger.as_ref().map(Linger::rings);
+        let mut exchange = pin!(self.settle_and_lease(settling, n, linger));
         let (messages, outcome) = if let Ok(exchanged) = timeout(SILENCE, &mut exchange).await {
             exchanged
         } else {
@@ -102,10 +113,17 @@ impl<T: Payload> Line<T> {
             let mut held = self.held();
             held.leased(messages, Instant::now());
             held.ahead.leased(n, found, began.elapsed());
+            if held.opens_sooner() {
+                self.sooner.notify_one();
+            }
         }
         self.start(&mut free, running);
         drop(free);
+        if ear.is_some() {
+            self.give_back().await;
+        }
         outcome?;
+        let rings = consumer.dequeued(rings, paused.as_ref(), found < n);
         if found > 0 {
             consumer.found();
         }
@@ -114,12 +132,14 @@ impl<T: Payload> Line<T> {
         }
         if self.options.drains {
             if found == 0 {
-                self.drained(was_idle, running, stop).await;
+                let rests = self.rests().await?;
+                self.drained(was_idle, rests, running, stop).await;
             }
         } else if found < n {
             // Nothing more is due: that is asked again with the next acknowledgement, or after a while.
             tokio::select! {
-                outcome = consumer.idle(rings) => outcome?,
+                outcome = consumer.idle(rings), if ear.is_none() => outcome?,
+                outcome = self.hear(ear, lane_rings) => outcome?,
                 () = self.until_news() => {}
                 () = stop.cancelled() => {}
             }
@@ -127,17 +147,27 @@ impl<T: Payload> Line<T> {
         Ok(Asked::Something)
     }
 
-    /// Nothing is due: ends the line if no handler runs that could enqueue or fail, else waits for the running ones.
-    async fn drained(&self, was_idle: bool, running: &mut JoinSet<()>, stop: &CancellationToken) {
-        if running.is_empty() {
-            if was_idle && self.held().is_empty() {
+    /// Nothing is due, or it cannot be had for so long: ends the station if no handler runs that could enqueue or fail, else waits.
+    async fn drained(
+        &self,
+        was_idle: bool,
+        rests: Option<Duration>,
+        running: &mut JoinSet<()>,
+        stop: &CancellationToken,
+    ) {
+        if running.is_empty() && rests.is_none() {
+            let is_empty = self.held().is_empty();
+            if was_idle && is_empty {
                 stop.cancel();
             }
-            return;
+            if is_empty || self.holder.is_none() {
+                return;
+            } // else something waits for the bucket of its key
         }
         tokio::select! {
-            _ = running.join_next() => {}
+            Some(_) = running.join_next() => {}
             () = self.until_news() => {}
+            () = tokio::time::sleep(rests.unwrap_or_default()), if rests.is_some() => {}
             () = stop.cancelled() => {}
         }
     }

@@ -9,13 +9,15 @@ mod hands;
 mod handler;
 mod groups;
 mod held;
-mod line;
+mod holder;
+mod station;
+mod lanes;
 mod hand;
 mod settle;
 mod keep;
 mod close;
 mod life;
 mod builder;
-mod several;
+pub(crate) mod several;
 
 pub use self::{builder::Worker, several::Workers, tally::Summary};

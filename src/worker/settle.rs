@@ -7,25 +7,32 @@ use tracing::{debug, warn};
 
 use crate::worker::{
     groups::{Decision, Failed, Finished, ToSettle},
-    line::Line,
+    holder::Holder,
+    station::Station,
 };
 use crate::{
     error::{Error, Result},
     queue::{
+        linger::Linger,
         message::{Lease, Message},
         metric::End,
         payload::Payload,
     },
 };
 
-impl<T: Payload> Line<T> {
+impl<T: Payload> Station<T> {
     /// Settles, and leases up to `n` messages: the acknowledgements and the lease in one round trip, the failures beside
     /// them. Settlements that failed are kept for the next time.
-    pub async fn settle_and_lease(&self, settling: ToSettle, n: usize) -> (Vec<Message<T>>, Result<()>) {
-        let mut underway = Underway { line: self, began: Instant::now(), count: settling.len(), settling };
+    pub async fn settle_and_lease(
+        &self,
+        settling: ToSettle,
+        n: usize,
+        linger: Option<Linger>,
+    ) -> (Vec<Message<T>>, Result<()>) {
+        let mut underway = Underway { station: self, began: Instant::now(), count: settling.len(), settling };
         let ToSettle { done, failed } = &underway.settling;
         let ends = join_all(failed.iter().map(|failed| self.end(failed)));
-        let (leased, ended) = join(self.ack_and_lease(done, n), ends).await;
+        let (leased, ended) = join(self.ack_and_lease(done, n, linger), ends).await;
         let mut outcome = Ok(());
         let mut ended = ended.into_iter();
         underway.settling.failed.retain(|_| match ended.next() {
@@ -44,10 +51,19 @@ impl<T: Payload> Line<T> {
         }
     }
 
-    async fn ack_and_lease(&self, done: &[Finished<()>], n: usize) -> Result<Vec<Message<T>>> {
+    async fn ack_and_lease(&self, done: &[Finished<()>], n: usize, linger: Option<Linger>) -> Result<Vec<Message<T>>> {
         let leases = done.iter().map(|done| done.lease);
+        // Whoever has a lane next counts on the lease that this worker knows.
+        let lease = self.options.lease.or(self.holder.as_ref().map(|_| self.lease));
         let (messages, lost) = if n > 0 {
-            self.queue.ack_and_lease(leases, n, self.options.lease).await?
+            let number = self.holder.as_ref().map(Holder::number);
+            let answer = self.queue.ack_and_lease_soon(leases, n, lease, number, linger).await;
+            if let (Some(holder), Err(error)) = (&self.holder, &answer)
+                && error.is_outcome_unknown()
+            {
+                holder.lose(self.lease);
+            }
+            answer?
         } else {
             (Vec::new(), lost_of(self.queue.ack(leases).await)?)
         };
@@ -64,8 +80,9 @@ impl<T: Payload> Line<T> {
                 (lost_of(self.queue.retry([lease], after, reason).await)?, End::Retried)
             }
             Decision::Bury(reason) => (lost_of(self.queue.bury([lease], reason).await)?, End::Dead),
-            Decision::Done | Decision::Settled => return Ok(()), // these are no failures
+            Decision::Done | Decision::Settled | Decision::Released => return Ok(()), // these are no failures
         };
+        self.held().confirm([*lease]);
         self.tally.add(outcome, 1 - lost.len());
         self.lose(lost.len());
         Ok(())
@@ -77,8 +94,12 @@ impl<T: Payload> Line<T> {
             return;
         }
         match lost_of(self.queue.release(leases).await) {
-            Ok(lost) => self.tally.add(End::Released, leases.len() - lost.len()),
+            Ok(lost) => {
+                self.held().confirm(leases.iter().copied());
+                self.tally.add(End::Released, leases.len() - lost.len());
+            }
             Err(error) => {
+                self.held().give_back_again(leases);
                 warn!(queue = self.name(), messages = leases.len(), %error, "messages not released; they are due again when their leases end");
             }
         }
@@ -116,7 +137,7 @@ impl<T: Payload> Line<T> {
 
 /// Decisions that are being settled. Those left when this is dropped are kept for the next time.
 struct Underway<'a, T: Payload> {
-    line: &'a Line<T>,
+    station: &'a Station<T>,
     began: Instant,
     count: usize,
     settling: ToSettle,
@@ -125,9 +146,9 @@ struct Underway<'a, T: Payload> {
 impl<T: Payload> Drop for Underway<'_, T> {
     fn drop(&mut self) {
         let again = std::mem::take(&mut self.settling);
-        let given_up = self.line.held().settled(self.count, again, self.began);
-        self.line.lose(given_up);
-        self.line.queue.shared.metrics.lost(given_up);
+        let given_up = self.station.held().settled(self.count, again, self.began);
+        self.station.lose(given_up);
+        self.station.queue.shared.metrics.lost(given_up);
     }
 }
 

@@ -3,7 +3,10 @@
 use std::{fmt, panic::resume_unwind, sync::Arc};
 
 use futures_util::future::BoxFuture;
-use tokio::task::{JoinError, JoinSet};
+use tokio::{
+    sync::watch,
+    task::{AbortHandle, JoinError, JoinSet},
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -32,17 +35,16 @@ use crate::{
 /// ```
 pub struct Workers {
     concurrency: usize,
-    lines: Vec<Begin>,
+    stations: Vec<Begin>,
 }
 
-/// Makes a worker's future, once everybody who shares with it is known.
-type Begin =
-    Box<dyn FnOnce(Arc<Hands>, Arc<Tally>, CancellationToken) -> Result<BoxFuture<'static, Result<()>>> + Send>;
+/// Lets a worker begin, once everybody who shares with it is known.
+type Begin = Box<dyn FnOnce(&mut Crew) -> Result<()> + Send>;
 
 impl fmt::Debug for Workers {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { concurrency, lines } = self;
-        out.debug_struct("Workers").field("concurrency", concurrency).field("queues", &lines.len()).finish()
+        let Self { concurrency, stations } = self;
+        out.debug_struct("Workers").field("concurrency", concurrency).field("queues", &stations.len()).finish()
     }
 }
 
@@ -50,36 +52,103 @@ impl Workers {
     /// So many handlers at a time, for all queues together; at least one for each.
     #[must_use]
     pub fn new(concurrency: usize) -> Self {
-        Self { concurrency, lines: Vec::new() }
+        Self { concurrency, stations: Vec::new() }
     }
 
     /// Adds a worker with a weight of at least 1.
     #[must_use]
     pub fn add<T: Payload>(mut self, worker: Worker<T>, weight: u32) -> Self {
-        self.lines.push(Box::new(move |hands, tally, stop| {
-            let line = worker.line(weight, hands, tally)?;
-            Ok(Box::pin(line.live(stop)))
-        }));
+        self.stations.push(Box::new(move |crew| crew.begin(worker, weight).map(drop)));
         self
     }
 
     /// As [`Worker::run`], for all of them; the first that ends with an error ends the others in order.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<Summary> {
-        let (hands, tally) = (Arc::new(Hands::new(self.concurrency)), Arc::<Tally>::default());
-        let stop = CancellationToken::new();
-        let begun: Result<Vec<_>> =
-            self.lines.into_iter().map(|begin| begin(hands.clone(), tally.clone(), stop.clone())).collect();
-        let mut lines: JoinSet<Result<()>> = begun?.into_iter().collect();
+        let mut crew = Crew::new(self.concurrency);
+        self.stations.into_iter().try_for_each(|begin| begin(&mut crew))?;
+        crew.run(shutdown, None).await
+    }
+}
+
+/// Workers that run together.
+pub(crate) struct Crew {
+    hands: Arc<Hands>,
+    tally: Arc<Tally>,
+    stop: CancellationToken,
+    begun: Vec<BoxFuture<'static, Result<Ended>>>,
+    /// Of their databases, whose schedules tick beside the work.
+    ticking: JoinSet<()>,
+}
+
+/// How a station ended.
+#[derive(Debug, PartialEq, Eq)]
+enum Ended {
+    /// With all the others.
+    WithAll,
+    /// Alone, because it was told to.
+    Alone,
+}
+
+/// Lets those begin who came later: is called whenever the signal says so.
+pub(crate) type Later = (watch::Receiver<()>, Box<dyn FnMut(&mut Crew) -> Result<()> + Send>);
+
+impl Crew {
+    pub fn new(concurrency: usize) -> Self {
+        let (hands, tally) = (Arc::new(Hands::new(concurrency)), Arc::<Tally>::default());
+        Self { hands, tally, stop: CancellationToken::new(), begun: Vec::new(), ticking: JoinSet::new() }
+    }
+
+    /// What is returned ends this station alone, in order.
+    pub fn begin<T: Payload>(&mut self, worker: Worker<T>, weight: u32) -> Result<CancellationToken> {
+        let ticking = (!worker.options.drains).then(|| worker.queue.db().clone());
+        let station = worker.station(weight, self.hands.clone(), self.tally.clone())?;
+        let ticking = ticking.map(|db| self.ticking.spawn(db.tick_beside_work()));
+        let (all, stop, hands, nr) = (self.stop.clone(), self.stop.child_token(), self.hands.clone(), station.nr);
+        let alone = stop.clone();
+        self.begun.push(Box::pin(async move {
+            station.live(alone.clone()).await?;
+            if all.is_cancelled() || !alone.is_cancelled() {
+                return Ok(Ended::WithAll);
+            }
+            hands.leave(nr);
+            ticking.iter().for_each(AbortHandle::abort);
+            Ok(Ended::Alone)
+        }));
+        Ok(stop)
+    }
+
+    /// Until shutdown, or until a station ends with an error; then until all have ended.
+    pub async fn run(mut self, shutdown: impl Future<Output = ()>, mut later: Option<Later>) -> Result<Summary> {
+        let mut stations: JoinSet<Result<Ended>> = self.begun.drain(..).collect();
         let mut shutdown = std::pin::pin!(shutdown);
         let mut outcome = Ok(());
         loop {
+            let more = async {
+                let changed = match &mut later {
+                    Some((signal, _)) => signal.changed().await.is_ok(),
+                    None => false,
+                };
+                if !changed {
+                    std::future::pending::<()>().await;
+                }
+            };
             tokio::select! {
-                () = &mut shutdown, if !stop.is_cancelled() => stop.cancel(),
-                ended = lines.join_next() => match ended {
-                    None => return outcome.map(|()| tally.summary()),
+                () = &mut shutdown, if !self.stop.is_cancelled() => self.stop.cancel(),
+                () = more, if !self.stop.is_cancelled() => {
+                    if let Some((_, begin)) = &mut later {
+                        outcome = begin(&mut self);
+                    }
+                    if outcome.is_err() {
+                        self.stop.cancel();
+                    }
+                    self.begun.drain(..).for_each(|station| drop(stations.spawn(station)));
+                }
+                ended = stations.join_next() => match ended {
+                    None => return outcome.map(|()| self.tally.summary()),
+                    Some(Ok(Ok(Ended::Alone))) => {}
                     Some(ended) => {
-                        outcome = outcome.and(ended.unwrap_or_else(died));
-                        stop.cancel();
+                        outcome = outcome.and(ended.unwrap_or_else(died).map(drop));
+                        self.stop.cancel();
                     }
                 },
             }
@@ -122,10 +191,10 @@ impl<T: Payload> Worker<T> {
     }
 }
 
-/// A line ended by a panic of our own; nobody aborts it.
-fn died(error: JoinError) -> Result<()> {
+/// A station ended by a panic of our own; nobody aborts it.
+fn died(error: JoinError) -> Result<Ended> {
     match error.try_into_panic() {
         Ok(panic) => resume_unwind(panic),
-        Err(_) => Ok(()),
+        Err(_) => Ok(Ended::WithAll),
     }
 }

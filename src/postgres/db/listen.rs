@@ -14,7 +14,7 @@ use std::{
 
 use futures_util::{StreamExt, stream};
 use tokio::{
-    sync::{mpsc, watch},
+    sync::{Notify, mpsc, watch},
     time::timeout,
 };
 use tokio_postgres::{AsyncMessage, Client};
@@ -22,17 +22,12 @@ use tracing::{debug, warn};
 
 use super::{
     guest::{TlsStream, connect},
-    session::Session,
+    proof::{PROOF, Proof, proof_channel, prove},
 };
-use crate::{
-    error::Result,
-    postgres::{sql::quote, target::Target, wire::Use},
-};
+use crate::postgres::{sql::quote, target::Target};
 
-/// How long the notification to itself may take.
-const PROOF: Duration = Duration::from_secs(5);
-/// Pause before another try, when the database cannot be reached or does not deliver.
-const PAUSE: Duration = Duration::from_millis(100);
+/// First and longest pause before another try, when the database cannot be reached, and the one when it does not deliver.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 const DEAF_PAUSE: Duration = Duration::from_secs(30);
 const ALIVE: &str = include_str!("../../../sql/alive.sql");
 
@@ -60,6 +55,8 @@ struct Channels {
     subscribed: AtomicUsize,
     /// Told of every change of the list.
     changed: watch::Sender<()>,
+    /// Told when the connection may be one to a server that is gone without a word: on it no answer is due, so it would never break.
+    doubts: Arc<Notify>,
     /// A task listens, or is about to.
     listening: AtomicBool,
     target: Target,
@@ -157,6 +154,7 @@ impl Listener {
             all: Mutex::default(),
             subscribed: AtomicUsize::new(0),
             changed: watch::Sender::default(),
+            doubts: Arc::default(),
             listening: AtomicBool::new(false),
             target,
             mark: mark.clone(),
@@ -191,6 +189,11 @@ impl Listener {
         }
     }
 
+    /// Sees to it that the connection proves to be alive, or is made anew.
+    pub fn doubt(&self) {
+        self.channels.doubts.notify_one();
+    }
+
     /// Wakes the consumers of this process, without a detour through the server.
     pub fn ring(&self, name: &str) {
         self.channels.ring(name, None);
@@ -204,31 +207,41 @@ fn random() -> u64 {
 
 /// Listens until the last handle of the listener is gone.
 async fn listen(listening: Listening, target: Target, mark: String) {
-    let (channels, mut pause) = (&listening.0, PAUSE);
+    let (channels, mut pause) = (&listening.0, PAUSE.0);
     while channels.strong_count() > 0 {
-        match connect(&target).await {
-            Ok((client, connection)) => {
-                let proven = listen_on(&client, connection, &target, channels, &mark).await;
-                pause = if proven { PAUSE } else { DEAF_PAUSE };
+        let proof = match connect(&target).await {
+            Ok((client, connection)) => listen_on(&client, connection, &target, channels, &mark).await,
+            Err(error) => {
+                debug!(%error, "listener cannot connect; consumers poll");
+                Proof::NotSent
             }
-            Err(error) => debug!(%error, "listener cannot connect; consumers poll"),
-        }
+        };
         let Some(all) = channels.upgrade() else { return };
         all.deaf();
         drop(all);
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(DEAF_PAUSE);
+        let rest = match proof {
+            Proof::Heard => {
+                pause = PAUSE.0;
+                pause
+            }
+            Proof::NotSent => {
+                let longer = (pause * 2).min(PAUSE.1);
+                std::mem::replace(&mut pause, longer)
+            }
+            Proof::NotHeard => DEAF_PAUSE,
+        };
+        tokio::time::sleep(rest).await;
     }
 }
 
-/// Listens on one connection until it breaks. Says whether it ever proved to hear.
+/// Listens on one connection until it breaks. Says whether it proved to hear.
 async fn listen_on(
     client: &Client,
     mut connection: tokio_postgres::Connection<tokio_postgres::Socket, TlsStream>,
     target: &Target,
     channels: &Weak<Channels>,
     mark: &str,
-) -> bool {
+) -> Proof {
     let (proof_heard, mut proof) = mpsc::unbounded_channel();
     let ears = {
         let (channels, mark) = (channels.clone(), mark.to_owned());
@@ -254,40 +267,25 @@ async fn listen_on(
         })
     };
     let alive = random().cast_signed();
-    let proving =
-        async { prove(client, target, &mut proof, mark).await && client.execute(ALIVE, &[&alive]).await.is_ok() };
-    let proven = timeout(4 * PROOF, proving).await.unwrap_or(false);
-    if proven {
-        follow(client, alive, channels, ears).await;
-    } else {
-        warn!("listener receives no notifications (is a transaction pooler in between?); consumers poll");
-        ears.abort();
+    let proven = prove(client, target, &mut proof, mark).await;
+    match proven {
+        Proof::Heard if timeout(PROOF, client.execute(ALIVE, &[&alive])).await.is_ok_and(|held| held.is_ok()) => {
+            follow(client, alive, channels, ears).await;
+        }
+        Proof::NotHeard => {
+            warn!("listener receives no notifications (is a transaction pooler in between?); consumers poll");
+            ears.abort();
+        }
+        Proof::Heard | Proof::NotSent => ears.abort(),
     }
     proven
-}
-
-fn proof_channel(mark: &str) -> String {
-    format!("trunkline {mark}")
-}
-
-/// Sends itself a notification and waits for it. From another connection: its own would come with the answer to `notify`, also through a
-/// pooler that passes on nothing else.
-async fn prove(client: &Client, target: &Target, proof: &mut mpsc::UnboundedReceiver<()>, mark: &str) -> bool {
-    let channel = quote(&proof_channel(mark));
-    client.batch_execute(&format!("listen {channel}")).await.is_ok()
-        && notify(target, &channel).await.inspect_err(|error| debug!(%error, "listener cannot test itself")).is_ok()
-        && timeout(PROOF, proof.recv()).await.is_ok_and(|heard| heard.is_some())
-        && client.batch_execute(&format!("unlisten {channel}")).await.is_ok()
-}
-
-async fn notify(target: &Target, channel: &str) -> Result<()> {
-    Session::open_now(target, Use::Alone, Arc::default()).await?.batch("notify", &format!("notify {channel}")).await
 }
 
 /// Keeps the server's list of channels equal to ours, until the connection ends.
 async fn follow(client: &Client, alive: i64, channels: &Weak<Channels>, mut ears: tokio::task::JoinHandle<()>) {
     let mut listened: Vec<String> = Vec::new();
-    let Some(mut changes) = channels.upgrade().map(|all| all.changed.subscribe()) else { return ears.abort() };
+    let heard_of = channels.upgrade().map(|all| (all.changed.subscribe(), all.doubts.clone()));
+    let Some((mut changes, doubts)) = heard_of else { return ears.abort() };
     loop {
         let Some(all) = channels.upgrade() else { break };
         changes.borrow_and_update(); // before the list is read
@@ -315,6 +313,14 @@ async fn follow(client: &Client, alive: i64, channels: &Weak<Channels>, mut ears
         drop(all);
         tokio::select! {
             change = changes.changed() => if change.is_err() { break },
+            () = doubts.notified() => {
+                // What it listens to already: that changes nothing, and is what its session shows.
+                let again = listened.first().map_or_else(String::new, |name| format!("listen {}", quote(name)));
+                if !timeout(PROOF, client.batch_execute(&again)).await.is_ok_and(|answered| answered.is_ok()) {
+                    debug!("listener has no answer; it connects anew");
+                    break;
+                }
+            }
             _ = &mut ears => break,
         }
     }

@@ -2,6 +2,7 @@
 
 mod session;
 mod guest;
+mod proof;
 mod listen;
 
 use std::{
@@ -12,14 +13,17 @@ use std::{
         Arc, Mutex as SyncMutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Instant,
+    time::Duration,
 };
 
-use tokio::sync::{Mutex, mpsc};
+use tokio::{
+    sync::{Mutex, mpsc},
+    time::Instant,
+};
 use tokio_postgres::types::ToSql;
 
 pub(crate) use self::{
-    listen::{Listener, Subscription},
+    listen::{Heard, Listener, Subscription},
     session::{Session, told_to_user},
 };
 use crate::{
@@ -32,25 +36,32 @@ use crate::{
 };
 
 /// Connections for enqueueing, as many for dequeueing and settling, and as many for statements of the user.
-const LANES: usize = 2;
+const SLOTS: usize = 2;
 /// Transactions that the library opens for closures keep this many connections for the next.
 const IDLE: usize = 4;
+/// A connection that nobody has used for so long is closed by [`Db::rest`].
+const UNUSED: Duration = Duration::from_secs(30);
+
 /// A database with Trunkline in it.
 ///
 /// Cheap to clone; all clones share the same few connections: up to two for enqueueing, two for dequeueing, two for statements
 /// of yours and one that listens, each made when first needed and made anew, with backoff, after it was lost. Every statement
 /// is pipelined, so the number of concurrent callers does not matter. Each transaction has a connection besides; up to four
-/// stay open for the next.
+/// stay open for the next. A process in which consumers wait and nothing else happens closes them after half a minute, but for one and the
+/// one that listens.
 #[derive(Clone)]
 pub struct Db(Arc<Inner>);
 
 struct Inner {
     target: Target,
-    enqueue: [Slot; LANES],
-    dequeue: [Slot; LANES],
-    run: [Slot; LANES],
-    idle: SyncMutex<Vec<Arc<Session>>>,
+    enqueue: [Slot; SLOTS],
+    dequeue: [Slot; SLOTS],
+    run: [Slot; SLOTS],
+    /// With the time when they were given back.
+    idle: SyncMutex<Vec<(Instant, Arc<Session>)>>,
     listener: Listener,
+    /// When [`Db::rest`] was last made.
+    rested: SyncMutex<Instant>,
     schema: Schema,
     /// See [`Db::attached`].
     attached: SyncMutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
@@ -67,13 +78,14 @@ struct Slot {
 #[derive(Default)]
 struct SlotState {
     session: Option<Arc<Session>>,
+    used: Option<Instant>,
     /// Why there is none, and since when.
     refused: Option<(Instant, Error)>,
 }
 
 /// The purpose of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lane {
+pub(crate) enum Purpose {
     Enqueue,
     Dequeue,
     /// For the statements of the user.
@@ -134,17 +146,31 @@ impl Db {
         Self::to(Target::parse_in(url, environment)?).await
     }
 
+    /// Connects to one of several servers that hold the same queues.
+    pub(crate) async fn to_stripe(target: Target) -> Result<Self> {
+        Self::to(target.of_stripe()).await
+    }
+
+    /// Where it is, for people; nothing that is secret.
+    pub(crate) fn address(&self) -> String {
+        self.0.target.place()
+    }
+
     async fn to(target: Target) -> Result<Self> {
-        let first = Session::open_now(&target, Use::Alone, Arc::default()).await?; // the first transaction will have it
+        let dequeue: [Slot; SLOTS] = Default::default();
+        // Also tells whether the database can be reached. Whatever is done first is done on it: a queue is described for the same purpose.
+        let first = Session::open_now(&target, Use::Common, dequeue[0].load.clone()).await?;
+        dequeue[0].place.lock().await.session = Some(Arc::new(first));
         let schema = target.schema.clone();
         let db = Self(Arc::new(Inner {
             schema,
             listener: Listener::new(target.clone()),
+            rested: SyncMutex::new(Instant::now()),
             target,
             enqueue: Default::default(),
-            dequeue: Default::default(),
+            dequeue,
             run: Default::default(),
-            idle: SyncMutex::new(vec![Arc::new(first)]),
+            idle: SyncMutex::default(),
             attached: SyncMutex::default(),
         }));
         Ok(db)
@@ -172,12 +198,12 @@ impl Db {
         Sql::new(name, &self.0.schema.fill(text))
     }
 
-    /// A live connection of a lane, the one with less to do, made anew if it was lost.
-    pub(crate) async fn session(&self, lane: Lane) -> Result<Arc<Session>> {
-        let slots = match lane {
-            Lane::Enqueue => &self.0.enqueue,
-            Lane::Dequeue => &self.0.dequeue,
-            Lane::Run => &self.0.run,
+    /// A live connection for a purpose, the one with less to do, made anew if it was lost.
+    pub(crate) async fn session(&self, purpose: Purpose) -> Result<Arc<Session>> {
+        let slots = match purpose {
+            Purpose::Enqueue => &self.0.enqueue,
+            Purpose::Dequeue => &self.0.dequeue,
+            Purpose::Run => &self.0.run,
         };
         let mut slot = &slots[0];
         for other in &slots[1..] {
@@ -188,27 +214,48 @@ impl Db {
         self.0.listener.revive();
         let asked = Instant::now();
         let mut place = slot.place.lock().await;
-        if let Some(session) = place.session.as_ref().filter(|session| !session.is_closed()) {
-            return Ok(session.clone());
+        place.used = Some(Instant::now());
+        match &place.session {
+            Some(session) if !session.is_closed() => return Ok(session.clone()),
+            // The others may be on the same server, which is gone, or hangs; each would find that out by itself, as late as this one.
+            Some(_) => {
+                self.0.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                self.0.listener.doubt();
+            }
+            None => {}
         }
         if let Some((_, error)) = place.refused.as_ref().filter(|(at, _)| *at >= asked) {
             return Err(error.clone()); // the same database, tried with patience while this caller waited
         }
-        let opened = Session::open(&self.0.target, Use::Common, slot.load.clone()).await.map(Arc::new);
+        let opened = self.open(purpose, Use::Common, slot.load.clone()).await;
         place.session = opened.as_ref().ok().cloned();
         place.refused = opened.as_ref().err().map(|error| (Instant::now(), error.clone()));
         opened
     }
 
+    /// With patience, unless what is enqueued can go to another server.
+    async fn open(&self, purpose: Purpose, usage: Use, load: Arc<AtomicUsize>) -> Result<Arc<Session>> {
+        let opened = match purpose {
+            Purpose::Enqueue if self.0.target.is_stripe => Session::open_now(&self.0.target, usage, load).await,
+            _ => Session::open(&self.0.target, usage, load).await,
+        };
+        opened.map(Arc::new)
+    }
+
     /// Runs one statement in a transaction of its own.
-    pub(crate) async fn query(&self, lane: Lane, sql: &Sql, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
-        self.session(lane).await?.query(sql, params).await
+    pub(crate) async fn query(&self, purpose: Purpose, sql: &Sql, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
+        self.session(purpose).await?.query(sql, params).await
     }
 
     /// Runs one statement that may as well run twice: a lost connection is replaced once.
-    pub(crate) async fn query_again(&self, lane: Lane, sql: &Sql, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
-        match self.query(lane, sql, params).await {
-            Err(error) if error.is_outcome_unknown() => self.query(lane, sql, params).await,
+    pub(crate) async fn query_again(
+        &self,
+        purpose: Purpose,
+        sql: &Sql,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>> {
+        match self.query(purpose, sql, params).await {
+            Err(error) if error.is_outcome_unknown() => self.query(purpose, sql, params).await,
             outcome => outcome,
         }
     }
@@ -229,12 +276,16 @@ impl Db {
 
     /// A connection of one's own, for a transaction. Give it back with [`Db::give_back`] when it is clean.
     pub(crate) async fn own_session(&self) -> Result<Arc<Session>> {
+        self.own_session_for(Purpose::Run).await
+    }
+
+    pub(crate) async fn own_session_for(&self, purpose: Purpose) -> Result<Arc<Session>> {
         loop {
             let idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-            match idle {
+            match idle.map(|(_, session)| session) {
                 Some(session) if session.is_closed() => {}
                 Some(session) => return Ok(session),
-                None => return Session::open(&self.0.target, Use::Alone, Arc::default()).await.map(Arc::new),
+                None => return self.open(purpose, Use::Alone, Arc::default()).await,
             }
         }
     }
@@ -243,7 +294,31 @@ impl Db {
         session.connection().clean();
         let mut idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < IDLE && !session.is_closed() {
-            idle.push(session);
+            idle.push((Instant::now(), session));
+        }
+    }
+
+    /// Closes the connections that nobody has used for a while. One for dequeueing stays, and the one that listens, which has to prove that
+    /// it is alive. However many queues ask, it is done once in that time.
+    pub(crate) fn rest(&self) {
+        {
+            let mut rested = self.0.rested.lock().unwrap_or_else(PoisonError::into_inner);
+            if rested.elapsed() < UNUSED {
+                return;
+            }
+            *rested = Instant::now();
+        }
+        self.0.listener.doubt();
+        self.0
+            .idle
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .retain(|(given_back, _)| given_back.elapsed() < UNUSED);
+        for slot in self.0.enqueue.iter().chain(&self.0.run).chain(&self.0.dequeue[1..]) {
+            let Ok(mut place) = slot.place.try_lock() else { continue }; // in use just now
+            if slot.load.load(Ordering::Relaxed) == 0 && place.used.is_some_and(|used| used.elapsed() >= UNUSED) {
+                place.session = None; // closed when the last caller has let go of it
+            }
         }
     }
 

@@ -25,6 +25,8 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(30);
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// The same where the connection string names several hosts: one of them is promoted, and whoever waits wants to know soon.
+const LONGEST_AMONG_HOSTS: Duration = Duration::from_millis(250);
 
 /// `skip locked` wants to see what was committed, whatever the database's default is.
 pub(super) const SET_UP: &str = include_str!("../../../sql/connect.sql");
@@ -41,7 +43,11 @@ pub(crate) struct Session {
 }
 
 /// Connects, again and again while the database is starting, restarting or out of connections.
-pub(super) async fn patiently<T, F: Future<Output = Result<T>>>(mut connect: impl FnMut() -> F) -> Result<T> {
+pub(super) async fn patiently<T, F: Future<Output = Result<T>>>(
+    target: &Target,
+    mut connect: impl FnMut() -> F,
+) -> Result<T> {
+    let longest = if target.config.get_hosts().len() > 1 { LONGEST_AMONG_HOSTS } else { LONGEST_PAUSE };
     let began = Instant::now();
     let mut pause = FIRST_PAUSE;
     loop {
@@ -49,7 +55,7 @@ pub(super) async fn patiently<T, F: Future<Output = Result<T>>>(mut connect: imp
             Err(error) if error.may_pass() && began.elapsed() + pause < PATIENCE => {
                 debug!(%error, ?pause, "database unreachable; retrying");
                 tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(LONGEST_PAUSE);
+                pause = (pause * 2).min(longest);
             }
             outcome => return outcome,
         }
@@ -59,7 +65,7 @@ pub(super) async fn patiently<T, F: Future<Output = Result<T>>>(mut connect: imp
 impl Session {
     /// Connects with patience.
     pub async fn open(target: &Target, usage: Use, load: Arc<AtomicUsize>) -> Result<Self> {
-        patiently(|| Self::open_now(target, usage, load.clone())).await
+        patiently(target, || Self::open_now(target, usage, load.clone())).await
     }
 
     /// Connects once.
@@ -110,7 +116,27 @@ impl Session {
     pub async fn together<'a>(
         &self,
         texts: impl Iterator<Item = &'a str> + Clone,
+        gather: impl FnMut(&[Prepared]) -> Result<Group, WireError>,
+    ) -> Result<(Reply, Vec<Prepared>), WireError> {
+        self.exchange(texts, gather, None::<fn(&[Prepared], &Reply, usize, usize)>).await
+    }
+
+    /// As [`Session::together`], for a reply that is read in parts: see [`Incoming::parts`](crate::postgres::wire::Incoming::parts). At a
+    /// second try the places begin anew.
+    pub async fn in_parts<'a>(
+        &self,
+        texts: impl Iterator<Item = &'a str> + Clone,
+        gather: impl FnMut(&[Prepared]) -> Result<Group, WireError>,
+        read: impl FnMut(&[Prepared], &Reply, usize, usize),
+    ) -> Result<(), WireError> {
+        self.exchange(texts, gather, Some(read)).await.map(drop)
+    }
+
+    async fn exchange<'a>(
+        &self,
+        texts: impl Iterator<Item = &'a str> + Clone,
         mut gather: impl FnMut(&[Prepared]) -> Result<Group, WireError>,
+        mut read: Option<impl FnMut(&[Prepared], &Reply, usize, usize)>,
     ) -> Result<(Reply, Vec<Prepared>), WireError> {
         let _underway = InFlight::new(&self.load);
         let mut outdated = None;
@@ -123,7 +149,16 @@ impl Session {
             }
             let group = gather(&prepared)?;
             self.connection.room().await;
-            match self.connection.send(group).await {
+            let outcome = match &mut read {
+                None => self.connection.send(group).await,
+                Some(read) => {
+                    self.connection
+                        .send_in_parts(group)
+                        .parts(|reply, at, place| read(&prepared, reply, at, place))
+                        .await
+                }
+            };
+            match outcome {
                 // A queue was dropped and created anew, or a pooler gave us another server connection.
                 Err(failure) if outdated.is_none() && failure.is_outdated() => {
                     outdated = Some(failure);

@@ -5,25 +5,23 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use futures_util::{
-    FutureExt,
-    future::{BoxFuture, Shared},
-};
-
 use super::{
     Pipeline,
     sent::{GroupReply, Sent},
 };
 use crate::{
     error::{Error, Result},
-    postgres::{rows::Rows, wire::Columns},
+    postgres::{
+        rows::Rows,
+        wire::{Columns, WaitingPlace},
+    },
 };
 
 /// An answer that is on its way, or will be once it is awaited. Answers may be awaited in any order, or not at all.
 pub struct Pending<R> {
     pipeline: Arc<Pipeline>,
     sent: Arc<Sent>,
-    answer: Option<Shared<BoxFuture<'static, GroupReply>>>,
+    waiting: WaitingPlace,
     place: usize,
     text: Arc<str>,
     columns: Arc<Columns>,
@@ -38,7 +36,7 @@ impl<R> Pending<R> {
         text: Arc<str>,
         columns: Arc<Columns>,
     ) -> Self {
-        Self { pipeline, sent, answer: None, place, text, columns, shape: PhantomData }
+        Self { pipeline, sent, waiting: None, place, text, columns, shape: PhantomData }
     }
 
     pub(super) fn place(&self) -> (Arc<Sent>, usize) {
@@ -46,7 +44,7 @@ impl<R> Pending<R> {
     }
 
     pub(super) fn poll_outcome(&mut self, context: &mut Context<'_>) -> Poll<Result<GroupReply>> {
-        if self.answer.is_none() {
+        if self.waiting.is_none() {
             if !self.sent.is_sent() {
                 self.pipeline.flush();
             }
@@ -56,8 +54,7 @@ impl<R> Pending<R> {
                 return Poll::Ready(Err(Error::invalid(text)));
             }
         }
-        let answer = self.answer.get_or_insert_with(|| self.sent.answer());
-        answer.poll_unpin(context).map(Ok)
+        self.sent.poll(&mut self.waiting, context).map(Ok)
     }
 }
 

@@ -1,15 +1,13 @@
-use std::sync::{Arc, OnceLock};
-
-use futures_util::{
-    FutureExt,
-    future::{BoxFuture, Shared},
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, ready},
 };
 
 use crate::{
     error::Error,
     postgres::{
         db::told_to_user,
-        wire::{Reply, WireError},
+        wire::{Incoming, Reply, WaitingPlace, WireError},
     },
 };
 
@@ -19,35 +17,65 @@ pub(super) type GroupReply = Arc<Result<Reply, WireError>>;
 /// A group that was sent, or will be.
 #[derive(Default)]
 pub(super) struct Sent {
-    answer: OnceLock<Shared<BoxFuture<'static, GroupReply>>>,
+    stage: Mutex<Stage>,
     /// Statements of the transaction before it.
     before: usize,
     /// Its first place is `begin`.
     begins: bool,
 }
 
+#[derive(Default)]
+enum Stage {
+    #[default]
+    Gathering,
+    Sent(Incoming),
+    Answered(GroupReply),
+}
+
 impl Sent {
     pub fn new(before: usize, begins: bool) -> Self {
-        Self { answer: OnceLock::new(), before, begins }
+        Self { stage: Mutex::default(), before, begins }
     }
 
-    pub fn set(&self, answer: impl Future<Output = Result<Reply, WireError>> + Send + 'static) {
-        let _ = self.answer.set(answer.map(Arc::new).boxed().shared()); // each group is sent once
+    fn stage(&self) -> MutexGuard<'_, Stage> {
+        self.stage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Each group is sent once.
+    pub fn set(&self, reply: Incoming) {
+        *self.stage() = Stage::Sent(reply);
     }
 
     pub fn is_sent(&self) -> bool {
-        self.answer.get().is_some()
+        !matches!(&*self.stage(), Stage::Gathering)
     }
 
-    /// The answer, of a group that was sent.
-    pub fn answer(&self) -> Shared<BoxFuture<'static, GroupReply>> {
-        let unsent = || async { Arc::new(Err(WireError::Lost(None))) }.boxed().shared();
-        self.answer.get().cloned().unwrap_or_else(unsent)
+    /// Waits for the answer of a group that was sent, as one of several.
+    pub fn poll(&self, place: &mut WaitingPlace, context: &Context<'_>) -> Poll<GroupReply> {
+        let mut stage = self.stage();
+        let reply = match &mut *stage {
+            Stage::Gathering => Err(WireError::Lost(None)),
+            Stage::Sent(incoming) => ready!(incoming.poll_whole(place, context)),
+            Stage::Answered(reply) => return Poll::Ready(reply.clone()),
+        };
+        Poll::Ready(stage.answered(reply))
+    }
+
+    /// The answer.
+    pub async fn answer(&self) -> GroupReply {
+        let mut place = None;
+        std::future::poll_fn(|context| self.poll(&mut place, context)).await
     }
 
     /// The answer, if it has come.
     pub fn seen(&self) -> Option<GroupReply> {
-        self.answer.get()?.clone().now_or_never()
+        let mut stage = self.stage();
+        let reply = match &mut *stage {
+            Stage::Gathering => return None,
+            Stage::Sent(incoming) => incoming.come()?,
+            Stage::Answered(reply) => return Some(reply.clone()),
+        };
+        Some(stage.answered(reply))
     }
 
     /// The error, with the statement's number in the transaction.
@@ -59,5 +87,13 @@ impl Sent {
             failure => failure,
         };
         told_to_user(self.before, "the transaction", failure)
+    }
+}
+
+impl Stage {
+    fn answered(&mut self, reply: Result<Reply, WireError>) -> GroupReply {
+        let reply = Arc::new(reply);
+        *self = Self::Answered(reply.clone());
+        reply
     }
 }

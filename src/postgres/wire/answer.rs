@@ -5,13 +5,17 @@ use bytes::Bytes;
 use super::{
     Row, WireError,
     frame::frames_at,
-    group::GroupStatement,
+    group::Places,
+    inbox::Came,
     row::{Columns, Values},
 };
 use crate::error::server::ServerError;
 
-/// The server's reply to one group, as it came.
-#[derive(Debug)]
+/// Room for so many parts is made at once.
+const PARTS: usize = 1 << 10;
+
+/// The server's reply to one group, as it came; or the statements of it that have their ends.
+#[derive(Debug, Default)]
 pub(crate) struct Reply {
     chunks: Vec<Bytes>,
     parts: Vec<Part>,
@@ -23,53 +27,101 @@ struct Part {
     /// The chunk that it begins in, and where.
     start: (usize, usize),
     rows: usize,
-    /// How it ended, in the server's words: `INSERT 0 1`.
-    tag: Bytes,
+    /// Where the server's words are for how it ended: `INSERT 0 1`.
+    tag: (usize, Range<usize>),
     /// The portal has more rows than were asked for.
     suspended: bool,
 }
 
-impl Reply {
-    /// Reads how it ended: nothing has happened before the last message says so, whatever was answered to single statements.
-    pub(super) fn read(chunks: Vec<Bytes>, places: &[GroupStatement], script: bool) -> Result<Self, WireError> {
-        let (mut parts, mut failed) = (Vec::with_capacity(places.len()), None);
-        let (mut start, mut rows) = ((0, 0), 0);
-        for (at, chunk) in chunks.iter().enumerate() {
-            for (kind, body) in frames_at(chunk, 0) {
+/// A reply that is read as it comes. Nothing has happened before its last message says so, whatever was answered to single statements.
+#[derive(Debug)]
+pub(super) struct Reading {
+    pub reply: Reply,
+    places: Places,
+    script: bool,
+    /// Where the next statement's part begins, and its rows so far.
+    start: (usize, usize),
+    rows: usize,
+    /// Statements that have their ends and were forgotten since.
+    before: usize,
+    /// The first error is the group's: the server skips everything behind it, up to the Sync.
+    failed: Option<Arc<ServerError>>,
+    /// The reply is larger than this.
+    over: Option<usize>,
+}
+
+impl Reading {
+    pub fn new(places: Places, script: bool) -> Self {
+        let reply = Reply { chunks: Vec::new(), parts: Vec::with_capacity(places.len().min(PARTS)) };
+        Self { reply, places, script, start: (0, 0), rows: 0, before: 0, failed: None, over: None }
+    }
+
+    /// Reads where the statements of these messages end.
+    pub fn take(&mut self, came: Came) {
+        self.over = came.over.or(self.over);
+        for chunk in came.chunks {
+            let at = self.reply.chunks.len();
+            for (kind, body) in frames_at(&chunk, 0) {
                 let tag = match kind {
                     b'D' => {
-                        rows += 1;
+                        self.rows += 1;
                         continue;
                     }
-                    b'C' => chunk.slice(body.start..body.end.saturating_sub(1).max(body.start)),
-                    b'I' | b's' => Bytes::new(),
-                    // The first error is the group's: the server skips everything behind it, up to the Sync.
-                    b'E' if failed.is_none() => {
-                        failed = Some((parts.len(), ServerError::parse(&chunk[body])));
+                    b'C' => body.start..body.end.saturating_sub(1).max(body.start),
+                    b'I' | b's' => 0..0,
+                    b'E' => {
+                        self.failed.get_or_insert_with(|| Arc::new(ServerError::parse(&chunk[body])));
                         continue;
                     }
                     _ => continue,
                 };
-                parts.push(Part { start, rows, tag, suspended: kind == b's' });
-                (start, rows) = ((at, body.end), 0);
+                let rows = std::mem::take(&mut self.rows);
+                self.reply.parts.push(Part { start: self.start, rows, tag: (at, tag), suspended: kind == b's' });
+                self.start = (at, body.end);
             }
+            self.reply.chunks.push(chunk);
         }
-        let Some((statement, error)) = failed else {
-            return match script || parts.len() == places.len() {
-                true => Ok(Self { chunks, parts }),
-                false => Err(WireError::Protocol("an answer has not as many ends as there were statements")),
+    }
+
+    /// The places of the statements that have their ends, and are not forgotten: none of a reply that is too large, whose rows are gone.
+    pub fn ended(&self) -> Range<usize> {
+        self.before..self.before + self.over.map_or(self.reply.parts.len(), |_| 0)
+    }
+
+    /// Lets go of the statements that have their ends.
+    pub fn forget(&mut self) {
+        self.before += self.reply.parts.len();
+        self.reply.parts.clear();
+        let (at, offset) = self.start;
+        let read = self.reply.chunks.get(at).is_some_and(|chunk| chunk.len() <= offset);
+        self.reply.chunks.drain(..(at + usize::from(read)).min(self.reply.chunks.len()));
+        self.start = (0, if read { 0 } else { offset });
+    }
+
+    /// The reply, or what is not forgotten of it, once all messages were taken.
+    pub fn end(self) -> Result<Reply, WireError> {
+        let count = self.before + self.reply.parts.len();
+        let Some(error) = self.failed else {
+            return match self.over {
+                _ if !self.script && count != self.places.len() => {
+                    Err(WireError::Protocol("an answer has not as many ends as there were statements"))
+                }
+                Some(limit) => Err(WireError::TooLarge(limit)),
+                None => Ok(self.reply),
             };
         };
         // A statement that could not be prepared is unknown here; its own error was reported before.
-        let place = places.get(statement);
+        let place = self.places.get(count);
         let unprepared = place.and_then(|place| place.named.as_ref()).and_then(|named| named.failure());
         let text = place.map(|place| place.text.clone());
         Err(match unprepared {
-            Some(WireError::Server { error, .. }) => WireError::Server { statement, text, error },
-            _ => WireError::Server { statement, text, error: Arc::new(error) },
+            Some(WireError::Server { error, .. }) => WireError::Server { statement: count, text, error },
+            _ => WireError::Server { statement: count, text, error },
         })
     }
+}
 
+impl Reply {
     /// The rows of the statement of that place.
     pub fn rows(&self, place: usize, columns: &Arc<Columns>) -> Vec<Row> {
         let row =
@@ -107,7 +159,9 @@ impl Reply {
 
     /// In the server's words, how the statement of that place ended.
     pub fn tag(&self, place: usize) -> &str {
-        self.parts.get(place).and_then(|part| std::str::from_utf8(&part.tag).ok()).unwrap_or_default()
+        let words =
+            self.parts.get(place).and_then(|Part { tag: (at, words), .. }| self.chunks.get(*at)?.get(words.clone()));
+        words.and_then(|words| std::str::from_utf8(words).ok()).unwrap_or_default()
     }
 
     /// Whether the portal of that place has more rows.

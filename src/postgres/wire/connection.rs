@@ -1,14 +1,14 @@
 use std::sync::Arc;
 
 use postgres_protocol::message::frontend;
-use tokio::sync::oneshot;
 use tracing::{debug, warn};
 
 use super::{
-    CachedStatement, Descriptions, Group, Prepared, Reply, Use, WireError,
+    CachedStatement, Descriptions, Group, Incoming, Prepared, Use, WireError,
     connect::connect,
     drive::drive,
-    queued::{AwaitedGroup, Came, Link, Queued, To},
+    inbox::Inbox,
+    queued::{AwaitedGroup, Link, Queued, To},
 };
 use crate::{error::Result, postgres::target::Target};
 
@@ -85,38 +85,42 @@ impl Connection {
         }
     }
 
-    /// Queues a group for the driver. The returned future waits for the reply, and may be dropped.
-    pub fn send(&self, mut group: Group) -> impl Future<Output = Result<Reply, WireError>> + Send + use<> {
+    /// Queues a group for the driver. What is returned waits for the reply, and may be dropped.
+    pub fn send(&self, group: Group) -> Incoming {
+        self.sent(group, false)
+    }
+
+    /// The same for [`Incoming::parts`]: the reply is handed out while the rest is still to come.
+    pub fn send_in_parts(&self, group: Group) -> Incoming {
+        self.sent(group, true)
+    }
+
+    fn sent(&self, mut group: Group, in_parts: bool) -> Incoming {
         if !group.script {
             frontend::sync(&mut group.bytes);
         }
-        let (to, answered) = oneshot::channel();
-        let sent = {
-            let mut queued = self.shared.lock();
-            let mut sent = check(&queued);
-            if sent.is_ok() {
-                match queued.bytes.is_empty() {
-                    true => queued.bytes = group.bytes,
-                    false => queued.bytes.extend_from_slice(&group.bytes),
-                }
-                let mut waiting = AwaitedGroup::new(To::Caller(to));
-                waiting.copies = group.copies;
-                queued.groups.push_back(waiting);
-                queued.soiled |= group.soils;
-                if self.shared.usage == Use::Common {
-                    sent = self.clean_up(&mut queued); // right behind it: nobody else shall see what it set
-                }
-            }
-            sent
-        };
+        let (places, script) = (std::mem::take(&mut group.places), group.script);
+        let inbox = self.queue(group, in_parts).unwrap_or_else(Inbox::refused);
         self.shared.wake.notify_one();
-        let (places, script) = (group.places, group.script);
-        async move {
-            sent?;
-            let Came { chunks, over } = answered.await.unwrap_or(Err(WireError::Lost(None)))?;
-            let answer = Reply::read(chunks, &places, script)?;
-            over.map_or(Ok(answer), |limit| Err(WireError::TooLarge(limit)))
+        Incoming::new(inbox, places, script)
+    }
+
+    fn queue(&self, group: Group, in_parts: bool) -> Result<Arc<Inbox>, WireError> {
+        let (inbox, delivery) = Inbox::new();
+        let mut waiting = AwaitedGroup::new(To::Caller(delivery));
+        (waiting.copies, waiting.in_parts) = (group.copies, in_parts);
+        let mut queued = self.shared.lock();
+        check(&queued)?;
+        match queued.bytes.is_empty() {
+            true => queued.bytes = group.bytes,
+            false => queued.bytes.extend_from_slice(&group.bytes),
         }
+        queued.groups.push_back(waiting);
+        queued.soiled |= group.soils;
+        if self.shared.usage == Use::Common {
+            self.clean_up(&mut queued)?; // right behind it: nobody else shall see what it set
+        }
+        Ok(inbox)
     }
 
     /// Resets the session for the next user of the connection.

@@ -174,26 +174,24 @@ impl Reader {
                     // A plain statement was a COPY FROM STDIN: the server would wait for ever.
                     return Err(unexpected("a copy that nobody sends"));
                 }
-                _ => self.whole += length,
+                kind => {
+                    if kind == b'E' {
+                        ended.hear(&self.read[self.whole + SHORTEST..self.whole + length]);
+                    }
+                    self.whole += length;
+                }
             }
         }
         self.keep(shared, ended)
     }
 
     /// Moves the whole messages so far to the group at the front, without copying.
-    fn keep(&mut self, shared: &Link, ended: &mut EndOfDriver) -> io::Result<()> {
+    fn keep(&mut self, shared: &Link, ended: &EndOfDriver) -> io::Result<()> {
         if self.whole == 0 {
             return Ok(());
         }
         let chunk = self.read.split_to(std::mem::take(&mut self.whole)).freeze();
         let mut queued = shared.lock();
-        // A server that shuts down says so, to whoever waits, and goes.
-        if let Some((_, body)) = frames(&chunk).find(|(kind, _)| *kind == b'E') {
-            let error = ServerError::parse(body);
-            if error.is_fatal() {
-                ended.why = Some(Arc::new(error));
-            }
-        }
         match queued.groups.front_mut() {
             Some(waiting) => waiting.keep(chunk, shared.limits.answer_bytes)?,
             None if ended.why.is_some() => {}
@@ -210,7 +208,7 @@ fn unexpected(what: &'static str) -> io::Error {
 fn answer(waiting: AwaitedGroup, shared: &Link) -> io::Result<()> {
     let (came, to) = waiting.answered();
     match to {
-        To::Caller(to) => drop(to.send(Ok(came))), // nobody may be left to take it
+        To::Caller(delivery) => delivery.end(Ok(came)),
         To::Nobody if came.chunks.iter().flat_map(|chunk| frames(chunk)).any(|(kind, _)| kind == b'E') => {
             return Err(unexpected("a session that cannot be cleaned up"));
         }
@@ -234,6 +232,16 @@ struct EndOfDriver {
     left_open: Option<AwaitedGroup>,
 }
 
+impl EndOfDriver {
+    /// A server that shuts down says so, to whoever waits, and goes.
+    fn hear(&mut self, error: &[u8]) {
+        let error = ServerError::parse(error);
+        if error.is_fatal() {
+            self.why = Some(Arc::new(error));
+        }
+    }
+}
+
 impl Drop for EndOfDriver {
     fn drop(&mut self) {
         let groups = {
@@ -247,7 +255,7 @@ impl Drop for EndOfDriver {
         let lost = groups.into_iter().map(|waiting| (waiting, WireError::Lost(self.why.clone())));
         for (waiting, failure) in left_open.into_iter().chain(lost) {
             match waiting.answered().1 {
-                To::Caller(to) => drop(to.send(Err(failure))), // nobody may be left to take it
+                To::Caller(delivery) => delivery.end(Err(failure)),
                 To::CachedStatement(named) => named.answered(Err(failure)),
                 To::Nobody => {}
             }

@@ -13,7 +13,7 @@ use super::{CachedStatement, WireError, row::Columns};
 #[derive(Debug, Default)]
 pub(crate) struct Group {
     pub(super) bytes: BytesMut,
-    pub(super) places: Vec<GroupStatement>,
+    pub(super) places: Places,
     /// A text of several statements by the simple protocol, which ends with an answer of its own.
     pub(super) script: bool,
     /// There is a copy with its data among them.
@@ -22,12 +22,48 @@ pub(crate) struct Group {
     pub(super) soils: bool,
 }
 
+/// The statements of a group in their order. One that comes many times in a row is kept once.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    count: usize,
+    runs: Vec<Run>,
+}
+
+#[derive(Debug)]
+struct Run {
+    /// Places before it.
+    before: usize,
+    statement: GroupStatement,
+}
+
 /// One statement of a group.
 #[derive(Debug)]
 pub(super) struct GroupStatement {
     pub text: Arc<str>,
     /// Where it is kept.
     pub named: Option<Arc<CachedStatement>>,
+}
+
+impl Places {
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    pub fn get(&self, place: usize) -> Option<&GroupStatement> {
+        let run = self.runs.iter().rev().find(|run| run.before <= place)?;
+        (place < self.count).then_some(&run.statement)
+    }
+
+    fn push(&mut self, text: &Arc<str>, named: Option<&Arc<CachedStatement>>) {
+        let same = self.runs.last().is_some_and(|Run { statement, .. }| {
+            Arc::ptr_eq(&statement.text, text) && statement.named.as_ref().map(Arc::as_ptr) == named.map(Arc::as_ptr)
+        });
+        if !same {
+            let statement = GroupStatement { text: text.clone(), named: named.cloned() };
+            self.runs.push(Run { before: self.count, statement });
+        }
+        self.count += 1;
+    }
 }
 
 /// A statement with the types of its parameters and columns, ready to be bound.
@@ -60,7 +96,7 @@ impl Group {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.places.len() == 0
     }
 
     /// How many bytes.
@@ -85,7 +121,7 @@ impl Group {
             Some(named) => {
                 self.bind(&named.name, &columns.parameters, parameters, portal)?;
                 self.soils |= named.soils;
-                self.places.push(GroupStatement { text: text.clone(), named: Some(named.clone()) });
+                self.places.push(text, Some(named));
                 Ok(())
             }
             None => self.parse_and_bind(text, &columns.parameters, parameters, portal),
@@ -95,7 +131,7 @@ impl Group {
     /// The next rows of a portal.
     pub fn push_more(&mut self, text: &Arc<str>, portal: Portal<'_>) -> Result<(), WireError> {
         frontend::execute(portal.name, portal.most, &mut self.bytes).map_err(WireError::encode)?;
-        self.places.push(GroupStatement { text: text.clone(), named: None });
+        self.places.push(text, None);
         Ok(())
     }
 
@@ -128,7 +164,7 @@ impl Group {
             self.bytes.truncate(before);
             return Err(failure);
         }
-        self.places.push(GroupStatement { text: text.clone(), named: None });
+        self.places.push(text, None);
         Ok(())
     }
 

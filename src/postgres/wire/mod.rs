@@ -14,7 +14,9 @@ mod soil;
 mod cached_statement;
 mod group;
 mod row;
+mod inbox;
 mod answer;
+mod incoming;
 mod queued;
 mod drive;
 mod connection;
@@ -27,6 +29,8 @@ pub(crate) use self::{
     connection::Connection,
     failure::WireError,
     group::{Group, Portal, Prepared},
+    inbox::WaitingPlace,
+    incoming::Incoming,
     row::{Columns, Row, Wrong, only},
 };
 

@@ -5,9 +5,13 @@ use std::{
 };
 
 use bytes::{BufMut, Bytes, BytesMut};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::Notify;
 
-use super::{CachedStatement, Use, WireError, frame::frames};
+use super::{
+    CachedStatement, Use,
+    frame::frames,
+    inbox::{Came, Delivery},
+};
 use crate::{error::server::ServerError, postgres::target::Limits};
 
 /// The state that callers and the driver share.
@@ -47,6 +51,10 @@ pub(super) struct Why(pub Option<Arc<ServerError>>);
 pub(super) struct AwaitedGroup {
     came: Came,
     bytes: usize,
+    /// So many of them are handed out already.
+    handed_out: usize,
+    /// Its caller reads the reply in parts, as they come.
+    pub in_parts: bool,
     /// The server may ask it for the data of a copy, which is on its way already.
     pub copies: bool,
     pub to: To,
@@ -54,13 +62,16 @@ pub(super) struct AwaitedGroup {
 
 impl AwaitedGroup {
     pub fn new(to: To) -> Self {
-        Self { came: Came::default(), bytes: 0, copies: false, to }
+        Self { came: Came::default(), bytes: 0, handed_out: 0, in_parts: false, copies: false, to }
     }
 
     /// Keeps whole messages of the reply; beyond the limit only those that say how its statements ended.
     pub fn keep(&mut self, chunk: Bytes, limit: usize) -> io::Result<()> {
         self.bytes = self.bytes.saturating_add(chunk.len());
         self.came.chunks.push(chunk);
+        if self.bytes <= limit && self.came.over.is_none() {
+            self.hand_out();
+        }
         if self.bytes <= limit {
             return Ok(());
         }
@@ -81,29 +92,34 @@ impl AwaitedGroup {
         Ok(())
     }
 
-    /// The reply, and its receiver.
+    fn hand_out(&mut self) {
+        if let To::Caller(delivery) = &self.to
+            && self.in_parts
+            && self.bytes - self.handed_out >= PART
+        {
+            self.handed_out = self.bytes;
+            delivery.part(std::mem::take(&mut self.came));
+        }
+    }
+
+    /// The reply, or its rest, and its receiver.
     pub fn answered(self) -> (Came, To) {
         (self.came, self.to)
     }
 }
 
+/// So many bytes of a reply are worth waking their caller, while the rest is still to come: from 8 to 64 KiB a list of 10,000 rows took the
+/// same time, a fifth less than decoded at its end.
+const PART: usize = 32 << 10;
 /// Messages that say how a statement ended.
 const ENDS: &[u8] = b"CEIs";
 /// So much of an answer that is too large gathers before its rows are dropped.
 const KEPT_BEYOND: usize = 1 << 20;
 
-/// An answer as it came.
-#[derive(Debug, Default)]
-pub(super) struct Came {
-    pub chunks: Vec<Bytes>,
-    /// It was larger than this, and its rows were not kept.
-    pub over: Option<usize>,
-}
-
 /// Whom an answer is for.
 pub(super) enum To {
-    /// Its parts as they came; the receiver may be gone.
-    Caller(oneshot::Sender<Result<Came, WireError>>),
+    /// Who may be gone.
+    Caller(Delivery),
     /// A statement that is being prepared.
     CachedStatement(Arc<CachedStatement>),
     /// No caller waits, as for the closing of a statement. It cannot fail.

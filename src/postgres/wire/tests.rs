@@ -3,6 +3,7 @@
 mod broken;
 mod bytes;
 mod hostile;
+mod parts;
 
 use std::{sync::Arc, time::Duration};
 

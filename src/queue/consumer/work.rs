@@ -5,7 +5,10 @@ use std::fmt::Display;
 use futures_util::future::BoxFuture;
 use tracing::{debug, warn};
 
-use super::{Consumer, heard, sleep};
+use super::{
+    Consumer,
+    hearing::{heard, sleep},
+};
 use crate::{
     error::Result,
     postgres::transaction::Transaction,
@@ -29,6 +32,15 @@ enum Tried<R> {
     Failed(Vec<Lease>, String),
 }
 
+/// What came of one try.
+pub(crate) enum Worked<R> {
+    Done(R),
+    /// Nothing was due that is not in someone else's hands.
+    Nothing,
+    /// It was charged, or is to be tried one message at a time.
+    Failed,
+}
+
 impl<T: Payload> Consumer<T> {
     /// Waits, takes up to `n` messages in a new transaction, runs `work` in it, and commits both together.
     ///
@@ -50,34 +62,45 @@ impl<T: Payload> Consumer<T> {
         loop {
             self.ready().await?;
             let rings = heard(&mut self.subscription);
-            let n_now = if self.alone > 0 { 1 } else { n.max(1) };
-            let outcome = self.attempt(n_now, &mut work).await?;
-            match outcome {
-                Tried::Nothing => {
+            match self.work_once(n, &mut work).await? {
+                Worked::Done(result) => return Ok(result),
+                Worked::Nothing => {
                     held += 1;
                     sleep(&mut self.subscription, Pace::held(held), rings).await; // it is in someone else's hands
-                    continue;
                 }
-                Tried::Unreadable => {}
-                Tried::Failed(leases, reason) if leases.len() > 1 => {
-                    debug!(queue = self.queue.shared.name(), %reason, "work failed; one message at a time now");
-                    self.alone = leases.len();
-                }
-                Tried::Failed(leases, reason) => {
-                    warn!(queue = self.queue.shared.name(), id = leases[0].id, %reason, "work failed");
-                    self.alone = self.alone.saturating_sub(1);
-                    self.charge(&leases, &reason).await?;
-                    let failure = Failure::retry(reason);
-                    self.hooks.after_attempt(leases.into_iter().map(|lease| (lease, Err(&failure))));
-                }
-                Tried::Done(result, leases) => {
-                    self.alone = self.alone.saturating_sub(1);
-                    self.hooks.after_attempt(leases.into_iter().map(|lease| (lease, Ok(()))));
-                    return Ok(result);
-                }
+                Worked::Failed => held = 0,
             }
-            held = 0;
         }
+    }
+
+    /// Once, with what is due now.
+    pub(crate) async fn work_once<R, E: Display>(
+        &mut self,
+        n: usize,
+        work: &mut impl for<'a> FnMut(&'a Transaction, Vec<Message<T>>) -> Work<'a, R, E>,
+    ) -> Result<Worked<R>> {
+        let n_now = if self.alone > 0 { 1 } else { n.max(1) };
+        match self.attempt(n_now, work).await? {
+            Tried::Nothing => return Ok(Worked::Nothing),
+            Tried::Unreadable => {}
+            Tried::Failed(leases, reason) if leases.len() > 1 => {
+                debug!(queue = self.queue.shared.name(), %reason, "work failed; one message at a time now");
+                self.alone = leases.len();
+            }
+            Tried::Failed(leases, reason) => {
+                warn!(queue = self.queue.shared.name(), id = leases[0].id, %reason, "work failed");
+                self.alone = self.alone.saturating_sub(1);
+                self.charge(&leases, &reason).await?;
+                let failure = Failure::retry(reason);
+                self.hooks.after_attempt(leases.into_iter().map(|lease| (lease, Err(&failure))));
+            }
+            Tried::Done(result, leases) => {
+                self.alone = self.alone.saturating_sub(1);
+                self.hooks.after_attempt(leases.into_iter().map(|lease| (lease, Ok(()))));
+                return Ok(Worked::Done(result));
+            }
+        }
+        Ok(Worked::Failed)
     }
 
     async fn attempt<R, E: Display>(

@@ -11,7 +11,7 @@ use tracing::{Span, warn};
 
 use crate::{
     error::{Error, Result},
-    postgres::{array::Received, db::Lane, in_transaction::InTransaction, time::Time, wire::Row},
+    postgres::{array::Received, db::Purpose, in_transaction::InTransaction, time::Time, wire::Row},
     queue::{
         handle::Shared,
         message::{Ranges, Settled},
@@ -28,7 +28,9 @@ impl GiveBack for Shared {
     fn give_rows_back(self: Arc<Self>, rows: Vec<Row>, how: Dequeue) {
         self.send_back(match how {
             Dequeue::Take => rows.into_iter().map(Ownerless::Taken).collect(),
-            Dequeue::Lease(_) | Dequeue::LeaseApart(_) => [Ownerless::Leased(ranges(&rows))].into(),
+            Dequeue::Lease(_) | Dequeue::LeaseApart(_) | Dequeue::Lanes(..) => {
+                [Ownerless::Leased(ranges(&rows))].into()
+            }
         });
     }
 }
@@ -76,7 +78,7 @@ impl Shared {
         span.record("got", batches.size);
         match how {
             Dequeue::Take => self.metrics.taken(batches.size, began),
-            Dequeue::Lease(_) | Dequeue::LeaseApart(_) => self.metrics.leased(batches.size, began),
+            Dequeue::Lease(_) | Dequeue::LeaseApart(_) | Dequeue::Lanes(..) => self.metrics.leased(batches.size, began),
         }
         self.saw_batches(batches.size, batches.rows.len());
         batches
@@ -132,7 +134,7 @@ impl Shared {
         let one = (vec![*id], vec![*size], vec![*attempt], vec![PAUSE], vec![reason]);
         let charge: [&(dyn ToSql + Sync); 5] = [&one.0, &one.1, &one.2, &one.3, &one.4];
         let both: [(_, &[&(dyn ToSql + Sync)]); 2] = [(&self.sql.put_back, &row), (&self.sql.charge, &charge)];
-        let together = async || self.db.session(Lane::Dequeue).await?.query_together(&both).await;
+        let together = async || self.db.session(Purpose::Dequeue).await?.query_together(&both).await;
         let outcome = match together().await {
             Err(error) if error.is_outcome_unknown() => match together().await {
                 // It was put back before the connection broke.

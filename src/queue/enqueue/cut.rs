@@ -7,12 +7,12 @@ use bytes::BytesMut;
 use crate::{
     error::Result,
     queue::{
-        coalesce::BATCH_BYTES,
+        coalesce::{BATCH_BYTES, INSERT_BYTES},
         draft::sealed::Parts,
         handle::Shared,
+        keys,
         metadata::Stamped,
         payload::{Payload, PayloadColumn},
-        statements::Statements,
         trace::{TraceContext, stamped},
     },
 };
@@ -22,25 +22,30 @@ use crate::{
 pub(super) struct Cuttings {
     /// When its messages are due, as the statements take it.
     pub due: f64,
+    /// Of their priority, or their keys.
+    pub lane: u8,
     pub count: usize,
     /// The payloads.
     pub elements: BytesMut,
     pub metadata: Stamped,
+    /// Their keys, as elements of an array.
+    pub keys: BytesMut,
 }
 
 impl Cuttings {
     fn bytes(&self) -> usize {
-        self.elements.len() + self.metadata.len()
+        self.elements.len() + self.metadata.len() + self.keys.len()
     }
 }
 
 /// Cuts messages into rows, a statement's worth at a time.
 pub(super) struct Cut<'a, M, T> {
+    shared: &'a Shared,
     column: &'a PayloadColumn,
     max_batch: usize,
     rest: M,
-    /// Of a message that did not fit into the row before: its payload's element, its metadata's, and when it is due.
-    carried: Option<(BytesMut, BytesMut, f64)>,
+    /// Of a message that did not fit into the row before: its payload's element, its metadata's, its key's, when it is due, its lane.
+    carried: Option<(BytesMut, BytesMut, BytesMut, f64, u8)>,
     /// The trace that they continue.
     trace: Option<TraceContext>,
     of: PhantomData<fn() -> T>,
@@ -49,7 +54,7 @@ pub(super) struct Cut<'a, M, T> {
 impl<'a, T: Payload, D: Parts<T> + 'a, M: ExactSizeIterator<Item = &'a D>> Cut<'a, M, T> {
     pub fn new(shared: &'a Shared, messages: M, trace: Option<TraceContext>) -> Self {
         let max_batch = shared.description.max_batch as usize;
-        Self { column: &shared.column, max_batch, rest: messages, carried: None, trace, of: PhantomData }
+        Self { shared, column: &shared.column, max_batch, rest: messages, carried: None, trace, of: PhantomData }
     }
 
     /// Messages that are left to be cut.
@@ -64,7 +69,7 @@ impl<'a, T: Payload, D: Parts<T> + 'a, M: ExactSizeIterator<Item = &'a D>> Cut<'
     pub fn next_rows(&mut self) -> Result<Vec<Cuttings>> {
         let mut rows = Vec::new();
         let mut bytes = 0;
-        while rows.len() < Statements::ROWS && bytes < 4 * BATCH_BYTES && !self.is_done() {
+        while rows.len() < self.shared.sql.rows() && bytes < INSERT_BYTES && !self.is_done() {
             let row = self.next_row()?;
             bytes += row.bytes();
             rows.push(row);
@@ -75,9 +80,9 @@ impl<'a, T: Payload, D: Parts<T> + 'a, M: ExactSizeIterator<Item = &'a D>> Cut<'
     fn next_row(&mut self) -> Result<Cuttings> {
         let mut row = Cuttings::default();
         let mut stamp = BytesMut::new();
-        if let Some((element, metadata, due)) = self.carried.take() {
-            row.elements = element;
-            row.due = due;
+        if let Some((element, metadata, key, due, lane)) = self.carried.take() {
+            (row.elements, row.keys) = (element, key);
+            (row.due, row.lane) = (due, lane);
             row.count = 1;
             if !metadata.is_empty() {
                 row.metadata.push(0, &metadata);
@@ -86,17 +91,22 @@ impl<'a, T: Payload, D: Parts<T> + 'a, M: ExactSizeIterator<Item = &'a D>> Cut<'
         while row.count < self.max_batch {
             let Some(message) = self.rest.next() else { break };
             let (before, metadata, due) = (row.elements.len(), message.metadata(), message.due().number()?);
+            let (lane, keys) = (self.shared.lane_of(message.priority(), message.key())?, row.keys.len());
             self.column.encode(message.payload(), &mut row.elements)?;
+            if let Some(key) = message.key() {
+                keys::write(key, &mut row.keys);
+            }
             stamp.clear();
             if !metadata.is_empty() || self.trace.is_some() {
                 stamped(metadata, self.trace.as_ref()).encode(&mut stamp)?;
             }
-            let is_another = due.to_bits() != row.due.to_bits() || row.bytes() + stamp.len() > BATCH_BYTES;
+            let is_another =
+                due.to_bits() != row.due.to_bits() || lane != row.lane || row.bytes() + stamp.len() > BATCH_BYTES;
             if row.count > 0 && is_another {
-                self.carried = Some((row.elements.split_off(before), stamp, due));
+                self.carried = Some((row.elements.split_off(before), stamp, row.keys.split_off(keys), due, lane));
                 break;
             }
-            row.due = due;
+            (row.due, row.lane) = (due, lane);
             if !stamp.is_empty() {
                 row.metadata.push(row.count, &stamp);
             }

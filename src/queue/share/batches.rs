@@ -13,6 +13,8 @@ pub(crate) enum Dequeue {
     Lease(Option<f64>),
     /// As `Lease`, but a message whose lease ran out comes alone.
     LeaseApart(Option<f64>),
+    /// The same along the lanes of this holder.
+    Lanes(i64, Option<f64>),
 }
 
 /// The way back to the queue.

@@ -43,6 +43,12 @@ pub(super) fn deal(rows: Vec<Row>, asks: &[usize]) -> Vec<Vec<Row>> {
             rows.push(row);
         }
     }
+    #[cfg(trunkline_mutant)]
+    if let [first, second, ..] = &mut dealt[..]
+        && crate::error::mutant::is("deals-twice")
+    {
+        second.extend(first.last().cloned());
+    }
     dealt
 }
 

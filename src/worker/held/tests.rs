@@ -1,6 +1,6 @@
 use std::time::SystemTime;
 
-use super::*;
+use super::{beat::Beat, *};
 use crate::queue::metadata::Metadata;
 
 const LEASE: Duration = Duration::from_secs(30);
@@ -13,6 +13,8 @@ fn message(id: i64, ran_out: bool) -> Message<()> {
         enqueued_at: SystemTime::UNIX_EPOCH,
         payload: (),
         metadata: Metadata::new(),
+        key: None,
+        rate: None,
         ran_out,
         released: 0,
     }
@@ -20,7 +22,7 @@ fn message(id: i64, ran_out: bool) -> Message<()> {
 
 /// Messages of a row, leased, and hands that hold as many of them.
 fn held(messages: i64, hands: usize, now: Instant) -> Held<()> {
-    let mut held = Held::new(LEASE, now);
+    let mut held = Held::new(LEASE, None, now);
     held.leased((1024..1024 + messages).map(|id| message(id, false)).collect(), now);
     for _ in 0..hands {
         let nr = held.hand();
@@ -115,7 +117,7 @@ fn what_would_not_start_soon_is_given_back() {
 #[test]
 fn what_came_just_now_has_not_waited_while_nothing_was_there() {
     let now = Instant::now();
-    let mut held = Held::new(LEASE, now);
+    let mut held = Held::new(LEASE, None, now);
     held.leased(vec![message(1024, false)], now + SECOND * 60);
     assert_eq!(held.beat(now + SECOND * 60, true), Beat::default());
 }
@@ -138,6 +140,28 @@ fn beside_a_message_that_may_kill_nothing_is_leased_until_it_has_lived_for_a_whi
     assert!(!held.beat(now + SECOND * 2, true).changed);
     assert!(held.beat(now + SECOND * 3, true).changed);
     assert!(held.room(9, 1) >= 9, "it lives");
+}
+
+#[test]
+fn one_that_is_to_run_alone_and_goes_back_behind_a_failure_is_not_waited_for() {
+    let now = Instant::now();
+    let of_key = |id, ran_out| Message { key: Some("a key".into()), ..message(id, ran_out) };
+    for late in [false, true] {
+        let mut held = Held::new(LEASE, Some(1), now);
+        held.leased(vec![of_key(1024, false)], now);
+        let nr = held.hand();
+        held.next(nr, 1, false, now).expect("it waits");
+        held.leased(vec![of_key(9000, true)], now);
+        assert_eq!(held.room(9, 1), 0, "it waits behind the first of its key");
+        if late {
+            let beat = held.beat(now + LEASE, true);
+            assert_eq!((ids(&beat.release), beat.changed), (vec![9000], true), "it would be too late");
+        } else {
+            held.finish(nr, [Decision::Retry(SECOND, "by chance".into())], now);
+            assert_eq!(ids(&held.give_back()), [9000]);
+        }
+        assert!(held.room(9, 1) >= 9);
+    }
 }
 
 #[test]
@@ -166,7 +190,7 @@ fn what_is_given_up_is_named_once() {
 #[test]
 fn what_a_policy_counts_are_charged_attempts() {
     let now = Instant::now();
-    let mut held = Held::new(LEASE, now);
+    let mut held = Held::new(LEASE, None, now);
     held.leased(vec![Message { attempt: 7, released: 5, ..message(1024, false) }], now);
     let nr = held.hand();
     held.next(nr, 1, false, now).expect("it waits");

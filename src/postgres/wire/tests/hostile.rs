@@ -24,14 +24,14 @@ use crate::{
     },
 };
 
-const SOON: Duration = Duration::from_secs(10);
+pub(super) const SOON: Duration = Duration::from_secs(10);
 
-fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+pub(super) fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     [&[kind][..], &(body.len() as u32 + 4).to_be_bytes(), body].concat()
 }
 
 /// A row of these values.
-fn row(values: &[&[u8]]) -> Vec<u8> {
+pub(super) fn row(values: &[&[u8]]) -> Vec<u8> {
     let mut body = (values.len() as u16).to_be_bytes().to_vec();
     for value in values {
         body.extend((value.len() as u32).to_be_bytes());
@@ -40,12 +40,15 @@ fn row(values: &[&[u8]]) -> Vec<u8> {
     message(b'D', &body)
 }
 
-fn ready(status: u8) -> Vec<u8> {
+pub(super) fn ready(status: u8) -> Vec<u8> {
     message(b'Z', &[status])
 }
 
 /// A connection, and the server's end of it.
-fn between(limits: Limits, usage: Use) -> (Ours, DuplexStream, tokio::task::JoinHandle<std::io::Result<()>>) {
+pub(super) fn between(
+    limits: Limits,
+    usage: Use,
+) -> (Ours, DuplexStream, tokio::task::JoinHandle<std::io::Result<()>>) {
     let (ours, theirs) = tokio::io::duplex(64 << 10);
     let shared = Arc::new(Link::new(limits, usage));
     let connection = Connection::over(shared.clone());

@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use crate::{
     queue::{handle::Queue, hooks::Hooks, payload::Payload, wait::Wait},
-    worker::{handler::Handler, hands::Hands, held::Held, retry_policy::RetryPolicy, tally::Tally},
+    worker::{handler::Handler, hands::Hands, held::Held, holder::Holder, retry_policy::RetryPolicy, tally::Tally},
 };
 
 pub(super) struct Options {
@@ -23,7 +23,7 @@ pub(super) struct Options {
     pub drains: bool,
 }
 
-pub(super) struct Line<T> {
+pub(super) struct Station<T> {
     pub queue: Queue<T>,
     pub handler: Handler<T>,
     pub options: Options,
@@ -33,12 +33,16 @@ pub(super) struct Line<T> {
     pub nr: usize,
     /// There is something to settle, or a free hand, or less that waits.
     pub changed: Arc<Notify>,
+    /// The bucket of a key opens sooner than was known before.
+    pub sooner: Notify,
     /// How long a lease lasts.
     pub lease: Duration,
+    /// As it holds lanes, in a queue whose messages have keys.
+    pub holder: Option<Holder>,
     held: Mutex<Held<T>>,
 }
 
-impl<T: Payload> Line<T> {
+impl<T: Payload> Station<T> {
     pub fn new(
         (queue, handler, options): (Queue<T>, Handler<T>, Options),
         lease: Duration,
@@ -48,8 +52,23 @@ impl<T: Payload> Line<T> {
     ) -> Arc<Self> {
         let changed = Arc::new(Notify::new());
         let nr = hands.join(weight, changed.clone());
-        let held = Mutex::new(Held::new(lease, Instant::now()));
-        Arc::new(Self { queue, handler, options, tally, hands, nr, changed, lease, held })
+        let keyed = queue.shared.is_keyed();
+        let per_key = keyed.then_some(queue.description().per_key as usize);
+        let holder = keyed.then(Holder::new);
+        let held = Mutex::new(Held::new(lease, per_key, Instant::now()));
+        Arc::new(Self {
+            queue,
+            handler,
+            options,
+            tally,
+            hands,
+            nr,
+            changed,
+            sooner: Notify::new(),
+            lease,
+            holder,
+            held,
+        })
     }
 
     pub fn held(&self) -> MutexGuard<'_, Held<T>> {

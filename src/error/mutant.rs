@@ -1,0 +1,10 @@
+//! Seeded defects, for the checker in `torture/` to find. Nothing of them is built without `--cfg trunkline_mutant`.
+
+use std::sync::LazyLock;
+
+static CHOSEN: LazyLock<String> = LazyLock::new(|| std::env::var("TRUNKLINE_MUTANT").unwrap_or_default());
+
+/// Whether this is the one that the process was started with.
+pub(crate) fn is(name: &str) -> bool {
+    *CHOSEN == name
+}

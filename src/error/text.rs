@@ -1,0 +1,32 @@
+//! An error in words.
+
+use std::fmt;
+
+use super::{Error, Kind};
+
+impl fmt::Debug for Error {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, out)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &*self.0 {
+            Kind::Connect(error) => match error.as_db_error() {
+                Some(db) => write!(out, "cannot connect to the database: {}", db.message()),
+                None => match std::error::Error::source(error) {
+                    Some(cause) => write!(out, "cannot connect to the database: {error}: {cause}"),
+                    None => write!(out, "cannot connect to the database: {error}"),
+                },
+            },
+            kind => fmt::Display::fmt(kind, out),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source()
+    }
+}

@@ -1,0 +1,142 @@
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
+};
+
+use bytes::Bytes;
+
+use super::WireError;
+
+/// A reply while it comes: the driver puts its messages in, and the callers of its group take them out.
+#[derive(Debug, Default)]
+pub(super) struct Inbox(Mutex<Inside>);
+
+#[derive(Debug, Default)]
+struct Inside {
+    came: Came,
+    ended: Option<Result<(), WireError>>,
+    /// A place for each who waits: one who is woken for nothing would cost a switch of threads.
+    waiting: Vec<Option<Waker>>,
+}
+
+/// A reply as it came, or a part of it.
+#[derive(Debug, Default)]
+pub(super) struct Came {
+    pub chunks: Vec<Bytes>,
+    /// It was larger than this, and its rows were not kept.
+    pub over: Option<usize>,
+}
+
+/// Where a caller waits in an inbox, once it does.
+pub(crate) type WaitingPlace = Option<usize>;
+
+/// The driver's end of an inbox. Whoever drops it before the end of the reply loses the connection with it.
+#[derive(Debug)]
+pub(super) struct Delivery(Arc<Inbox>);
+
+impl Inbox {
+    /// An inbox, and the driver's end of it.
+    pub fn new() -> (Arc<Self>, Delivery) {
+        let inbox = Arc::new(Self::default());
+        (inbox.clone(), Delivery(inbox))
+    }
+
+    /// The inbox of a group that cannot be sent.
+    pub fn refused(failure: WireError) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(Inside { ended: Some(Err(failure)), ..Inside::default() })))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inside> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a part in, and wakes whoever waits for one.
+    fn put(&self, came: Came) {
+        let mut inside = self.lock();
+        inside.put(came);
+        inside.waiting.iter_mut().filter_map(Option::take).for_each(Waker::wake);
+    }
+
+    /// Ends it, unless it has ended.
+    fn end(&self, ended: Result<Came, WireError>) {
+        let waiting = {
+            let mut inside = self.lock();
+            if inside.ended.is_some() {
+                return;
+            }
+            let ended = ended.map(|last| inside.put(last));
+            inside.ended = Some(ended);
+            std::mem::take(&mut inside.waiting)
+        };
+        waiting.into_iter().flatten().for_each(Waker::wake);
+    }
+
+    /// The end, if it has come, with all that was not taken before.
+    pub fn ended(&self) -> Option<Result<Came, WireError>> {
+        let mut inside = self.lock();
+        let ended = inside.ended.clone()?;
+        Some(ended.map(|()| std::mem::take(&mut inside.came)))
+    }
+
+    /// Waits for the end.
+    pub fn poll_ended(&self, place: &mut WaitingPlace, context: &Context<'_>) -> Poll<Result<Came, WireError>> {
+        let mut inside = self.lock();
+        match inside.ended.clone() {
+            Some(ended) => Poll::Ready(ended.map(|()| std::mem::take(&mut inside.came))),
+            None => inside.wait(place, context),
+        }
+    }
+
+    /// Waits for messages that were not taken yet, or for the end; says whether these are the last.
+    pub fn poll_part(&self, place: &mut WaitingPlace, context: &Context<'_>) -> Poll<Result<(Came, bool), WireError>> {
+        let mut inside = self.lock();
+        match inside.ended.clone() {
+            Some(ended) => Poll::Ready(ended.map(|()| (std::mem::take(&mut inside.came), true))),
+            None if !inside.came.chunks.is_empty() => Poll::Ready(Ok((std::mem::take(&mut inside.came), false))),
+            None => inside.wait(place, context),
+        }
+    }
+}
+
+impl Inside {
+    fn put(&mut self, came: Came) {
+        match self.came.chunks.is_empty() {
+            true => self.came.chunks = came.chunks,
+            false => self.came.chunks.extend(came.chunks),
+        }
+        self.came.over = came.over.or(self.came.over);
+    }
+
+    fn wait<T>(&mut self, place: &mut WaitingPlace, context: &Context<'_>) -> Poll<T> {
+        let at = *place.get_or_insert_with(|| {
+            self.waiting.push(None);
+            self.waiting.len() - 1
+        });
+        match self.waiting.get_mut(at) {
+            Some(Some(waker)) => waker.clone_from(context.waker()),
+            Some(none) => *none = Some(context.waker().clone()),
+            None => {} // a place in another inbox
+        }
+        Poll::Pending
+    }
+}
+
+impl Delivery {
+    /// Hands out a part of the reply; nothing where nobody is left to read it.
+    pub fn part(&self, came: Came) {
+        if Arc::strong_count(&self.0) > 1 {
+            self.0.put(came);
+        }
+    }
+
+    /// The rest of the reply, or why there is none.
+    pub fn end(self, ended: Result<Came, WireError>) {
+        self.0.end(ended);
+    }
+}
+
+impl Drop for Delivery {
+    fn drop(&mut self) {
+        self.0.end(Err(WireError::Lost(None))); // unless it has ended
+    }
+}

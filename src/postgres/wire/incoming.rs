@@ -1,0 +1,75 @@
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use super::{
+    Reply, WireError,
+    answer::Reading,
+    group::Places,
+    inbox::{Inbox, WaitingPlace},
+};
+
+/// The reply to a group that was sent. May be dropped: what was sent happens all the same.
+#[derive(Debug)]
+pub(crate) struct Incoming {
+    inbox: Arc<Inbox>,
+    place: WaitingPlace,
+    /// Until the reply is whole.
+    reading: Option<Reading>,
+}
+
+impl Incoming {
+    pub(super) fn new(inbox: Arc<Inbox>, places: Places, script: bool) -> Self {
+        Self { inbox, place: None, reading: Some(Reading::new(places, script)) }
+    }
+
+    /// The whole reply, if it has come. It comes once.
+    pub fn come(&mut self) -> Option<Result<Reply, WireError>> {
+        let came = self.inbox.ended()?;
+        Some(self.read(came))
+    }
+
+    /// Waits for the whole reply, for one of several who wait for it. It comes once.
+    pub fn poll_whole(&mut self, place: &mut WaitingPlace, context: &Context<'_>) -> Poll<Result<Reply, WireError>> {
+        let came = ready!(self.inbox.poll_ended(place, context));
+        Poll::Ready(self.read(came))
+    }
+
+    fn read(&mut self, came: Result<super::inbox::Came, WireError>) -> Result<Reply, WireError> {
+        let came = came?;
+        let mut reading = self.reading.take().ok_or(WireError::Lost(None))?;
+        reading.take(came);
+        reading.end()
+    }
+
+    /// Reads the answers of single statements while the server still works on the next ones: `read` is given a reply, the answer's
+    /// place in it and its place in the group, one after another. What was read may be undone before the end, which says so. Returns what is
+    /// left of the reply: nothing.
+    pub async fn parts(mut self, mut read: impl FnMut(&Reply, usize, usize)) -> Result<Reply, WireError> {
+        let mut reading = self.reading.take().ok_or(WireError::Lost(None))?;
+        loop {
+            let part = std::future::poll_fn(|context| self.inbox.poll_part(&mut self.place, context));
+            let (came, last) = part.await?;
+            reading.take(came);
+            for (at, place) in reading.ended().enumerate() {
+                read(&reading.reply, at, place);
+            }
+            reading.forget();
+            if last {
+                return reading.end();
+            }
+        }
+    }
+}
+
+impl Future for Incoming {
+    type Output = Result<Reply, WireError>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        let came = ready!(this.inbox.poll_ended(&mut this.place, context));
+        Poll::Ready(this.read(came))
+    }
+}

@@ -1,0 +1,180 @@
+//! How a consumer waits, step after step, until a dequeue finds something.
+
+use tokio::time::Instant;
+use tracing::warn;
+
+use super::{
+    Consumer,
+    hearing::{heard, hears, sleep},
+};
+use crate::{
+    error::{Error, Result},
+    queue::{
+        handle::Queue,
+        linger::{Linger, Rings},
+        lookout::{Waiter, Wakes, Woken},
+        message::Message,
+        payload::Payload,
+        share::Dequeue,
+        wait::Step,
+    },
+};
+
+impl<T: Payload> Consumer<T> {
+    pub(super) async fn until_some(
+        &mut self,
+        n: usize,
+        until: Option<Instant>,
+        how: Dequeue,
+    ) -> Result<Vec<Message<T>>> {
+        loop {
+            let rings = self.heard();
+            // What comes after a dequeue that left nothing is announced, or due later. With a limit to the wait there may be no later.
+            let drained = self.drained.take();
+            let known = until.is_none() && rings.is_some() && drained == rings && hears(self.subscription.as_ref());
+            let outcome = match known {
+                true => Ok(Vec::new()),
+                false => self.queue.dequeue(n, how).await,
+            };
+            let found = match outcome {
+                Ok(found) if found.is_empty() && n > 0 => {
+                    if until.is_some_and(|until| Instant::now() >= until) {
+                        return Ok(found);
+                    }
+                    self.wait(Some((n, how)), rings, until).await.and_then(|woken| self.met(woken))
+                }
+                Ok(found) => {
+                    self.dequeued(rings, None, found.len() < n);
+                    Ok(Some(found))
+                }
+                Err(error) => Err(error),
+            };
+            match found {
+                Ok(Some(found)) => {
+                    if !found.is_empty() || n == 0 {
+                        self.found();
+                    }
+                    return Ok(found);
+                }
+                Ok(None) => {}
+                Err(error) => self.try_again(error)?,
+            }
+        }
+    }
+
+    /// Dequeues what is due now, and does not wait. No statement where the last one left nothing and nothing was announced since.
+    pub(crate) async fn due_now(&mut self, n: usize, how: Dequeue) -> Result<Vec<Message<T>>> {
+        let rings = self.heard();
+        let drained = self.drained.take();
+        if rings.is_some() && drained == rings && hears(self.subscription.as_ref()) {
+            return Ok(Vec::new());
+        }
+        let found = self.queue.dequeue(n, how).await?;
+        self.dequeued(rings, None, found.len() < n);
+        if !found.is_empty() {
+            self.found();
+        }
+        Ok(found)
+    }
+
+    /// Waits until a look finds something due.
+    pub(super) async fn until_due(&mut self) -> Result<()> {
+        loop {
+            let rings = self.heard();
+            match self.queue.shared.look().await {
+                Ok(Some(due_in)) if due_in <= 0.0 => {
+                    self.found();
+                    return Ok(());
+                }
+                Ok(_) => self.idle(rings).await?,
+                Err(error) => self.try_again(error)?,
+            }
+        }
+    }
+
+    /// Leasing, taking or looking again is within the contract where the connection was lost; the door waits for the database. Nor is it the caller's
+    /// business that another runtime ended which was to send the statement. What else went wrong is.
+    fn try_again(&self, error: Error) -> Result<()> {
+        if error.is_unsent() {
+            return Ok(());
+        }
+        if error.is_outcome_unknown() && error.is_closed() {
+            warn!(queue = self.queue.shared.name(), %error, "connection lost during a dequeue; retrying");
+            return Ok(());
+        }
+        Err(error)
+    }
+
+    /// The messages that ended a wait; none at all when its time was up.
+    fn met(&mut self, woken: Woken) -> Result<Option<Vec<Message<T>>>> {
+        match woken {
+            Woken::With(batches, drained) => {
+                self.drained = drained;
+                let found = self.queue.open(batches)?;
+                Ok((!found.is_empty()).then_some(found)) // of those that cannot be read there is nothing to return
+            }
+            Woken::Told => Ok(None),
+            Woken::Late => Ok(Some(Vec::new())),
+        }
+    }
+
+    /// Notifications heard so far. Ask before a dequeue, for [`Consumer::idle`] after it.
+    pub(crate) fn heard(&mut self) -> Option<u64> {
+        heard(&mut self.subscription)
+    }
+
+    /// After a dequeue, perhaps behind a pause: if it came back short, it left nothing due. Returns the notifications that had been heard before
+    /// it.
+    pub(crate) fn dequeued(&mut self, rings: Option<u64>, paused: Option<&Rings>, is_short: bool) -> Option<u64> {
+        let rings = paused.map(Rings::get).or(rings);
+        self.drained = rings.filter(|_| is_short);
+        rings
+    }
+
+    /// A pause for what can wait until the next message, where none is due and the next one is announced.
+    pub(crate) fn linger(&self, rings: Option<u64>) -> Option<Linger> {
+        let subscription = self.subscription.as_ref().filter(|subscription| hears(Some(subscription)))?;
+        (rings.is_some() && self.drained == rings).then(|| Linger::new(subscription))
+    }
+
+    /// A dequeue found something.
+    pub(crate) fn found(&mut self) {
+        if self.pace.found(Instant::now().into_std()) {
+            self.subscription = None;
+        }
+    }
+
+    /// One step of waiting after an empty dequeue that began when `rings` had been heard. Takes nothing, so it may be
+    /// dropped at any time.
+    pub(crate) async fn idle(&mut self, rings: Option<u64>) -> Result<()> {
+        self.wait(None, rings, None).await.map(drop)
+    }
+
+    /// One step of waiting, after a dequeue that left nothing due and began when `rings` had been heard. So many messages are dequeued
+    /// for it in that way, or none.
+    async fn wait(
+        &mut self,
+        wants: Option<(usize, Dequeue)>,
+        rings: Option<u64>,
+        until: Option<Instant>,
+    ) -> Result<Woken> {
+        let Self { queue: Queue { shared, .. }, pace, subscription, hooks, .. } = self;
+        let wakes = match pace.nothing(Instant::now().into_std(), subscription.is_some()) {
+            Step::Poll(every) => Wakes::Every(every),
+            Step::Pause(pause) => {
+                let left = until.map_or(pause, |until| until.saturating_duration_since(Instant::now()));
+                sleep(subscription, pause.min(left), rings).await; // a listening consumer is woken from the pause, too
+                return Ok(Woken::Told);
+            }
+            Step::Listen => {
+                *subscription = Some(shared.db.subscribe(&shared.channel));
+                return Ok(Woken::Told);
+            }
+            Step::Look => match (subscription, rings) {
+                (Some(subscription), Some(rings)) => Wakes::Ring(subscription, rings),
+                _ => return Ok(Woken::Told), // it listens since that dequeue
+            },
+        };
+        shared.wait(Waiter { wants, wakes, hooks }, until).await
+    }
+}

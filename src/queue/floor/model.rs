@@ -1,0 +1,283 @@
+//! The floor's protocol, whole: every order in which a few writers and looks can take their steps, with [`Floor`] itself as the one who learns
+//! from the looks. See "What is the floor, exactly?" in DESIGN.md.
+
+use std::time::{Duration, Instant};
+
+use stateright::{Checker, HasDiscoveries, Model, Property};
+
+use super::{Floor, Look};
+use crate::postgres::time::Time;
+
+/// The clock stops here, and so do its readings.
+const END: i64 = 2;
+/// Transactions have ids from here on.
+const FIRST: i64 = 1;
+
+/// Writers, and looks that one process may have on their way.
+#[derive(Debug, Clone)]
+struct Protocol {
+    writers: usize,
+    looks: usize,
+    /// Whether it is counted how many looks the floor needs to follow: states are as many more.
+    counted: bool,
+    defect: Option<Defect>,
+}
+
+/// What the protocol would be without one of its parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Defect {
+    /// A candidate becomes the floor although older writers are running.
+    NoWait,
+    /// Writers up to the last that has ended are waited for, as `pg_snapshot_xmax` tells them.
+    XmaxOfSnapshot,
+    /// A writer reads the clock before its transaction has an id.
+    ClockBeforeId,
+    /// What older writers left behind does not hold the floor down.
+    NothingLeft,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct State {
+    clock: i64,
+    next_id: i64,
+    last_ended: i64,
+    writers: Vec<Writer>,
+    looks: Vec<Progress>,
+    reached: i64,
+    pending: Option<(i64, i64)>,
+    /// Looks that began, one after the other, since the last writer began or ended; and the clock when the first of them began.
+    quiet: (u8, i64),
+}
+
+/// A transaction that writes one row, and what becomes of the row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Writer {
+    Idle,
+    /// It has an id, or a due time, or both; and there may be a row that it rewrites, as a lease or a retry does.
+    Open {
+        id: Option<i64>,
+        due: Option<i64>,
+        old: Option<i64>,
+    },
+    /// Its row is there. The first writer's can be leased, once.
+    Row {
+        due: i64,
+        again: bool,
+    },
+    Gone,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Progress {
+    Idle,
+    /// `now()` is read, at the begin of the statement.
+    Began {
+        now: i64,
+        floor: i64,
+    },
+    /// Its snapshot is taken.
+    Seen {
+        now: i64,
+        oldest: Option<i64>,
+        running: i64,
+        ended: i64,
+    },
+    /// The next id is read, and the answer is on its way.
+    Told {
+        oldest: Option<i64>,
+        candidate: i64,
+        running: i64,
+        next: i64,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// The clock goes on.
+    Tick,
+    /// A writer begins, or a lease of its row does.
+    Id(usize),
+    /// It reads the clock; its row is due then, or so much later.
+    Draw(usize, i64),
+    Commit(usize),
+    RollBack(usize),
+    /// Somebody takes what is due and not below the floor.
+    Take(usize),
+    /// A look goes on.
+    Look(usize),
+}
+
+impl Writer {
+    /// Whether its transaction runs.
+    fn id(&self) -> Option<i64> {
+        if let Self::Open { id, .. } = self { *id } else { None }
+    }
+
+    /// The row that others see.
+    fn visible(&self) -> Option<i64> {
+        match self {
+            Self::Row { due, .. } => Some(*due),
+            Self::Open { old, .. } => *old,
+            Self::Idle | Self::Gone => None,
+        }
+    }
+}
+
+impl State {
+    fn oldest(&self, floor: i64) -> Option<i64> {
+        self.writers.iter().filter_map(Writer::visible).filter(|due| *due >= floor).min()
+    }
+
+    fn look(&mut self, at: usize, protocol: &Protocol) {
+        let defect = protocol.defect;
+        self.looks[at] = match self.looks[at] {
+            Progress::Idle => {
+                if protocol.counted {
+                    self.quiet = (3.min(self.quiet.0 + 1), if self.quiet.0 == 0 { self.clock } else { self.quiet.1 });
+                }
+                Progress::Began { now: self.clock, floor: self.reached }
+            }
+            Progress::Began { now, floor } => {
+                let running = self.writers.iter().filter_map(Writer::id).min().unwrap_or(self.next_id);
+                let ended = if defect == Some(Defect::XmaxOfSnapshot) { self.last_ended } else { 0 };
+                Progress::Seen { now, oldest: self.oldest(floor), running, ended }
+            }
+            Progress::Seen { now, oldest, running, ended } => {
+                let oldest = oldest.filter(|_| defect != Some(Defect::NothingLeft));
+                let next = match defect {
+                    Some(Defect::NoWait) => FIRST,
+                    Some(Defect::XmaxOfSnapshot) => ended + 1,
+                    _ => self.next_id,
+                };
+                let candidate = oldest.map_or(now, |oldest| oldest.min(now));
+                Progress::Told { oldest, candidate, running, next }
+            }
+            Progress::Told { oldest, candidate, running, next } => {
+                let mut floor = Floor::new(Instant::now(), Time(self.reached));
+                floor.pending = self.pending.map(|(candidate, next)| (Time(candidate), next));
+                let look = Look { oldest: oldest.map(Time), candidate: Time(candidate), running, next };
+                floor.saw(look, floor.looked, Duration::ZERO);
+                self.reached = floor.reached.0;
+                self.pending = floor.pending.map(|(candidate, next)| (candidate.0, next));
+                Progress::Idle
+            }
+        };
+    }
+}
+
+impl Model for Protocol {
+    type State = State;
+    type Action = Step;
+
+    fn init_states(&self) -> Vec<State> {
+        vec![State {
+            clock: 0,
+            next_id: FIRST,
+            last_ended: 0,
+            writers: vec![Writer::Idle; self.writers],
+            looks: vec![Progress::Idle; self.looks],
+            reached: Time::EARLIEST.0,
+            pending: None,
+            quiet: (0, 0),
+        }]
+    }
+
+    fn actions(&self, state: &State, steps: &mut Vec<Step>) {
+        if state.clock < END {
+            steps.push(Step::Tick);
+        }
+        let early = self.defect == Some(Defect::ClockBeforeId);
+        for (at, writer) in state.writers.iter().enumerate() {
+            match *writer {
+                Writer::Idle if early => steps.extend([Step::Draw(at, 0)]),
+                Writer::Idle | Writer::Open { id: None, .. } => steps.push(Step::Id(at)),
+                Writer::Open { due: None, .. } => {
+                    steps.extend([Step::Draw(at, 0), Step::Draw(at, 1), Step::RollBack(at)]);
+                }
+                Writer::Open { .. } => steps.extend([Step::Commit(at), Step::RollBack(at)]),
+                Writer::Row { due, again } if due >= state.reached && due <= state.clock => {
+                    steps.push(Step::Take(at));
+                    if again && at == 0 && !early {
+                        steps.push(Step::Id(at));
+                    }
+                }
+                Writer::Row { .. } | Writer::Gone => {}
+            }
+        }
+        steps.extend((0..self.looks).map(Step::Look));
+    }
+
+    fn next_state(&self, last: &State, step: Step) -> Option<State> {
+        let mut state = last.clone();
+        match step {
+            Step::Tick => state.clock += 1,
+            Step::Look(at) => state.look(at, self),
+            Step::Id(at) | Step::Draw(at, _) | Step::Commit(at) | Step::RollBack(at) | Step::Take(at) => {
+                let before = state.writers[at];
+                state.quiet = (0, 0);
+                state.writers[at] = match (step, before) {
+                    (Step::Take(_), _) | (Step::RollBack(_), Writer::Open { old: None, .. }) => Writer::Gone,
+                    (Step::RollBack(_), Writer::Open { old: Some(due), .. }) => Writer::Row { due, again: false },
+                    (Step::Commit(_), Writer::Open { due: Some(due), old, .. }) => {
+                        Writer::Row { due, again: old.is_none() }
+                    }
+                    (Step::Draw(_, delay), Writer::Open { id, old, .. }) => {
+                        Writer::Open { id, due: Some(state.clock + delay), old }
+                    }
+                    (Step::Draw(_, delay), _) => Writer::Open { id: None, due: Some(state.clock + delay), old: None },
+                    (_, Writer::Open { due, old, .. }) => Writer::Open { id: Some(state.next_id), due, old },
+                    (_, before) => Writer::Open { id: Some(state.next_id), due: None, old: before.visible() },
+                };
+                if matches!(step, Step::Id(_)) {
+                    state.next_id += 1;
+                }
+                if state.writers[at].id().is_none() {
+                    state.last_ended = state.last_ended.max(before.id().unwrap_or(0));
+                }
+            }
+        }
+        (state != *last).then_some(state)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        let mut properties = vec![
+            Property::always(HIDDEN, |_, state: &State| {
+                state.writers.iter().filter_map(Writer::visible).all(|due| due >= state.reached)
+            }),
+            Property::sometimes("the floor rises to the last of the clock", |_, state: &State| state.reached == END),
+        ];
+        if self.counted {
+            properties.push(Property::sometimes("a row keeps it down", |_, state: &State| {
+                state.quiet.0 == 3 && state.clock == END && state.reached == 0
+            }));
+            properties.push(Property::always(BOUND, |_, state: &State| {
+                let low = state.oldest(state.reached).map_or(state.quiet.1, |oldest| oldest.min(state.quiet.1));
+                let is_open = |writer: &Writer| matches!(writer, Writer::Open { .. });
+                state.quiet.0 < 3 || state.writers.iter().any(is_open) || state.reached >= low
+            }));
+        }
+        properties
+    }
+}
+
+const HIDDEN: &str = "no row lies below the floor";
+/// When the third begins, the first two have been heard.
+const BOUND: &str = "it follows within two looks, once no writer is left";
+
+#[test]
+fn no_row_is_ever_below_the_floor_and_the_floor_follows_whatever_order_the_steps_have() {
+    for (writers, looks, counted) in [(1, 1, true), (2, 1, false), (1, 2, false)] {
+        let checked = Protocol { writers, looks, counted, defect: None }.checker().threads(2).spawn_bfs().join();
+        checked.assert_properties();
+        assert!(checked.unique_state_count() > 10_000, "{} states", checked.unique_state_count());
+    }
+}
+
+#[test]
+fn each_part_of_the_protocol_is_needed() {
+    for defect in [Defect::NoWait, Defect::XmaxOfSnapshot, Defect::ClockBeforeId, Defect::NothingLeft] {
+        let protocol = Protocol { writers: 2, looks: 1, counted: false, defect: Some(defect) };
+        let checked = protocol.checker().finish_when(HasDiscoveries::AnyOf([HIDDEN].into())).spawn_bfs().join();
+        assert!(checked.discovery(HIDDEN).is_some(), "{defect:?} hides no row");
+    }
+}

@@ -1,0 +1,67 @@
+//! Keys: what order and limits go by.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::{BufMut, BytesMut};
+use postgres_types::Type;
+use sha2::{Digest, Sha256};
+
+use crate::postgres::array::Elements;
+
+/// The longest key, in bytes.
+pub(crate) const LONGEST: usize = 1024;
+
+/// The lane of a key: the first four bytes of its SHA-256, as a whole number, modulo the number of lanes; as `trunkline.lane_of` reckons it.
+pub(crate) fn lane_of(key: &str, lanes: u32) -> u8 {
+    let hash = Sha256::digest(key);
+    let first = u32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]]);
+    (first % lanes.max(1)) as u8
+}
+
+/// Appends a key as the element of an array.
+pub(crate) fn write(key: &str, out: &mut BytesMut) {
+    out.put_i32(key.len() as i32);
+    out.put_slice(key.as_bytes());
+}
+
+/// So many keys, as the statements take them.
+pub(crate) fn array(count: usize, keys: &[u8]) -> Elements<'_> {
+    Elements { element: Type::TEXT.oid(), count: count as i32, nulls: false, values: keys }
+}
+
+/// How fast messages of a key may be begun with, as a lease tells it: a bucket of so many fills at a rate, and each that begins takes one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Rate {
+    /// From one message of a key to the next.
+    pub each: Duration,
+    /// In which an empty bucket fills.
+    pub whole: Duration,
+    /// Until a bucket is full that was empty when the lane changed hands.
+    pub full_in: Duration,
+}
+
+impl Rate {
+    /// As the statement tells it, in seconds.
+    pub fn of(told: &[f64]) -> Option<Arc<Self>> {
+        let &[each, whole, full_in] = told else { return None };
+        let seconds = |seconds: f64| Duration::from_secs_f64(seconds.clamp(0.0, 1e9));
+        Some(Arc::new(Self { each: seconds(each), whole: seconds(whole), full_in: seconds(full_in) }))
+    }
+}
+
+/// The key of a message at its place in a row.
+pub(crate) fn key_of(keys: &[&str], at: i64) -> Option<Arc<str>> {
+    usize::try_from(at).ok().and_then(|at| keys.get(at)).map(|key| (*key).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_has_the_same_lane_everywhere() {
+        // As `printf a | sha256sum` says: ca978112.
+        assert_eq!(u32::from(lane_of("a", 64)), 0xca97_8112 % 64);
+        assert_eq!(lane_of("a", 1), 0);
+    }
+}

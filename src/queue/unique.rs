@@ -1,0 +1,165 @@
+//! Unique keys: of the messages with one key, one is there.
+
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+
+/// The longest key, in bytes.
+const MAX_KEY: usize = 1024;
+/// The longest time for which a key is kept.
+const MAX_WITHIN: Duration = Duration::from_secs(36_500 * 86_400);
+
+/// The key that a message shares with no other in its queue, and for how long. The queue must be one with
+/// [`Settings::uniqueness`](crate::Settings::uniqueness).
+///
+/// Until the message has ended, unless it says [`Unique::within`]: acknowledged, archived, taken, dead, cancelled or purged. The key is free at the
+/// commit of that. A lease, a retry and whatever else happens to a message that stays does not free it. A dead letter that is replayed comes back without its
+/// key, because by then another may have it; and so does a message that was taken for a caller who is gone.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use trunkline::{Draft, Enqueued, Queue, Result, Unique};
+/// # async fn example(reports: Queue<String>) -> Result<()> {
+/// let report = || Draft::new("of acme".to_owned());
+/// let id = reports.enqueue(report().unique("acme")).await?; // of the one that waits already, where one does
+/// let hourly = Unique::key("acme, hourly").within(Duration::from_secs(3600));
+/// if let Enqueued::Duplicate(first) = reports.enqueue_unique(report().unique(hourly)).await? {
+///     println!("{first} was enqueued within the last hour");
+/// }
+/// // Once nobody has asked for ten seconds.
+/// let debounced = report().unique(Unique::key("acme, on demand").replacing()).after(Duration::from_secs(10));
+/// reports.enqueue(debounced).await?;
+/// # let _ = id; Ok(()) }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unique {
+    pub(crate) key: Box<str>,
+    within: Option<Duration>,
+    replaces: bool,
+}
+
+impl Unique {
+    /// A key of 1 to 1,024 bytes, until the message has ended.
+    #[must_use]
+    pub fn key(key: impl Into<Box<str>>) -> Self {
+        Self { key: key.into(), within: None, replaces: false }
+    }
+
+    /// No other message gets the key for so long from its enqueue on, whatever becomes of this one; more than zero, at most 36,500 days, to the microsecond.
+    #[must_use]
+    pub fn within(self, time: Duration) -> Self {
+        Self { within: Some(time), ..self }
+    }
+
+    /// A message that has the key and waits is replaced by this one: its payload, its metadata, and when it is due. Its id, its attempts, its priority and the time
+    /// for which its key is kept stay. One that is leased is not replaced, nor one that a transaction has locked for longer than a tenth of a second.
+    ///
+    /// It needs the rights of a consumer ([`Right::Consumer`](crate::Right)).
+    #[must_use]
+    pub fn replacing(self) -> Self {
+        Self { replaces: true, ..self }
+    }
+
+    /// # Errors
+    /// The key or the time is out of bounds.
+    pub(crate) fn check(&self) -> Result<()> {
+        match (self.key.len(), self.within) {
+            (0, _) => Err(Error::invalid(
+                "a unique key is empty: it has 1 to 1,024 bytes; for a message without one, leave it out",
+            )),
+            (bytes, _) if bytes > MAX_KEY => Err(Error::invalid(format!(
+                "a unique key of {bytes} bytes is out of bounds: it has 1 to 1,024; of what is longer, take a hash"
+            ))),
+            _ if self.key.contains('\0') => {
+                Err(Error::invalid("a unique key has a zero byte in it, which Postgres has in no text"))
+            }
+            (_, Some(within)) if within < Duration::from_micros(1) || within > MAX_WITHIN => Err(Error::invalid(
+                format!("a unique key cannot be kept for {within:?}: more than zero, and at most 36,500 days"),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl From<&str> for Unique {
+    fn from(key: &str) -> Self {
+        Self::key(key)
+    }
+}
+
+impl From<String> for Unique {
+    fn from(key: String) -> Self {
+        Self::key(key)
+    }
+}
+
+/// What became of a message that was enqueued, with an id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Enqueued {
+    /// It is there, under this id.
+    New(i64),
+    /// It is not stored: the message with this id has its unique key.
+    Duplicate(i64),
+    /// The message with this id, which has its unique key and waits, has its payload, metadata and due time now.
+    Replaced(i64),
+}
+
+impl Enqueued {
+    /// Of the message that is there.
+    #[must_use]
+    pub fn id(self) -> i64 {
+        match self {
+            Self::New(id) | Self::Duplicate(id) | Self::Replaced(id) => id,
+        }
+    }
+
+    /// Whether there is one message more.
+    #[must_use]
+    pub fn is_new(self) -> bool {
+        matches!(self, Self::New(_))
+    }
+
+    /// As the statements tell it.
+    pub(crate) fn of(id: i64, outcome: i32) -> Self {
+        match outcome {
+            0 => Self::New(id),
+            1 => Self::Duplicate(id),
+            _ => Self::Replaced(id),
+        }
+    }
+}
+
+/// The keys of many messages, as a statement takes them; those without have none.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Claims {
+    pub keys: Vec<Option<Box<str>>>,
+    /// The seconds for which they are kept; none until the message has ended.
+    pub terms: Vec<Option<f64>>,
+    pub replace: Vec<bool>,
+}
+
+impl Claims {
+    pub fn push(&mut self, unique: Option<&Unique>) {
+        self.keys.push(unique.map(|unique| unique.key.clone()));
+        self.terms.push(unique.and_then(|unique| unique.within).map(|within| within.as_secs_f64()));
+        self.replace.push(unique.is_some_and(|unique| unique.replaces));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_and_times_out_of_bounds_are_told() {
+        let said = |unique: Unique| unique.check().expect_err("refused").to_string();
+        assert!(said("".into()).contains("empty"));
+        assert!(said("k".repeat(1025).into()).contains("1025 bytes"));
+        assert!(said("a\0b".into()).contains("zero byte"));
+        assert!(said(Unique::key("k").within(Duration::ZERO)).contains("0ns"));
+        assert!(said(Unique::key("k").within(Duration::MAX)).contains("36,500 days"));
+        for fine in ["k".repeat(1024).into(), Unique::key("é").within(MAX_WITHIN).replacing()] {
+            fine.check().expect("within bounds");
+        }
+    }
+}

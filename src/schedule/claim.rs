@@ -1,0 +1,122 @@
+//! Schedules whose time has come, locked; and how many of them one transaction does.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tracing::warn;
+
+use super::{draft::Missed, expression::Expression};
+use crate::{
+    error::Result,
+    postgres::{db::Db, time::Time, transaction::Transaction},
+};
+
+/// Messages in one transaction. It holds its schedules, and with its id every floor, for as long as it lasts.
+const MESSAGES: usize = 1000;
+/// A row's next tick where there is none.
+const NEVER: Time = Time(i64::MAX);
+
+/// A schedule that is locked, and what is to be done with it.
+pub(super) struct Claimed {
+    pub tid: String,
+    pub name: String,
+    pub queue: String,
+    pub ticks: Vec<Timestamp>,
+    pub next: Time,
+    pub problem: Option<String>,
+    /// How late the first of the ticks is.
+    pub late: Duration,
+}
+
+/// As the statement returns it.
+pub(super) type ClaimedRow = (String, String, String, String, String, String, bool, Time, Time);
+
+/// Locks up to so many schedules whose time has come since then, the first of them first.
+pub(super) async fn claim(transaction: &Transaction, db: &Db, since: Time, most: usize) -> Result<Vec<ClaimedRow>> {
+    let sql = db.statement("claim_schedules", include_str!("../../sql/claim_schedules.sql"));
+    transaction.send_text::<Vec<ClaimedRow>>(&sql.text, &[&since, &(most as i32)]).await?.await
+}
+
+/// Those whose ticks make as many messages as one transaction may, but one at least. What is behind them is not looked at: so it costs the ticks of
+/// one schedule in vain at most.
+pub(super) fn fitting(all: impl IntoIterator<Item = Result<Claimed>>) -> Result<Vec<Claimed>> {
+    let (mut fitting, mut messages): (Vec<Claimed>, usize) = (Vec::new(), 0);
+    for claimed in all {
+        let claimed = claimed?;
+        messages += claimed.ticks.len();
+        if messages > MESSAGES && !fitting.is_empty() {
+            break;
+        }
+        fitting.push(claimed);
+    }
+    Ok(fitting)
+}
+
+impl Claimed {
+    pub fn of((tid, name, queue, expression, zone, missed, placed, next_at, clock): ClaimedRow) -> Result<Self> {
+        let (first, now) = (timestamp(next_at), timestamp(clock));
+        let missed = Missed::of(&missed)?;
+        let mut claimed =
+            Self { tid, name, queue, ticks: Vec::new(), next: NEVER, problem: None, late: Duration::default() };
+        match Expression::parse(&expression, &zone) {
+            Ok(expression) if placed => {
+                let ticks = expression.ticks(missed, first, now);
+                if ticks.has_dropped {
+                    warn!(
+                        schedule = claimed.name,
+                        "more ticks were missed than are made up for; the earlier ones are left out"
+                    );
+                }
+                claimed.next = ticks.next.map_or(NEVER, time_of);
+                claimed.late =
+                    ticks.now.first().map_or(Duration::ZERO, |tick| now.duration_since(*tick).unsigned_abs());
+                claimed.ticks = ticks.now;
+            }
+            Ok(expression) => claimed.next = expression.next(now).map_or(NEVER, time_of),
+            Err(error) => claimed.problem = Some(error.to_string()),
+        }
+        if claimed.next == NEVER && claimed.problem.is_none() {
+            claimed.problem = Some("it never ticks again: there is no such date".to_owned());
+        }
+        Ok(claimed)
+    }
+}
+
+/// Microseconds between 1970 and 2000, from which Postgres counts.
+const BETWEEN_US: i64 = 946_684_800_000_000;
+
+fn timestamp(time: Time) -> Timestamp {
+    Timestamp::from_microsecond(time.0.saturating_add(BETWEEN_US)).unwrap_or(Timestamp::MAX)
+}
+
+pub(super) fn time_of(timestamp: Timestamp) -> Time {
+    Time(timestamp.as_microsecond() - BETWEEN_US)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Schedules that have missed so many ticks; and how many of them were looked at.
+    fn looked_at(missed: &[usize]) -> (usize, usize) {
+        let mut looked = 0;
+        let all = missed.iter().map(|ticks| {
+            looked += 1;
+            let (tid, name, queue) = Default::default();
+            let ticks = vec![Timestamp::UNIX_EPOCH; *ticks];
+            Ok(Claimed { tid, name, queue, ticks, next: NEVER, problem: None, late: Duration::ZERO })
+        });
+        let fitting = fitting(all).expect("no errors").len();
+        (fitting, looked)
+    }
+
+    #[test]
+    fn a_transaction_makes_so_many_messages_at_most_and_little_is_worked_out_in_vain() {
+        assert_eq!(looked_at(&[]), (0, 0));
+        assert_eq!(looked_at(&[1000, 1000, 1000]), (1, 2));
+        assert_eq!(looked_at(&[400, 400, 200, 1, 1]), (3, 4));
+        assert_eq!(looked_at(&[1; 500]), (500, 500));
+        assert_eq!(looked_at(&[0, 1001, 5]), (1, 2));
+        assert_eq!(looked_at(&[1001, 5]), (1, 2), "one at least");
+    }
+}

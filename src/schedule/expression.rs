@@ -1,0 +1,99 @@
+//! When a schedule ticks.
+
+use std::time::Duration;
+
+use croner::{
+    Cron,
+    parser::{CronParser, Seconds, Year},
+};
+use jiff::{Timestamp, tz::TimeZone};
+
+use crate::error::{Error, Result};
+
+/// The longest that `every` may wait.
+const LONGEST: u64 = 365 * 86_400;
+
+/// An expression, with the clock that its fields mean.
+#[derive(Debug, Clone)]
+pub(super) enum Expression {
+    Cron(Box<Cron>, TimeZone),
+    /// Counted from 1970 on, so that all processes agree.
+    Every(Duration),
+}
+
+impl Expression {
+    /// # Errors
+    /// The text is no expression, or there is no such zone.
+    pub fn parse(text: &str, zone: &str) -> Result<Self> {
+        let zone = TimeZone::get(zone).map_err(|_| {
+            Error::invalid(format!("there is no time zone {zone:?}: use a name as in Europe/Berlin, or UTC"))
+        })?;
+        let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
+        match &words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+            ["every", unit] => every(text, 1, unit),
+            ["every", n, unit] => every(text, n.parse().map_err(|_| no_expression(text, "no number"))?, unit),
+            ["@midnight"] => cron(text, "@daily", zone),
+            _ => cron(text, text, zone),
+        }
+    }
+
+    /// The first tick after a time. `None` where there is none within some years, as on 30 February.
+    pub fn next(&self, after: Timestamp) -> Option<Timestamp> {
+        match self {
+            Self::Cron(cron, zone) => {
+                cron.find_next_occurrence(&after.to_zoned(zone.clone()), false).ok().map(|tick| tick.timestamp())
+            }
+            Self::Every(period) => multiple(*period, after.as_second().div_euclid(seconds(*period)) + 1),
+        }
+    }
+
+    /// The last tick before a time.
+    pub fn previous(&self, before: Timestamp) -> Option<Timestamp> {
+        match self {
+            Self::Cron(cron, zone) => {
+                cron.find_previous_occurrence(&before.to_zoned(zone.clone()), false).ok().map(|tick| tick.timestamp())
+            }
+            Self::Every(period) => {
+                let since = before.as_second() - i64::from(before.subsec_nanosecond() == 0);
+                multiple(*period, since.div_euclid(seconds(*period)))
+            }
+        }
+    }
+}
+
+fn cron(text: &str, fields: &str, zone: TimeZone) -> Result<Expression> {
+    let parser = CronParser::builder().seconds(Seconds::Optional).year(Year::Disallowed).build();
+    let cron = parser.parse(fields.trim()).map_err(|error| no_expression(text, &error.to_string()))?;
+    Ok(Expression::Cron(Box::new(cron), zone))
+}
+
+fn every(text: &str, n: u64, unit: &str) -> Result<Expression> {
+    let unit = match unit.strip_suffix('s').unwrap_or(unit) {
+        "second" => 1,
+        "minute" => 60,
+        "hour" => 3600,
+        "day" => 86_400,
+        _ => return Err(no_expression(text, "the units are seconds, minutes, hours and days")),
+    };
+    match n.checked_mul(unit) {
+        Some(seconds @ 1..=LONGEST) => Ok(Expression::Every(Duration::from_secs(seconds))),
+        _ => Err(no_expression(text, "at least 1 second, at most 365 days")),
+    }
+}
+
+fn seconds(period: Duration) -> i64 {
+    i64::try_from(period.as_secs()).unwrap_or(i64::MAX).max(1)
+}
+
+fn multiple(period: Duration, n: i64) -> Option<Timestamp> {
+    Timestamp::from_second(n.checked_mul(seconds(period))?).ok()
+}
+
+fn no_expression(text: &str, why: &str) -> Error {
+    Error::invalid(format!(
+        "{text:?} is no expression of a schedule ({why}): five fields of cron (\"0 3 * * *\"), six with seconds first, \"@hourly\" and the like, or \"every 90 seconds\""
+    ))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
+
+use super::Expression;
+
+fn of(text: &str, zone: &str) -> Expression {
+    Expression::parse(text, zone).expect(text)
+}
+
+fn at(text: &str) -> Timestamp {
+    text.parse().expect(text)
+}
+
+/// So many ticks after a time, as the zone's clock shows them.
+fn local(text: &str, zone: &str, after: &str, n: usize) -> Vec<String> {
+    let (expression, clock) = (of(text, zone), TimeZone::get(zone).expect("a zone"));
+    let mut tick = at(after);
+    (0..n)
+        .map(|_| {
+            tick = expression.next(tick).expect("a tick");
+            let shown: DateTime = clock.to_datetime(tick);
+            format!("{shown}{}", clock.to_offset(tick))
+        })
+        .collect()
+}
+
+#[test]
+fn fields_are_those_of_cron_with_or_without_seconds() {
+    let monday = "2026-11-23T08:59:59Z";
+    assert_eq!(of("0 9 * * mon-fri", "UTC").next(at(monday)), Some(at("2026-11-23T09:00:00Z")));
+    assert_eq!(of("*/15 * * * * *", "UTC").next(at("2026-11-23T09:00:00Z")), Some(at("2026-11-23T09:00:15Z")));
+    assert_eq!(of("@hourly", "UTC").next(at(monday)), Some(at("2026-11-23T09:00:00Z")));
+    assert_eq!(of("@midnight", "UTC").next(at(monday)), Some(at("2026-11-24T00:00:00Z")));
+    assert_eq!(of("0 0 L * *", "UTC").next(at(monday)), Some(at("2026-11-30T00:00:00Z")));
+    // A day of the month or a day of the week, as cron has it.
+    assert_eq!(of("0 0 25 * tue", "UTC").next(at(monday)), Some(at("2026-11-24T00:00:00Z")));
+    assert_eq!(of(" 0  9 * * * ", "Europe/Berlin").next(at(monday)), Some(at("2026-11-24T08:00:00Z")));
+}
+
+#[test]
+fn every_counts_from_1970_and_knows_no_zone() {
+    for zone in ["UTC", "Asia/Kolkata"] {
+        assert_eq!(of("every 90 seconds", zone).next(at("2026-11-23T09:00:00Z")), Some(at("2026-11-23T09:01:30Z")));
+        assert_eq!(of("Every 2 hours", zone).next(at("2026-11-23T09:00:00Z")), Some(at("2026-11-23T10:00:00Z")));
+        assert_eq!(of("every minute", zone).next(at("2026-11-23T09:00:59.9Z")), Some(at("2026-11-23T09:01:00Z")));
+    }
+    let every = of("every 10 seconds", "UTC");
+    assert_eq!(every.previous(at("2026-11-23T09:00:00Z")), Some(at("2026-11-23T08:59:50Z")));
+    assert_eq!(every.previous(at("2026-11-23T09:00:00.5Z")), Some(at("2026-11-23T09:00:00Z")));
+    assert_eq!(every.previous(at("1969-12-31T23:59:55Z")), Some(at("1969-12-31T23:59:50Z")));
+}
+
+#[test]
+fn a_local_time_that_does_not_exist_ticks_when_the_clock_has_jumped_and_none_is_left_out() {
+    // 29 March 2026, 02:00 becomes 03:00.
+    let ticks = local("30 2 * * *", "Europe/Berlin", "2026-03-28T00:00:00Z", 3);
+    assert_eq!(ticks, ["2026-03-28T02:30:00+01", "2026-03-29T03:00:00+02", "2026-03-30T02:30:00+02"]);
+    let ticks = local("*/30 * * * *", "Europe/Berlin", "2026-03-29T00:15:00Z", 3);
+    assert_eq!(ticks, ["2026-03-29T01:30:00+01", "2026-03-29T03:00:00+02", "2026-03-29T03:30:00+02"]);
+}
+
+#[test]
+fn a_local_time_that_comes_twice_ticks_once_where_the_hour_is_named_and_twice_where_it_is_not() {
+    // 25 October 2026, 03:00 becomes 02:00.
+    let ticks = local("30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", 2);
+    assert_eq!(ticks, ["2026-10-25T02:30:00+02", "2026-10-26T02:30:00+01"]);
+    let ticks = local("30 * * * *", "Europe/Berlin", "2026-10-24T23:45:00Z", 3);
+    assert_eq!(ticks, ["2026-10-25T02:30:00+02", "2026-10-25T02:30:00+01", "2026-10-25T03:30:00+01"]);
+}
+
+#[test]
+fn no_date_at_all_is_no_tick() {
+    assert_eq!(of("0 0 30 2 *", "UTC").next(at("2026-11-23T00:00:00Z")), None);
+}
+
+#[test]
+fn a_bad_expression_or_zone_says_what_would_be_good() {
+    let bad = [
+        "",
+        "soon",
+        "* * * *",
+        "60 * * * *",
+        "* * * * * * *",
+        "* * * * foo",
+        "@reboot",
+        "every",
+        "every day or so",
+        "every 0 seconds",
+        "every 400 days",
+        "every -1 seconds",
+        "every 99999999999999999999 seconds",
+        "every 5 weeks",
+        "*/0 * * * *",
+    ];
+    for text in bad {
+        let error = Expression::parse(text, "UTC").expect_err(text).to_string();
+        assert!(error.contains("every 90 seconds") && error.contains(text), "{text}: {error}");
+    }
+    let error = Expression::parse("@daily", "Europe/Bielefeld").expect_err("no zone").to_string();
+    assert!(error.contains("Europe/Bielefeld") && error.contains("Europe/Berlin"), "{error}");
+}

@@ -1,0 +1,154 @@
+//! Makes the ticks that have come: lock, enqueue, write when the next are, in one transaction.
+
+use std::time::Duration;
+
+use tracing::{Instrument, Span, debug_span, field::Empty, warn};
+
+use super::claim::{Claimed, claim, fitting, time_of};
+use crate::{
+    error::{Error, Result},
+    postgres::{
+        db::{Db, Purpose},
+        time::Time,
+        transaction::Transaction,
+        wire::only,
+    },
+    queue::metric,
+};
+
+/// What one turn did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Made {
+    /// Schedules that it is done with.
+    pub schedules: usize,
+    /// Others were claimed, too, and left to the next turn, because these made messages enough for a transaction.
+    pub has_left: bool,
+}
+
+impl Db {
+    /// Does what is to be done with up to so many schedules whose time has come since then. What cannot be enqueued is told in its row,
+    /// and does not hold up the others.
+    pub(super) async fn fire(&self, since: Time, most: usize) -> Result<Made> {
+        let span = debug_span!("tick", schedules = Empty, ticks = Empty);
+        let outcome = self.fire_some(since, most).instrument(span).await;
+        match outcome {
+            Err(error) if is_refused(&error) => {}
+            outcome => return outcome,
+        }
+        let mut schedules = 0;
+        while schedules < most && self.fire_one(since).await? {
+            schedules += 1;
+        }
+        Ok(Made { schedules, has_left: false })
+    }
+
+    async fn fire_some(&self, since: Time, most: usize) -> Result<Made> {
+        let transaction = self.begin().await?;
+        let rows = claim(&transaction, self, since, most).await?;
+        let found = rows.len();
+        let claimed = fitting(rows.into_iter().map(Claimed::of))?;
+        if claimed.is_empty() {
+            transaction.rollback().await?;
+            return Ok(Made { schedules: 0, has_left: false });
+        }
+        self.enqueue_ticks(&transaction, &claimed).await?;
+        self.place(&transaction, &claimed).await?;
+        transaction.commit().await?;
+        told(&claimed);
+        Ok(Made { schedules: claimed.len(), has_left: claimed.len() < found })
+    }
+
+    /// The first of those whose time has come, by itself.
+    async fn fire_one(&self, since: Time) -> Result<bool> {
+        let transaction = self.begin().await?;
+        let mut claimed = fitting(claim(&transaction, self, since, 1).await?.into_iter().map(Claimed::of))?;
+        let Some(one) = claimed.first_mut() else {
+            transaction.rollback().await?;
+            return Ok(false);
+        };
+        transaction.send_text::<u64>("savepoint before", &[]).await?.await?;
+        match self.enqueue_ticks(&transaction, std::slice::from_ref(one)).await {
+            Ok(()) => {}
+            Err(error) if is_refused(&error) => {
+                transaction.send_text::<u64>("rollback to before", &[]).await?.await?;
+                warn!(schedule = one.name, queue = one.queue, %error, "a tick could not be enqueued");
+                (one.ticks, one.problem) = (Vec::new(), Some(error.to_string()));
+            }
+            Err(error) => return Err(error),
+        }
+        self.place(&transaction, &claimed).await?;
+        transaction.commit().await?;
+        told(&claimed);
+        Ok(true)
+    }
+
+    async fn enqueue_ticks(&self, transaction: &Transaction, claimed: &[Claimed]) -> Result<()> {
+        let each = claimed.iter().flat_map(|one| one.ticks.iter().map(|tick| (&*one.tid, time_of(*tick))));
+        let (tids, ticks): (Vec<&str>, Vec<Time>) = each.unzip();
+        if ticks.is_empty() {
+            return Ok(());
+        }
+        let sql = self.statement("tick", include_str!("../../sql/tick.sql"));
+        let sent = transaction.send_text::<Vec<(i64,)>>(&sql.text, &[&tids, &ticks]).await?;
+        sent.await.map(drop)
+    }
+
+    /// Sent with the commit.
+    async fn place(&self, transaction: &Transaction, claimed: &[Claimed]) -> Result<()> {
+        let tids: Vec<&str> = claimed.iter().map(|one| &*one.tid).collect();
+        let nexts: Vec<Time> = claimed.iter().map(|one| one.next).collect();
+        let lasts: Vec<Option<Time>> = claimed.iter().map(|one| one.ticks.last().copied().map(time_of)).collect();
+        let problems: Vec<Option<&str>> = claimed.iter().map(|one| one.problem.as_deref()).collect();
+        let sql = self.statement("place_schedules", include_str!("../../sql/place_schedules.sql"));
+        transaction.send_text::<u64>(&sql.text, &[&tids, &nexts, &lasts, &problems]).await.map(drop)
+    }
+
+    /// When something is to be done with a schedule next, from a time on.
+    pub(super) async fn schedules_due_in(&self, since: Time) -> Result<Look> {
+        let sql = self.statement("schedules_due_in", include_str!("../../sql/schedules_due_in.sql"));
+        let rows = self.query_again(Purpose::Dequeue, &sql, &[&since]).await?;
+        let row = only(&rows)?;
+        Ok(Look { due_in: row.read(0)?, clock: row.read(1)? })
+    }
+}
+
+/// What a look at the schedules found.
+#[derive(Debug)]
+pub(super) struct Look {
+    /// Seconds, which others may be counting, too; `None` where nothing is to be done.
+    due_in: Option<f64>,
+    /// The server's.
+    pub clock: Time,
+}
+
+impl Look {
+    #[cfg(test)]
+    pub fn at(due_in: Option<f64>, clock: Time) -> Self {
+        Self { due_in, clock }
+    }
+
+    pub fn is_due(&self) -> bool {
+        self.due_in.is_some_and(|seconds| seconds <= 0.0)
+    }
+
+    /// Until something is due, and so long at most.
+    pub fn pause(&self, longest: Duration) -> Duration {
+        let due_in = self.due_in.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        due_in.unwrap_or(longest).min(longest)
+    }
+}
+
+/// Whether a message itself was refused, by its type, a constraint, a trigger, a missing right. Whatever else goes wrong may pass, as a full disk
+/// does, and no tick is given up for it.
+fn is_refused(error: &Error) -> bool {
+    error.sqlstate().is_some_and(|code| ["22", "23", "42", "54", "P0"].contains(&&code.code()[..2]))
+}
+
+fn told(claimed: &[Claimed]) {
+    let span = Span::current();
+    span.record("schedules", claimed.len());
+    span.record("ticks", claimed.iter().map(|one| one.ticks.len()).sum::<usize>());
+    for one in claimed.iter().filter(|one| !one.ticks.is_empty()) {
+        metric::ticked(&one.queue, one.ticks.len(), one.late);
+    }
+}

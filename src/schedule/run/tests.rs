@@ -1,0 +1,62 @@
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::{MOST, OTHERS, OVERLOOKED, Round, SETTLED};
+use crate::{
+    postgres::time::Time,
+    schedule::fire::{Look, Made},
+};
+
+#[test]
+fn the_whole_table_is_looked_at_first_and_every_minute_and_after_news() {
+    let (mut round, now) = (Round::default(), Instant::now());
+    assert_eq!(round.since(Some(0), now), Time::EARLIEST);
+    let clock = Time(900_000_000);
+    round.looked(&Look::at(None, clock), Some(0));
+    assert_eq!(round.since(Some(0), now), clock.before(SETTLED));
+    assert_eq!(round.since(Some(1), now), Time::EARLIEST);
+    round.looked(&Look::at(None, clock), Some(1));
+    assert_eq!(round.since(Some(1), now + OVERLOOKED / 2), clock.before(SETTLED));
+    assert_eq!(round.since(Some(1), now + OVERLOOKED), Time::EARLIEST);
+}
+
+fn done(schedules: usize) -> Made {
+    Made { schedules, has_left: false }
+}
+
+#[test]
+fn ticks_that_others_are_about_to_make_are_looked_for_again_soon_and_less_and_less_often() {
+    let mut round = Round::default();
+    assert_eq!(round.made(done(0)), OTHERS.0);
+    assert_eq!(round.made(done(0)), OTHERS.0 * 2);
+    for _ in 0..10 {
+        assert!(round.made(done(0)) <= OTHERS.1);
+    }
+    assert_eq!(round.made(done(3)), Duration::ZERO);
+    assert_eq!(round.made(done(0)), OTHERS.0);
+}
+
+#[test]
+fn it_sleeps_until_the_next_tick_but_not_for_long() {
+    let look = |due_in| Look::at(due_in, Time(0));
+    assert!(look(Some(0.0)).is_due() && look(Some(-3.0)).is_due() && !look(Some(0.1)).is_due() && !look(None).is_due());
+    assert_eq!(look(Some(1.5)).pause(OVERLOOKED), Duration::from_millis(1500));
+    assert_eq!((look(Some(1e300)).pause(OVERLOOKED), look(None).pause(OVERLOOKED)), (OVERLOOKED, OVERLOOKED));
+}
+
+#[test]
+fn no_more_is_claimed_than_will_be_done() {
+    let mut round = Round::default();
+    assert_eq!(round.most, MOST);
+    let mut claimed = 0;
+    for _ in 0..MOST {
+        claimed += round.most;
+        round.made(Made { schedules: 1, has_left: true }); // each has missed a thousand ticks
+    }
+    assert!(claimed <= 3 * MOST, "{claimed} are claimed for {MOST}");
+    for _ in 0..10 {
+        round.made(done(round.most));
+    }
+    assert_eq!(round.most, MOST);
+}

@@ -1,0 +1,55 @@
+//! `schedule`: puts a schedule in force.
+
+use bytes::BytesMut;
+use jiff::Timestamp;
+
+use super::{draft::Schedule, expression::Expression};
+use crate::{
+    error::{Error, Result},
+    postgres::wire::only,
+    queue::{handle::Queue, payload::Payload},
+};
+
+impl<T: Payload> Queue<T> {
+    /// Enqueues the payload at every tick of the schedule from now on: once, however many processes there are. Does nothing where
+    /// the schedule is the same already, so that a program can declare its schedules whenever it starts; returns whether something changed.
+    /// A schedule of that name with another expression, zone, queue, payload, priority or the like is changed; one that is paused stays so.
+    ///
+    /// Ticks are made by every process with a [`Worker`](crate::Worker) whose role may make them (the schema's owner, or an operator of all
+    /// queues), and by [`Db::run_schedules`](crate::Db::run_schedules); none of them is a leader. A message is there within 100 ms of its tick, while
+    /// one of them runs and the database answers. A worker learns within 30 s of a schedule that another process made; `run_schedules` at once.
+    ///
+    /// ```
+    /// # use trunkline::{Queue, Result, Schedule};
+    /// # async fn example(reports: Queue<String>) -> Result<()> {
+    /// let nightly = Schedule::new("nightly", "0 3 * * *").zone("Europe/Berlin");
+    /// reports.schedule(&nightly, &"all customers".to_owned()).await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// The name, the expression or the zone is not valid, the expression never ticks, the queue has no such priority, has no keys or wants one, or the payload cannot be
+    /// written.
+    pub async fn schedule(&self, schedule: &Schedule, payload: &T) -> Result<bool> {
+        let Schedule { name, expression, zone, missed, metadata, priority, key } = schedule;
+        let shared = &self.shared;
+        if Expression::parse(expression, zone)?.next(Timestamp::now()).is_none() {
+            return Err(Error::invalid(format!("{expression:?} never ticks: there is no such date")));
+        }
+        shared.lane_of(*priority, key.as_deref())?;
+        let priority = i32::from(*priority);
+        let mut element = BytesMut::new();
+        shared.column.encode(payload, &mut element)?;
+        let payload = shared.column.array(1, &element);
+        let metadata = Some(metadata).filter(|metadata| !metadata.is_empty());
+        let (queue, missed) = (shared.name(), missed.name());
+        let rows = shared
+            .query_again(
+                &shared.sql.set_schedule,
+                &[name, &queue, expression, &payload, zone, &metadata, &missed, &priority, key],
+            )
+            .await?;
+        shared.db.schedule_changed();
+        only(&rows)?.read(0)
+    }
+}

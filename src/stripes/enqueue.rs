@@ -1,0 +1,173 @@
+//! `enqueue` on one of several servers: on the next one, where it is certain that this one has stored nothing.
+
+use std::{
+    ops::ControlFlow,
+    sync::{Arc, atomic::Ordering},
+    time::{Duration, Instant},
+};
+
+use tracing::debug;
+
+use crate::{
+    error::{Error, Result},
+    queue::{
+        draft::{Draft, IntoDraft},
+        payload::Payload,
+    },
+    stripes::{
+        choose::{Known, Spread, choose},
+        health::Fitness,
+        id::{StripeId, Striped, StripedId},
+        queue::{Member, StripedQueue},
+    },
+};
+
+/// How long a call waits in all where no stripe is there, as for a single server.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+impl<T: Payload> StripedQueue<T> {
+    /// Enqueues a message on one of the stripes, as [`StripedQueue::spread`] says, and returns its id once it is committed there. Concurrent
+    /// calls share rows and commits, stripe by stripe.
+    ///
+    /// A stripe that is away is passed over: the message goes to another where it is certain that nothing was stored, because the server was
+    /// not reached, or refused. Nobody waits for a server that is known to be away; a task of its own tries it every second. Where all are
+    /// away, the call waits for them, up to half a minute.
+    ///
+    /// A message with a unique key goes to the stripe of the key ([`Spread::by_key`]), so that one is there in all of them; while that stripe is away, it goes to
+    /// another, and then there can be two.
+    ///
+    /// # Errors
+    /// As those of [`Queue::enqueue`](crate::Queue::enqueue), with the stripe's name ([`Error::stripes`]).
+    /// [`Error::is_outcome_unknown`]: the connection broke before the answer. The message may or may not be on that stripe, so it is sent to
+    /// no other.
+    pub async fn enqueue(&self, message: impl IntoDraft<T> + Send + Sync) -> Result<StripedId> {
+        let mut tries = Tries::of(self);
+        if let Some(unique) = message.unique() {
+            tries.spread = Spread::by_key(&*unique.key);
+        }
+        loop {
+            let member = tries.next().await?;
+            let waiting = member.stripe.health.begin(Instant::now());
+            let outcome = member.queue.enqueue(Draft::<()>::lent(&message)).await;
+            drop(waiting);
+            if let ControlFlow::Break(outcome) = tries.tried(&member, outcome) {
+                return outcome;
+            }
+        }
+    }
+
+    /// Enqueues all messages on one stripe in one transaction, and returns their ids in their order. For messages that should be spread, call it
+    /// for parts of them, at the same time.
+    ///
+    /// # Errors
+    /// As those of [`StripedQueue::enqueue`]; one bad payload fails the whole call, and then none is stored. Messages have unique keys: each of
+    /// those goes to the stripe of its key, so it has to be enqueued alone.
+    pub async fn enqueue_many<M: IntoDraft<T> + Send + Sync>(
+        &self,
+        messages: impl IntoIterator<Item = M>,
+    ) -> Result<Vec<StripedId>> {
+        let messages: Vec<M> = messages.into_iter().collect();
+        let mut tries = Tries::of(self);
+        match (messages.iter().find_map(|message| message.unique()), messages.len()) {
+            (None, _) => {}
+            (Some(unique), 1) => tries.spread = Spread::by_key(&*unique.key),
+            (Some(_), _) => {
+                return Err(Error::invalid(
+                    "messages with unique keys go to the stripe of their key each: enqueue them one by one, at the same time",
+                ));
+            }
+        }
+        loop {
+            let member = tries.next().await?;
+            let waiting = member.stripe.health.begin(Instant::now());
+            let outcome = member.queue.enqueue_many(messages.iter().map(|message| Draft::<()>::lent(message))).await;
+            drop(waiting);
+            if let ControlFlow::Break(outcome) = tries.tried(&member, outcome) {
+                return outcome.map(|ids| ids.iter().map(|id| Striped { stripe: ids.stripe, of: *id }).collect());
+            }
+        }
+    }
+}
+
+/// The tries of one call.
+pub(super) struct Tries<'a, T> {
+    queue: &'a StripedQueue<T>,
+    turn: usize,
+    spread: Spread,
+    began: Option<Instant>,
+    /// What stripes said that did not take it, since the call last waited.
+    failed: Vec<(StripeId, Error)>,
+}
+
+impl<'a, T: Payload> Tries<'a, T> {
+    pub fn of(queue: &'a StripedQueue<T>) -> Self {
+        queue.shared.tend();
+        let turn = queue.shared.turn.fetch_add(1, Ordering::Relaxed);
+        Self { queue, turn, spread: queue.spread, began: None, failed: Vec::new() }
+    }
+
+    /// The stripe to try next. Waits where there is none.
+    pub async fn next(&mut self) -> Result<Arc<Member<T>>> {
+        loop {
+            let set = &self.queue.shared.stripes.0;
+            let changed = set.changed.notified(); // of what happens from here on
+            let members = self.queue.members();
+            let now = Instant::now();
+            let known: Vec<Known> = members
+                .iter()
+                .map(|member| &member.stripe)
+                .map(|stripe| (stripe.id, stripe.fitness(now), stripe.health.load()))
+                .map(|(id, fitness, load)| match self.failed.iter().any(|(tried, _)| *tried == id) {
+                    true => Known { id, fitness: Fitness::Drained, load }, // not again
+                    false => Known { id, fitness, load },
+                })
+                .collect();
+            if let Some(at) = choose(&known, self.spread, self.turn) {
+                return Ok(members[at].clone());
+            }
+            let waited = self.began.get_or_insert(now).elapsed();
+            let may_be_back = members.iter().any(|member| member.stripe.health.is_away());
+            if !may_be_back || tokio::time::timeout(PATIENCE.saturating_sub(waited), changed).await.is_err() {
+                return Err(self.nowhere(&members));
+            }
+            self.failed.clear();
+        }
+    }
+
+    /// Whether the call is over, and how; else the next stripe is to be tried.
+    pub fn tried<R>(&mut self, member: &Arc<Member<T>>, outcome: Result<R>) -> ControlFlow<Result<Striped<R>>> {
+        let stripe = &member.stripe;
+        let error = match outcome {
+            Ok(of) => {
+                stripe.health.answered(Instant::now());
+                return ControlFlow::Break(Ok(Striped { stripe: stripe.id, of }));
+            }
+            Err(error) => error,
+        };
+        if error.is_drained() {
+            stripe.health.drained();
+        } else if error.is_closed() || error.is_for_another() {
+            stripe.lost(&error); // also where the outcome is unknown: whoever comes next need not find that out
+        } else {
+            stripe.health.answered(Instant::now());
+        }
+        if !error.is_for_another() {
+            return ControlFlow::Break(Err(Error::of_stripes(vec![(stripe.id.to_string(), error)])));
+        }
+        debug!(queue = self.queue.shared.name, stripe = %stripe.id, %error, "enqueue goes to another stripe");
+        stripe.went_elsewhere(&self.queue.shared.name);
+        self.failed.push((stripe.id, error));
+        ControlFlow::Continue(())
+    }
+
+    /// Of all that were asked or are known to be away.
+    fn nowhere(&self, members: &[Arc<Member<T>>]) -> Error {
+        let said = |stripe: StripeId| self.failed.iter().find(|(id, _)| *id == stripe).map(|(_, error)| error.clone());
+        let drained = || Error::invalid("it is drained");
+        let parts = members.iter().map(|member| &member.stripe).map(|stripe| {
+            let why = said(stripe.id).or_else(|| stripe.health.error()).unwrap_or_else(drained);
+            (stripe.id.to_string(), why)
+        });
+        Error::of_stripes(parts.collect())
+    }
+}

@@ -1,0 +1,99 @@
+//! What is on a stripe that drains.
+
+use crate::{
+    error::Result,
+    postgres::{
+        db::{Db, Purpose},
+        sql::Sql,
+        wire::only,
+    },
+    queue::stats::Stats,
+    stripes::{id::StripeId, set::Stripes, verbs::named},
+};
+
+/// What is on a stripe that drains.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Left {
+    /// Of each queue, by name: the counts, and whether it is closed, empty for good.
+    pub queues: Vec<(String, Stats, bool)>,
+    /// Messages that were taken out of their queues by a drain that moves, and are not known to be on another stripe yet. They are in no count of
+    /// `queues`, and nobody gets them until a drain has brought them there.
+    pub moving: u64,
+}
+
+impl Left {
+    /// Of all queues together.
+    #[must_use]
+    pub fn sum(&self) -> Stats {
+        self.queues.iter().fold(Stats::default(), |sum, (_, stats, _)| sum.plus(stats))
+    }
+
+    /// Whether every queue is closed: nothing waits or is leased there, or is on its way from there, and nothing will. Dead letters and what is
+    /// archived stay.
+    #[must_use]
+    pub fn is_drained(&self) -> bool {
+        self.moving == 0 && self.queues.iter().all(|(_, _, is_closed)| *is_closed)
+    }
+}
+
+impl Stripes {
+    /// What is on a stripe.
+    ///
+    /// # Errors
+    /// As those of [`Stripes::resume`].
+    pub async fn left(&self, stripe: StripeId) -> Result<Left> {
+        let db = &self.known(stripe)?.db;
+        let looking = async {
+            let mut queues = Vec::new();
+            for name in names(db).await? {
+                let (stats, is_closed) = look(db, &name).await?;
+                queues.push((name, stats, is_closed));
+            }
+            Ok(Left { queues, moving: moving(db).await? })
+        };
+        named(stripe, looking.await)
+    }
+}
+
+pub(super) async fn names(db: &Db) -> Result<Vec<String>> {
+    Ok(db.list_queues().await?.into_iter().map(|queue| queue.name).collect())
+}
+
+pub(super) fn of_queue(db: &Db, name: &'static str, text: &str, queue: &str) -> Sql {
+    Sql::of_queue(name, text, db.schema(), queue)
+}
+
+/// The counts of a queue, and whether it is closed.
+pub(super) async fn look(db: &Db, name: &str) -> Result<(Stats, bool)> {
+    let stats = of_queue(db, "stats", include_str!("../../sql/stats.sql"), name);
+    let sealed = of_queue(db, "sealed", include_str!("../../sql/sealed.sql"), name);
+    let stats = Stats::of(&db.query_again(Purpose::Dequeue, &stats, &[]).await?)?;
+    Ok((stats, only(&db.query_again(Purpose::Dequeue, &sealed, &[]).await?)?.read(0)?))
+}
+
+/// Messages that were taken out of a queue for a stripe, and are not known to be there.
+pub(super) struct OnTheirWay {
+    pub queue: String,
+    pub target: StripeId,
+    messages: u64,
+}
+
+pub(super) async fn on_their_way(db: &Db) -> Result<Vec<OnTheirWay>> {
+    let moves = db.statement("moves", include_str!("../../sql/moves.sql"));
+    if !only(&db.query_again(Purpose::Dequeue, &moves, &[]).await?)?.read::<bool>(0)? {
+        return Ok(Vec::new());
+    }
+    let moving = db.statement("moving", include_str!("../../sql/moving.sql"));
+    let rows = db.query_again(Purpose::Dequeue, &moving, &[]).await?;
+    rows.iter()
+        .map(|row| {
+            let target = StripeId(row.read::<i32>(1)?.cast_unsigned());
+            Ok(OnTheirWay { queue: row.read(0)?, target, messages: row.read::<i64>(2)?.unsigned_abs() })
+        })
+        .collect()
+}
+
+pub(super) async fn moving(db: &Db) -> Result<u64> {
+    Ok(on_their_way(db).await?.iter().map(|some| some.messages).sum())
+}

@@ -1,0 +1,176 @@
+//! A place where a stripe should be. One that is not there yet is looked for, again and again, and joins the others then.
+
+use std::sync::{
+    Arc, Mutex, OnceLock, PoisonError, Weak,
+    atomic::{AtomicBool, AtomicUsize, Ordering},
+};
+
+use tokio::sync::{Notify, watch};
+use tracing::{debug, info, warn};
+
+use crate::{
+    error::{Error, Result},
+    postgres::{db::Db, target::Target},
+    stripes::{
+        id::StripeId,
+        stripe::{PAUSE, Stripe},
+    },
+};
+
+/// The stripes that were reached, in the order of their names.
+pub(super) type Reached = Arc<[Arc<Stripe>]>;
+
+/// All places of a set of stripes, and what was found there.
+pub(super) struct Set {
+    places: Mutex<Vec<Arc<Place>>>,
+    /// Places that were not reached yet.
+    missing: AtomicUsize,
+    pub reached: watch::Sender<Reached>,
+    /// Told whenever a stripe may be of use again.
+    pub changed: Arc<Notify>,
+}
+
+pub(super) struct Place {
+    target: Target,
+    stripe: OnceLock<Arc<Stripe>>,
+    /// Why there is none.
+    error: Mutex<Option<Error>>,
+    /// A task looks for it.
+    is_sought: AtomicBool,
+}
+
+impl Place {
+    pub fn new(target: Target) -> Arc<Self> {
+        Arc::new(Self { target, stripe: OnceLock::new(), error: Mutex::default(), is_sought: AtomicBool::new(false) })
+    }
+
+    pub fn shown(&self) -> String {
+        self.target.place()
+    }
+
+    pub fn stripe(&self) -> Option<&Arc<Stripe>> {
+        self.stripe.get()
+    }
+
+    pub fn error(&self) -> Option<Error> {
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Set {
+    pub fn new() -> Self {
+        Self {
+            places: Mutex::default(),
+            missing: AtomicUsize::new(0),
+            reached: watch::Sender::new([].into()),
+            changed: Arc::default(),
+        }
+    }
+
+    pub fn places(&self) -> Vec<Arc<Place>> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// A place more; what is there joins when it is reached.
+    pub fn add(&self, place: Arc<Place>) {
+        if place.stripe().is_none() {
+            self.missing.fetch_add(1, Ordering::Relaxed);
+        }
+        self.places.lock().unwrap_or_else(PoisonError::into_inner).push(place);
+    }
+
+    /// A stripe leaves, with its place; not the last one. Says whether it did.
+    pub fn remove(&self, id: StripeId) -> bool {
+        let left = self.reached.send_if_modified(|reached| {
+            let stay: Vec<Arc<Stripe>> = reached.iter().filter(|stripe| stripe.id != id).cloned().collect();
+            let leaves = !stay.is_empty() && stay.len() < reached.len();
+            if leaves {
+                *reached = stay.into();
+            }
+            leaves
+        });
+        if left {
+            let is_other = |place: &Arc<Place>| place.stripe().is_none_or(|stripe| stripe.id != id);
+            self.places.lock().unwrap_or_else(PoisonError::into_inner).retain(is_other);
+            self.changed.notify_waiters();
+        }
+        left
+    }
+
+    /// Tries once. A stripe that is there joins.
+    pub async fn reach(&self, place: &Place) -> Result<()> {
+        let outcome = self.connect(place).await;
+        *place.error.lock().unwrap_or_else(PoisonError::into_inner) = outcome.as_ref().err().cloned();
+        outcome
+    }
+
+    async fn connect(&self, place: &Place) -> Result<()> {
+        let stripe = Stripe::of(Db::to_stripe(place.target.clone()).await?, self.changed.clone()).await?;
+        let mut twin = None;
+        self.reached.send_if_modified(|reached| {
+            twin = reached.iter().find(|other| other.id == stripe.id).cloned();
+            if twin.is_none() {
+                let mut all = reached.to_vec();
+                all.push(stripe.clone());
+                all.sort_by_key(|stripe| stripe.id);
+                *reached = all.into();
+            }
+            twin.is_none()
+        });
+        if let Some(twin) = twin {
+            return Err(Error::invalid(format!(
+                "{} is the stripe {}, and so is {}: name each server once; of a database that is a copy of another, give one a number of its own: \
+                 update trunkline.stripe set number = default",
+                place.shown(),
+                stripe.id,
+                twin.db.address(),
+            )));
+        }
+        let _ = place.stripe.set(stripe); // nobody else connects there
+        self.changed.notify_waiters();
+        Ok(())
+    }
+
+    /// Sees to it that what is not reached is looked for: tasks end with their runtime.
+    pub fn seek(self: &Arc<Self>) {
+        let places = self.places();
+        for place in places.iter().filter(|place| place.stripe().is_none()) {
+            if !place.is_sought.swap(true, Ordering::AcqRel) {
+                tokio::spawn(seek(Seeking(place.clone()), Arc::downgrade(self)));
+            }
+        }
+    }
+
+    /// Whether every place was reached.
+    pub fn is_whole(&self) -> bool {
+        self.missing.load(Ordering::Relaxed) == 0
+    }
+}
+
+struct Seeking(Arc<Place>);
+
+impl Drop for Seeking {
+    fn drop(&mut self) {
+        self.0.is_sought.store(false, Ordering::Release);
+    }
+}
+
+async fn seek(Seeking(ref place): Seeking, set: Weak<Set>) {
+    let mut is_told = false;
+    loop {
+        tokio::time::sleep(PAUSE).await;
+        let Some(set) = set.upgrade() else { return };
+        match set.reach(place).await {
+            Ok(()) => {
+                set.missing.fetch_sub(1, Ordering::Relaxed);
+                let id = place.stripe().map(|stripe| stripe.id.to_string());
+                return info!(place = place.shown(), stripe = id, "stripe was reached and takes part");
+            }
+            Err(error) if error.is_final() && !is_told => {
+                is_told = true;
+                warn!(place = place.shown(), %error, "a stripe cannot take part; trying again");
+            }
+            Err(error) => debug!(place = place.shown(), %error, "stripe is not reached"),
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! One stripe: its name, its database, and whether it is well.
+
+use std::{
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use tokio::sync::Notify;
+use tracing::{debug, info, warn};
+
+use crate::{
+    error::{Error, Result},
+    postgres::{
+        db::{Db, Purpose},
+        wire::only,
+    },
+    queue::{
+        handle::Queue,
+        metric::{StripeMetrics, StripeName},
+        payload::Payload,
+    },
+    stripes::{
+        health::{Fitness, Health},
+        id::StripeId,
+    },
+};
+
+/// A stripe that was not reached is tried again after this pause, and again.
+pub(super) const PAUSE: Duration = Duration::from_secs(1);
+const SOON: Duration = Duration::from_millis(10);
+
+pub(crate) struct Stripe {
+    pub id: StripeId,
+    pub db: Db,
+    pub(super) health: Health,
+    metrics: StripeMetrics,
+    /// Told whenever a stripe may be of use again.
+    changed: Arc<Notify>,
+    /// A task tries whether it is there again.
+    is_tried: AtomicBool,
+}
+
+impl Stripe {
+    /// The stripe that a database is.
+    pub(super) async fn of(db: Db, changed: Arc<Notify>) -> Result<Arc<Self>> {
+        db.check_schema().await?;
+        let (id, drains) = row_of(&db, Purpose::Dequeue).await?;
+        db.attached::<StripeName>().set(id.to_string());
+        let health = Health::default();
+        health.drains(drains);
+        Ok(Arc::new(Self {
+            id,
+            db,
+            health,
+            metrics: StripeMetrics::default(),
+            changed,
+            is_tried: AtomicBool::new(false),
+        }))
+    }
+
+    /// The part of a queue that is there.
+    pub(super) async fn open<T: Payload>(&self, queue: &str) -> Result<Queue<T>> {
+        let opened = self.db.queue(queue).await?;
+        self.metrics.add(queue, &self.id.to_string());
+        Ok(opened)
+    }
+
+    /// How fit it is. Where nobody tries one that is away, because a runtime has ended, or it is time to ask whether it drains, that begins.
+    pub(super) fn fitness(self: &Arc<Self>, now: Instant) -> Fitness {
+        let fitness = self.health.fitness(now);
+        if fitness == Fitness::Away {
+            self.try_after(SOON);
+        } else if self.health.claim_ask(now) {
+            let stripe = self.clone();
+            tokio::spawn(async move { stripe.ask().await });
+        }
+        fitness
+    }
+
+    /// It was not reached. From now on a task tries it, and no caller waits for it.
+    pub(super) fn lost(self: &Arc<Self>, error: &Error) {
+        if self.health.lost(error.clone()) {
+            self.metrics.away(true);
+            warn!(stripe = %self.id, place = self.db.address(), %error, "stripe is away; what is enqueued goes to the others");
+        }
+        // It may have been one connection.
+        self.try_after(if error.is_closed() { SOON } else { PAUSE });
+    }
+
+    pub(super) fn is_away(self: &Arc<Self>) -> bool {
+        let is_away = self.health.is_away();
+        if is_away {
+            self.try_after(SOON);
+        }
+        is_away
+    }
+
+    pub(super) fn why_away(&self) -> Option<Error> {
+        self.health.error()
+    }
+
+    fn try_after(self: &Arc<Self>, pause: Duration) {
+        if !self.is_tried.swap(true, Ordering::AcqRel) {
+            tokio::spawn(try_until_back(Trial(Arc::downgrade(self)), pause));
+        }
+    }
+
+    /// Reads its own row, over a connection for enqueueing.
+    async fn ask(self: &Arc<Self>) {
+        match row_of(&self.db, Purpose::Enqueue).await {
+            Ok((_, drains)) => self.health.drains(drains),
+            Err(error) if error.is_closed() => self.lost(&error),
+            // A right that is missing says itself in what is enqueued.
+            Err(error) => debug!(stripe = %self.id, %error, "whether the stripe drains is not known"),
+        }
+    }
+
+    /// It did not take an enqueue, which is another's now.
+    pub(super) fn went_elsewhere(&self, queue: &str) {
+        self.metrics.elsewhere(queue);
+    }
+
+    /// Says whether it shall drain, for all processes.
+    pub(super) async fn set_drains(&self, drains: bool) -> Result<()> {
+        let sql = self.db.statement("set_drains", include_str!("../../sql/set_drains.sql"));
+        self.db.query(Purpose::Dequeue, &sql, &[&drains]).await?;
+        self.health.drains(drains);
+        Ok(())
+    }
+}
+
+/// The stripe's name, and whether it drains.
+async fn row_of(db: &Db, lane: Purpose) -> Result<(StripeId, bool)> {
+    let sql = db.statement("stripe", include_str!("../../sql/stripe.sql"));
+    let rows = db.query_again(lane, &sql, &[]).await?;
+    let row = only(&rows)?;
+    Ok((StripeId(row.read::<i32>(0)?.cast_unsigned()), row.read(1)?))
+}
+
+/// The task that tries. However it ends, the next caller starts it anew.
+struct Trial(Weak<Stripe>);
+
+impl Drop for Trial {
+    fn drop(&mut self) {
+        if let Some(stripe) = self.0.upgrade() {
+            stripe.is_tried.store(false, Ordering::Release);
+        }
+    }
+}
+
+async fn try_until_back(trial: Trial, mut pause: Duration) {
+    let since = Instant::now();
+    loop {
+        tokio::time::sleep(std::mem::replace(&mut pause, PAUSE)).await;
+        let Some(stripe) = trial.0.upgrade() else { return };
+        match row_of(&stripe.db, Purpose::Enqueue).await {
+            Err(error) if error.is_closed() => {
+                debug!(stripe = %stripe.id, %error, "stripe is still away");
+                stripe.health.lost(error);
+            }
+            // Whatever it says: it is there.
+            answer => {
+                if let Ok((_, drains)) = answer {
+                    stripe.health.drains(drains);
+                }
+                stripe.health.back();
+                stripe.metrics.away(false);
+                info!(stripe = %stripe.id, after = ?since.elapsed(), "stripe is there again");
+                return stripe.changed.notify_waiters();
+            }
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What is done now and then: leases are renewed, and what would not start soon goes back.
+
+use std::{collections::HashSet, time::Instant};
+
+use super::{ALONE, Held, MARGIN};
+use crate::queue::message::Lease;
+
+/// The duties of a beat.
+#[derive(Debug, Default, PartialEq)]
+pub(in crate::worker) struct Beat {
+    /// Give back: it would not start soon.
+    pub release: Vec<Lease>,
+    /// Renew: it runs.
+    pub renew: Vec<Lease>,
+    /// Whether there is something new to settle, or room.
+    pub changed: bool,
+}
+
+impl<T> Held<T> {
+    /// What has to be done now and then: parts of rows that have waited for the rest are settled; and, while nothing else
+    /// is being sent, what waits too long is given back, what runs is renewed, and handlers whose lease is over are told.
+    pub fn beat(&mut self, now: Instant, may_send: bool) -> Beat {
+        self.groups.beat();
+        let was_alone = self.alone.is_some();
+        self.alone.take_if(|(_, since)| since.is_some_and(|since| now.duration_since(since) > ALONE));
+        let beat = if may_send { self.due(now) } else { Beat::default() };
+        Beat { changed: was_alone && self.alone.is_none() || self.is_settling(), ..beat }
+    }
+
+    fn due(&mut self, now: Instant) -> Beat {
+        let hands = self.hands();
+        let stalled = now.duration_since(self.started);
+        if !self.waiting.is_empty() && stalled > 2 * self.ahead.horizon() {
+            self.ahead.stalled(hands, stalled);
+        }
+        let (target, half) = (self.ahead.target(hands), now + self.lease / 2);
+        // One that is to run alone stays: given back, it would be one of many.
+        let least = target.max(usize::from(matches!(self.alone, Some((_, None)))));
+        let mut given_up = Vec::new();
+        while stalled > 2 * self.ahead.horizon() && self.waiting.len() > least {
+            given_up.extend(self.waiting.pop_back());
+        }
+        while self.waiting.front().is_some_and(|waiting| waiting.until < half) {
+            given_up.extend(self.waiting.pop_front());
+        }
+        let mut release: Vec<Lease> = given_up.into_iter().map(|waiting| self.give_up(waiting)).collect();
+        if let Some(order) = &mut self.order {
+            order.late(half).into_iter().for_each(|group| self.groups.close(group));
+        }
+        release.extend(self.give_back());
+        let mut renew = Vec::new();
+        for hand in &mut self.hands {
+            let (settled, extended) =
+                hand.told.as_ref().map_or((false, None), |told| (told.is_settled(), told.extended()));
+            for running in hand.running.iter_mut().filter(|running| !running.lost && !settled) {
+                running.until = extended.map_or(running.until, |extended| extended.max(running.until));
+                if running.until + MARGIN < now {
+                    running.lost = true;
+                    hand.told.iter().for_each(|told| told.lose());
+                } else if running.until < now + self.lease * 2 / 3 {
+                    renew.push(running.lease);
+                }
+            }
+        }
+        Beat { release, renew, changed: false }
+    }
+
+    /// Leases were renewed, except for the lost ones, whose handlers are told; `now` is when the reply arrived.
+    pub fn renewed(&mut self, leases: &[Lease], lost: &[i64], now: Instant) {
+        let (leases, lost): (HashSet<&Lease>, HashSet<&i64>) = (leases.iter().collect(), lost.iter().collect());
+        for hand in &mut self.hands {
+            for running in hand.running.iter_mut().filter(|running| leases.contains(&running.lease)) {
+                if lost.contains(&running.lease.id) {
+                    running.lost = true;
+                    hand.told.iter().for_each(|told| told.lose());
+                } else {
+                    running.until = running.until.max(now + self.lease);
+                }
+            }
+        }
+    }
+}

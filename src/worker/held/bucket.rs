@@ -1,0 +1,130 @@
+//! The bucket of a key that has a rate: how many of its messages may begin, and when.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use crate::queue::keys::Rate;
+
+/// A message that begins takes as much as the rate fills in the time from one to the next. So one time says all: when the bucket is full again.
+pub(super) struct Bucket {
+    rate: Arc<Rate>,
+    full_at: Instant,
+    /// Messages that may begin, and have not.
+    promised: u32,
+}
+
+impl Bucket {
+    /// As it may be at most after the lane changed hands, or later.
+    pub fn new(rate: Arc<Rate>, now: Instant) -> Self {
+        let full_at = now + rate.full_in;
+        Self { rate, full_at, promised: 0 }
+    }
+
+    /// What a later lease tells: the rate as it is now, and whether the lane changed hands.
+    pub fn told(&mut self, rate: &Arc<Rate>, now: Instant) {
+        self.full_at = self.full_at.max(now + rate.full_in);
+        self.rate = rate.clone();
+    }
+
+    /// When a message may begin, behind so many that wait.
+    pub fn opens(&self, behind: usize, now: Instant) -> Instant {
+        let ahead = u32::try_from(behind).unwrap_or(u32::MAX).saturating_add(self.promised).saturating_add(1);
+        let full_at = self.full_at.max(now);
+        (full_at + self.rate.each.saturating_mul(ahead).min(LONGEST)).checked_sub(self.rate.whole).unwrap_or(full_at)
+    }
+
+    /// For how long a key may rest of which so many wait: until half a bucket may begin behind them, less what time it takes to get that.
+    pub fn rest(&self, behind: usize, now: Instant, margin: Duration) -> Duration {
+        let half = (self.rate.whole.as_secs_f64() / self.rate.each.as_secs_f64().max(1e-9) / 2.0) as usize;
+        self.opens(behind + half.saturating_sub(1), now).saturating_duration_since(now + margin)
+    }
+
+    /// A message may begin.
+    pub fn promise(&mut self) {
+        self.promised += 1;
+    }
+
+    /// One that might have begun does not.
+    pub fn take_back(&mut self) {
+        self.promised = self.promised.saturating_sub(1);
+    }
+
+    /// One that might begin does so.
+    pub fn begin(&mut self, now: Instant) {
+        self.take_back();
+        self.full_at = self.full_at.max(now) + self.rate.each;
+    }
+
+    pub fn is_full(&self, now: Instant) -> bool {
+        self.promised == 0 && self.full_at <= now
+    }
+}
+
+/// No message waits for so long in a process.
+const LONGEST: Duration = Duration::from_secs(1 << 32);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EACH: Duration = Duration::from_millis(100);
+
+    fn bucket(burst: u32, full_in: Duration, now: Instant) -> Bucket {
+        Bucket::new(Arc::new(Rate { each: EACH, whole: EACH * burst, full_in }), now)
+    }
+
+    #[test]
+    fn a_burst_may_begin_at_once_and_then_one_after_another() {
+        let now = Instant::now();
+        let mut bucket = bucket(3, Duration::ZERO, now);
+        for _ in 0..3 {
+            assert!(bucket.opens(0, now) <= now);
+            bucket.promise();
+        }
+        assert_eq!(bucket.opens(0, now), now + EACH);
+        assert_eq!(bucket.opens(2, now), now + EACH * 3);
+        (0..3).for_each(|_| bucket.begin(now));
+        assert_eq!(bucket.opens(0, now + EACH / 2), now + EACH);
+    }
+
+    #[test]
+    fn one_that_was_empty_when_its_lane_changed_hands_fills_from_then_on() {
+        let now = Instant::now();
+        let mut bucket = bucket(4, EACH * 3, now); // a moment ago
+        assert_eq!(bucket.opens(0, now), now);
+        assert_eq!(bucket.opens(1, now), now + EACH);
+        bucket.told(&Arc::new(Rate { each: EACH, whole: EACH * 4, full_in: EACH * 4 }), now);
+        assert_eq!(bucket.opens(0, now), now + EACH);
+    }
+
+    #[test]
+    fn in_no_time_more_begin_than_the_burst_and_what_fills_it() {
+        let began = Instant::now();
+        let mut bucket = bucket(5, EACH * 5, began);
+        let mut times: Vec<Instant> = Vec::new();
+        // Asks are made at odd times, and what may begin begins later than it may.
+        for nr in 0..2000_u32 {
+            let now = began + Duration::from_millis(u64::from(nr * 7));
+            if nr % 29 > 20 {
+                while bucket.opens(0, now) <= now {
+                    bucket.promise();
+                }
+            }
+            if nr % 13 == 0 {
+                while bucket.promised > 0 {
+                    bucket.begin(now);
+                    times.push(now);
+                }
+            }
+        }
+        assert!(times.len() > 120, "{}", times.len());
+        for (at, first) in times.iter().enumerate() {
+            for (more, last) in times[at..].iter().enumerate() {
+                let time = last.duration_since(*first).as_secs_f64();
+                assert!((more + 1) as f64 <= 5.0 + time / EACH.as_secs_f64() + 1e-6, "{} in {time} s", more + 1);
+            }
+        }
+    }
+}

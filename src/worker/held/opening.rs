@@ -1,0 +1,40 @@
+//! What begins when the buckets of keys open, and what may not begin any more: see `bucket.rs`.
+
+use std::time::Instant;
+
+use super::{
+    Held,
+    order::{Order, Prefetched},
+};
+
+impl<T> Held<T> {
+    /// Lets messages begin whose bucket has opened. Returns whether there are any, and when the next one opens.
+    pub fn open(&mut self, now: Instant) -> (bool, Option<Instant>) {
+        let Some(order) = &mut self.order else { return (false, None) };
+        let ready = order.opened(now);
+        if self.waiting.is_empty() {
+            self.started = now; // until now there was nothing to start
+        }
+        let has_some = !ready.is_empty();
+        self.waiting.extend(ready);
+        (has_some, order.opens())
+    }
+
+    /// Whether a bucket opens sooner than was known before.
+    pub fn opens_sooner(&mut self) -> bool {
+        self.order.as_mut().is_some_and(Order::is_sooner)
+    }
+
+    /// Where keys have a rate, nothing begins that was leased longer ago than a quarter of its lease: whoever has the lane next counts on it.
+    pub(super) fn is_late(&self, next: &Prefetched<T>, now: Instant) -> bool {
+        next.message.rate.is_some() && next.until < now + self.lease * 3 / 4
+    }
+
+    /// Gives a message back instead.
+    pub(super) fn send_back(&mut self, late: Prefetched<T>) {
+        let lease = self.give_up(late);
+        if let Some(order) = &mut self.order {
+            order.goes_back(lease);
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! The order of keys: of each so many messages run at the same time, and the next ones wait behind them.
+//!
+//! What came behind a message that failed goes back to the queue. Until the server has that, and whatever was leased meanwhile has come, the key
+//! is barred: messages of it that come could belong behind those that went back.
+//!
+//! A key that has a rate has a bucket. What may not begin yet waits behind, for an eighth of a lease at most; what is beyond that goes back, and the key
+//! rests.
+
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, HashMap, VecDeque},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use super::bucket::Bucket;
+use crate::queue::message::{Lease, Message};
+
+/// Messages of a key that wait behind others at most.
+const BEHIND: usize = 64;
+/// A key of which enough is held rests for so long, if it has no rate.
+const REST: Duration = Duration::from_millis(50);
+
+/// A message that waits for a hand.
+pub(super) struct Prefetched<T> {
+    pub message: Message<T>,
+    /// Its row.
+    pub group: usize,
+    pub until: Instant,
+}
+
+/// What became of a message that came.
+pub(super) enum Arrival<T> {
+    Ready(Prefetched<T>),
+    /// It waits behind others of its key.
+    Kept,
+    /// It goes back; of this row.
+    Refused(usize),
+}
+
+pub(super) struct Order<T> {
+    per_key: usize,
+    lease: Duration,
+    /// Messages of a key that wait behind others at most.
+    behind: usize,
+    keys: HashMap<Arc<str>, Key<T>>,
+    /// Messages that are to go back.
+    back: Vec<Lease>,
+    /// Leases that the server is yet to end, and their keys, which are barred until then.
+    ending: HashMap<Lease, Arc<str>>,
+    /// Keys of which enough came, and for how long they rest.
+    full: HashMap<Arc<str>, Duration>,
+    /// Keys whose bucket lets a message begin at that time.
+    opening: BinaryHeap<Reverse<(Instant, Arc<str>)>>,
+    /// One of them comes sooner than those before.
+    is_sooner: bool,
+    is_fetching: bool,
+}
+
+struct Key<T> {
+    /// Messages that run, or may.
+    active: usize,
+    behind: VecDeque<Prefetched<T>>,
+    /// Leases that the server is yet to end.
+    ending: usize,
+    /// It is barred until what is being leased has come.
+    is_stale: bool,
+    bucket: Option<Bucket>,
+    /// It is told when its bucket opens.
+    is_timed: bool,
+}
+
+impl<T> Default for Key<T> {
+    fn default() -> Self {
+        Self { active: 0, behind: VecDeque::new(), ending: 0, is_stale: false, bucket: None, is_timed: false }
+    }
+}
+
+impl<T> Key<T> {
+    fn is_barred(&self) -> bool {
+        self.ending > 0 || self.is_stale
+    }
+
+    fn is_idle(&self) -> bool {
+        self.active == 0 && self.behind.is_empty() && !self.is_barred() && self.bucket.is_none()
+    }
+
+    /// When a message may begin behind all that wait, as far as the bucket goes.
+    fn opens(&self, now: Instant) -> Instant {
+        self.bucket.as_ref().map_or(now, |bucket| bucket.opens(self.behind.len(), now))
+    }
+
+    /// One that waits may begin, or one that comes where none waits.
+    fn is_open(&self, per_key: usize, now: Instant) -> bool {
+        self.active < per_key && self.bucket.as_ref().is_none_or(|bucket| bucket.opens(0, now) <= now)
+    }
+
+    fn activate(&mut self) {
+        self.active += 1;
+        self.bucket.iter_mut().for_each(Bucket::promise);
+    }
+}
+
+impl<T> Order<T> {
+    pub fn new(per_key: usize, lease: Duration) -> Self {
+        Self {
+            per_key,
+            behind: BEHIND,
+            lease,
+            keys: HashMap::new(),
+            back: Vec::new(),
+            ending: HashMap::new(),
+            full: HashMap::new(),
+            opening: BinaryHeap::new(),
+            is_sooner: false,
+            is_fetching: false,
+        }
+    }
+
+    fn is_ordered(&self) -> bool {
+        self.per_key == 1
+    }
+
+    /// A message came.
+    pub fn arrive(&mut self, new: Prefetched<T>, now: Instant) -> Arrival<T> {
+        let Some(name) = new.message.key.clone() else { return Arrival::Ready(new) };
+        let key = self.keys.entry(name.clone()).or_default();
+        match (&mut key.bucket, &new.message.rate) {
+            (Some(bucket), Some(rate)) => bucket.told(rate, now),
+            (bucket, rate) => *bucket = rate.clone().map(|rate| Bucket::new(rate, now)),
+        }
+        if !key.is_barred() && key.behind.is_empty() && key.is_open(self.per_key, now) {
+            key.activate();
+            return Arrival::Ready(new);
+        }
+        let asked = new.until.checked_sub(self.lease).unwrap_or(now);
+        let is_in_time = key.bucket.is_none() || key.opens(now) <= asked + self.lease / 8;
+        let is_kept = !key.is_barred() && key.behind.len() < self.behind && is_in_time;
+        let (lease, group) = (new.message.lease(), new.group);
+        if is_kept {
+            key.behind.push_back(new);
+        }
+        match &key.bucket {
+            Some(bucket) if key.opens(now) > now + self.lease / 16 => {
+                self.full.insert(name.clone(), bucket.rest(key.behind.len(), now, self.lease / 16));
+            }
+            None if !is_kept && key.behind.len() >= self.behind => drop(self.full.insert(name.clone(), REST)),
+            _ => {}
+        }
+        if is_kept {
+            self.wait_for(&name, now);
+            return Arrival::Kept;
+        }
+        self.end(&name, lease);
+        Arrival::Refused(group)
+    }
+
+    /// Where what waits of a key waits for its bucket, that is told when it opens.
+    fn wait_for(&mut self, name: &Arc<str>, now: Instant) {
+        let Some(key) = self.keys.get_mut(name) else { return };
+        let Some(bucket) = &key.bucket else { return };
+        if key.is_timed || key.behind.is_empty() || key.active >= self.per_key {
+            return;
+        }
+        let opens = bucket.opens(0, now);
+        key.is_timed = true;
+        self.is_sooner |= self.opening.peek().is_none_or(|Reverse((first, _))| opens < *first);
+        self.opening.push(Reverse((opens, name.clone())));
+    }
+
+    /// What may begin now because buckets have opened.
+    pub fn opened(&mut self, now: Instant) -> Vec<Prefetched<T>> {
+        let mut ready = Vec::new();
+        while self.opens().is_some_and(|at| at <= now)
+            && let Some(Reverse((_, name))) = self.opening.pop()
+        {
+            let Some(key) = self.keys.get_mut(&name) else { continue };
+            key.is_timed = false;
+            while key.is_open(self.per_key, now)
+                && let Some(next) = key.behind.pop_front()
+            {
+                key.activate();
+                ready.push(next);
+            }
+            self.wait_for(&name, now);
+        }
+        ready
+    }
+
+    /// When the next bucket opens for what waits.
+    pub fn opens(&self) -> Option<Instant> {
+        self.opening.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// Whether a bucket opens sooner than was known before.
+    pub fn is_sooner(&mut self) -> bool {
+        std::mem::take(&mut self.is_sooner)
+    }
+
+    /// A message of the key begins.
+    pub fn begins(&mut self, name: &Arc<str>, now: Instant) {
+        if let Some(bucket) = self.keys.get_mut(name).and_then(|key| key.bucket.as_mut()) {
+            bucket.begin(now);
+        }
+    }
+
+    /// One that might have begun goes back. Returns the rows of what goes back with it.
+    pub fn given_up(&mut self, name: &Arc<str>, lease: Lease) -> Vec<usize> {
+        if let Some(bucket) = self.keys.get_mut(name).and_then(|key| key.bucket.as_mut()) {
+            bucket.take_back();
+        }
+        self.failed(name, Some(lease))
+    }
+
+    /// A lease goes back, and its key is barred until that is done.
+    fn end(&mut self, name: &Arc<str>, lease: Lease) {
+        self.back.push(lease);
+        self.bar(name, lease);
+    }
+
+    fn bar(&mut self, name: &Arc<str>, lease: Lease) {
+        if self.ending.insert(lease, name.clone()).is_none() {
+            self.keys.entry(name.clone()).or_default().ending += 1;
+        }
+    }
+
+    /// A message of the key is done: returns those that may run now.
+    pub fn done(&mut self, name: &Arc<str>, now: Instant) -> Option<Prefetched<T>> {
+        let key = self.keys.get_mut(name)?;
+        key.active = key.active.saturating_sub(1);
+        if !key.is_open(self.per_key, now) {
+            self.wait_for(name, now);
+            return None;
+        }
+        let next = key.behind.pop_front();
+        if next.is_some() {
+            key.activate();
+        } else if key.is_idle() {
+            self.keys.remove(name);
+        }
+        next
+    }
+
+    /// A message of the key comes again: what is behind it goes back. With a lease, the server is yet to end that. Returns the rows of what goes
+    /// back.
+    pub fn failed(&mut self, name: &Arc<str>, lease: Option<Lease>) -> Vec<usize> {
+        let is_ordered = self.is_ordered();
+        let key = self.keys.entry(name.clone()).or_default();
+        key.active = key.active.saturating_sub(1);
+        key.is_stale = is_ordered && self.is_fetching;
+        let behind = std::mem::take(&mut key.behind);
+        if is_ordered && let Some(lease) = lease {
+            self.bar(name, lease);
+        }
+        self.back_with(name, behind)
+    }
+
+    fn back_with(&mut self, name: &Arc<str>, behind: VecDeque<Prefetched<T>>) -> Vec<usize> {
+        let groups = behind.iter().map(|behind| behind.group).collect();
+        for behind in behind {
+            self.end(name, behind.message.lease());
+        }
+        if self.keys.get(name).is_some_and(Key::is_idle) {
+            self.keys.remove(name);
+        }
+        groups
+    }
+
+    /// What waits behind others so long that its lease would end goes back. Returns its rows.
+    pub fn late(&mut self, half: Instant) -> Vec<usize> {
+        self.back_where(|key| key.behind.front().is_some_and(|first| first.until < half))
+    }
+
+    /// All that waits behind others goes back. Returns its rows.
+    pub fn close(&mut self) -> Vec<usize> {
+        self.back_where(|key| !key.behind.is_empty())
+    }
+
+    fn back_where(&mut self, goes: impl Fn(&Key<T>) -> bool) -> Vec<usize> {
+        let names: Vec<_> = self.keys.iter().filter(|(_, key)| goes(key)).map(|(name, _)| name.clone()).collect();
+        let mut groups = Vec::new();
+        for name in names {
+            let behind = self.keys.get_mut(&name).map(|key| std::mem::take(&mut key.behind)).unwrap_or_default();
+            groups.extend(self.back_with(&name, behind));
+        }
+        groups
+    }
+
+    pub fn give_back(&mut self) -> Vec<Lease> {
+        std::mem::take(&mut self.back)
+    }
+
+    /// Goes back as well, without a word on the others of its key.
+    pub fn goes_back(&mut self, lease: Lease) {
+        self.back.push(lease);
+    }
+
+    pub fn again(&mut self, leases: &[Lease]) {
+        self.back.extend(leases.iter().filter(|lease| self.ending.contains_key(lease)));
+    }
+
+    pub fn full(&mut self) -> Vec<(Arc<str>, Duration)> {
+        self.full.drain().collect()
+    }
+
+    /// Something is about to be leased.
+    pub fn fetching(&mut self) {
+        self.is_fetching = true;
+    }
+
+    /// What was leased has come.
+    pub fn fetched(&mut self, now: Instant) {
+        self.is_fetching = false;
+        self.keys.retain(|_, key| {
+            key.is_stale = false;
+            key.bucket.take_if(|bucket| bucket.is_full(now));
+            !key.is_idle()
+        });
+    }
+
+    /// The server has ended a lease.
+    pub fn confirm(&mut self, lease: Lease) {
+        let Some(name) = self.ending.remove(&lease) else { return };
+        if let Some(key) = self.keys.get_mut(&name) {
+            key.ending -= 1;
+            // What is being leased may have been looked for before.
+            key.is_stale |= self.is_fetching;
+            if key.is_idle() {
+                self.keys.remove(&name);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod model;

@@ -1,0 +1,122 @@
+//! A worker along the lanes of a queue whose messages have keys: it waits for what the lanes bring, keeps order with what goes back, and leaves.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use tokio::time::{timeout, timeout_at};
+use tracing::debug;
+
+use crate::{
+    error::Result,
+    postgres::{db::Subscription, wire::only},
+    queue::{consumer::hearing, payload::Payload},
+    worker::{holder::Holder, station::Station},
+};
+
+/// A worker that waits looks after so long: others may want lanes of it.
+const LONGEST: Duration = Duration::from_secs(1);
+/// But not sooner than so, where a backlog is being moved to the line of its key.
+const MOVING: Duration = Duration::from_millis(5);
+/// How long the database has to take the lanes back.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// What a worker hears while it waits for lanes.
+pub(super) struct Ear {
+    subscription: Option<Subscription>,
+}
+
+impl Ear {
+    /// Notifications heard so far.
+    pub fn heard(&mut self) -> Option<u64> {
+        hearing::heard(&mut self.subscription)
+    }
+}
+
+impl<T: Payload> Station<T> {
+    /// The ear of a station whose messages come along lanes.
+    pub fn ear(&self) -> Option<Ear> {
+        let shared = &self.queue.shared;
+        self.holder.as_ref().map(|_| Ear { subscription: Some(shared.db.subscribe(&shared.channel)) })
+    }
+
+    /// Until something may be due, of what was not found before those notifications. Without an ear, for ever.
+    pub async fn hear(&self, ear: &mut Option<Ear>, rings: Option<u64>) -> Result<()> {
+        let (Some(Ear { subscription }), Some(holder)) = (ear, &self.holder) else {
+            return std::future::pending().await;
+        };
+        let shared = &self.queue.shared;
+        for former in holder.former() {
+            // What it held and has nothing of is free, also for itself.
+            shared.query_again(&shared.sql.leave, &[&former]).await?;
+        }
+        let (due_in, _) = self.lanes_in(holder).await?;
+        hearing::sleep(subscription, due_in, rings).await;
+        Ok(())
+    }
+
+    /// For how long nothing will be due along the lanes, and whether something is, which can only not be had yet.
+    async fn lanes_in(&self, holder: &Holder) -> Result<(Duration, bool)> {
+        let shared = &self.queue.shared;
+        let due_in: Option<f64> =
+            only(&shared.query_again(&shared.sql.lanes_in, &[&holder.number()]).await?)?.read(0)?;
+        let is_due = due_in.is_some_and(|seconds| seconds <= 0.0);
+        let wait = due_in.and_then(|seconds| Duration::try_from_secs_f64(seconds.abs()).ok()).unwrap_or(LONGEST);
+        let least = if is_due { MOVING } else { Duration::ZERO };
+        Ok((wait.clamp(least, LONGEST), is_due))
+    }
+
+    /// How long something that is due can not be had yet: a key rests, or its backlog is being moved to its line.
+    pub async fn rests(&self) -> Result<Option<Duration>> {
+        let Some(holder) = &self.holder else { return Ok(None) };
+        let (wait, is_due) = self.lanes_in(holder).await?;
+        Ok(is_due.then_some(wait))
+    }
+
+    /// Gives back what came behind messages that failed, and lets keys rest of which enough is held.
+    pub async fn give_back(&self) {
+        let (back, full) = {
+            let mut held = self.held();
+            (held.give_back(), held.full())
+        };
+        if !full.is_empty() {
+            let (keys, rests): (Vec<&str>, Vec<f64>) =
+                full.iter().map(|(key, rest)| (&**key, rest.as_secs_f64())).unzip();
+            let shared = &self.queue.shared;
+            if let Err(error) = shared.query(&shared.sql.line, &[&keys, &rests]).await {
+                debug!(queue = self.name(), %error, "keys not given lines of their own");
+            }
+        }
+        self.release(&back).await;
+    }
+
+    /// Lets messages begin as the buckets of their keys open.
+    pub async fn open(self: Arc<Self>) {
+        loop {
+            let (has_some, next) = self.held().open(Instant::now());
+            if has_some {
+                self.changed.notify_one();
+            }
+            let sooner = self.sooner.notified();
+            if let Some(next) = next {
+                let _ = timeout_at(next.into(), sooner).await; // either will do
+            } else {
+                sooner.await;
+            }
+        }
+    }
+
+    /// Gives the lanes back. Those that it cannot come free when the leases end.
+    pub async fn leave(&self) {
+        let Some(holder) = &self.holder else { return };
+        let shared = &self.queue.shared;
+        for number in [holder.number()].into_iter().chain(holder.former()) {
+            match timeout(LAST_WORDS, shared.query(&shared.sql.leave, &[&number])).await {
+                Ok(Ok(_)) => shared.db.wake(&shared.channel),
+                Ok(Err(error)) => debug!(queue = self.name(), %error, "lanes not given back"),
+                Err(_) => return debug!(queue = self.name(), "lanes not given back in time"),
+            }
+        }
+    }
+}
