@@ -6,7 +6,7 @@ use trunkline::{Db, Settings};
 use crate::fixture::{connect, database};
 
 /// Pages that a query touches, everything inside functions counted. It is rolled back.
-async fn pages(sql: &Client, query: &str) -> i64 {
+pub async fn pages(sql: &Client, query: &str) -> i64 {
     sql.batch_execute("begin").await.expect("begun");
     let explain = format!("explain (analyze, buffers, format json) {query}");
     let plan: serde_json::Value = sql.query_one(&explain, &[]).await.expect("explained").get(0);

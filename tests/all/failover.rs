@@ -12,7 +12,10 @@ use tokio::time::timeout;
 use tokio_postgres::Client;
 use trunkline::{Db, Message, Settings, Wait, Worker};
 
-use crate::fixture::{Place, Runs, SOON, Seen, cluster, connect, eventually, place};
+use crate::{
+    fixture::{Place, Runs, SOON, Seen, cluster, connect, eventually, place},
+    moved::server::Server,
+};
 
 /// From now on the database takes no writes, or takes them again; whoever was connected has to come back.
 async fn read_only(admin: &Client, database: &str, on: &str) {
@@ -72,4 +75,36 @@ async fn a_server_that_falls_silent_after_the_login_is_left_in_time() {
     let url = format!("host=127.0.0.1 port={port} user=u sslmode=disable connect_timeout=1");
     let error = timeout(SOON, Db::connect(&url)).await.expect("in time").expect_err("nothing was said").to_string();
     assert!(error.ends_with("no answer in 1 s (connect_timeout)"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_enqueue_that_waits_for_its_standby_is_unknown_when_its_session_is_ended_and_a_false_ok_when_cancelled() {
+    let server = Server::start(None, &[]);
+    let db = Db::connect(&server.url()).await.expect("connected");
+    db.migrate().await.expect("migrated");
+    db.create_queue("q", &Settings::new("int8")).await.expect("created");
+    let queue = db.queue::<i64>("q").await.expect("opened");
+    let admin = connect(&server.url()).await;
+    // One that will never come.
+    for text in ["alter system set synchronous_standby_names = 'nobody'", "select pg_reload_conf()"] {
+        admin.batch_execute(text).await.expect("said");
+    }
+    let set = "select current_setting('synchronous_standby_names') = 'nobody'";
+    eventually("commits wait", async || admin.query_one(set, &[]).await.expect("told").get(0)).await;
+    for (end, is_ok) in [("pg_terminate_backend", false), ("pg_cancel_backend", true)] {
+        let waits = queue.clone();
+        let caller = tokio::spawn(async move { waits.enqueue(1).await });
+        let ended =
+            format!("select count(*) from (select {end}(pid) from pg_stat_activity where wait_event = 'SyncRep') s");
+        eventually("it waits for its standby", async || {
+            admin.query_one(&ended, &[]).await.expect("ended").get::<_, i64>(0) > 0
+        })
+        .await;
+        let outcome = timeout(SOON, caller).await.expect("an answer").expect("no panic");
+        match is_ok {
+            // PostgreSQL says so in a warning, and reports success: no client can tell. docs/operations.md warns of it.
+            true => drop(outcome.expect("a false Ok")),
+            false => assert!(outcome.expect_err("nobody knows").is_outcome_unknown()),
+        }
+    }
 }

@@ -3,6 +3,7 @@
 mod place;
 mod role;
 mod runs;
+mod said;
 mod waiting;
 
 use std::sync::{
@@ -19,6 +20,7 @@ pub use self::{
     place::{Place, drafts, enqueued, place},
     role::{of_role, superuser, through, user},
     runs::{Runs, Seen},
+    said::Said,
     waiting::{SOON, drained, dropped_under_way, eventually, move_time, run_out, until_asleep},
 };
 

@@ -213,6 +213,11 @@ async fn least_cost(sql: &Client, floor: &str) -> i64 {
 /// Pages of the table and its indexes that one dequeue of the library touches. Backends report when they end, so they
 /// are ended.
 async fn library_cost(db: &Db, queue: &Queue<i64>, url: &str, sql: &Client) -> f64 {
+    library_cost_of(db, queue, url, sql, "0").await
+}
+
+/// The same, of messages with a priority.
+pub async fn library_cost_of(db: &Db, queue: &Queue<i64>, url: &str, sql: &Client, priority: &str) -> f64 {
     const CALLS: i32 = 200;
     let pages = || async {
         let ended = "select count(pg_terminate_backend(pid)) = 0 from pg_stat_activity
@@ -225,8 +230,9 @@ async fn library_cost(db: &Db, queue: &Queue<i64>, url: &str, sql: &Client) -> f
                      from pg_statio_user_tables where relname = 'queue_q'";
         sql.query_one(pages, &[]).await.expect("counted").get::<_, i64>(0)
     };
-    let fill = "select trunkline.enqueue_many('q', array_fill(1::bigint, array[$1::int]))";
-    connect(&format!("{url} application_name=filler")).await.execute(fill, &[&CALLS]).await.expect("enqueued");
+    let fill =
+        format!("select trunkline.enqueue_many('q', array_fill(1::bigint, array[$1::int]), priority => {priority})");
+    connect(&format!("{url} application_name=filler")).await.execute(&fill, &[&CALLS]).await.expect("enqueued");
     let before = pages().await;
     for _ in 0..CALLS {
         assert_eq!(queue.take(1).await.expect("taken").len(), 1);

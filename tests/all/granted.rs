@@ -1,5 +1,9 @@
 //! Producers, consumers and operators: each may do its work, and nothing else.
 
+mod limited;
+mod ticks;
+mod unique;
+
 use std::time::Duration;
 
 use tokio_postgres::Client;

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 use trunkline::{Consumer, Db, Message, Settings, Wait};
 use trunkline_embedded::Cluster;
 
-use crate::fixture::{connect, database, eventually};
+use crate::fixture::{Place, connect, database, eventually, place};
 
 async fn waiting(client: &tokio_postgres::Client) -> i64 {
     client.query_one("select count(*) from trunkline.waiting", &[]).await.expect("counted").get(0)
@@ -32,6 +32,27 @@ async fn a_message_is_handed_over_without_being_stored() {
     assert_eq!(client.query_one(inserted, &[]).await.expect("read").get::<_, i64>(0), id);
     let pages: i64 = client.query_one("select pg_relation_size('trunkline.queue_q')", &[]).await.expect("read").get(0);
     assert_eq!(pages, 0, "no row was ever written");
+}
+
+/// After a crash of the server, and after a failover, the list of those that wait is empty, and nothing is on its way.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_that_was_lost_is_not_waited_for() {
+    let Place { queue, sql: client, db: _db, .. } = place::<Vec<u8>>(Settings::new("bytea")).await;
+    let mut consumer = queue.consumer(Wait::Notify);
+    let receiver = tokio::spawn(async move { one(&mut consumer).await });
+    eventually("the consumer waits", || async { waiting(&client).await == 1 }).await;
+    let lost = "with gone as (delete from trunkline.waiting)
+                select count(pg_terminate_backend(pid)) from pg_stat_activity
+                where datname = current_database() and application_name = 'trunkline' and query like 'listen%'";
+    let began = std::time::Instant::now();
+    client.query_one(lost, &[]).await.expect("as after a crash");
+    queue.enqueue(vec![7]).await.expect("enqueued");
+    assert_eq!(receiver.await.expect("received").payload, [7]);
+    assert!(
+        began.elapsed() < Duration::from_secs(4),
+        "a letter that never comes is not waited for: {:?}",
+        began.elapsed()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -157,3 +157,28 @@ async fn when_the_time_is_up_nothing_is_leased_for_nobody() {
     assert_eq!(messages.iter().map(|message| (message.payload, message.attempt)).collect::<Vec<_>>(), [(7, 1)]);
     queue.ack(&messages).await.expect("it is the caller's");
 }
+
+/// The statement began before the time was up, for the consumer among others, and it finds nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_at_most_so_long_returns_after_a_statement_that_found_nothing() {
+    let Place { url, queue, sql, db: _db } = place::<i64>(Settings::new("int8")).await;
+    let (asleep, longest) = (Arc::new(Notify::new()), Duration::from_secs(1));
+    let sleeps = asleep.clone();
+    let mut consumer = queue.consumer(Wait::Notify).before_wait(move || sleeps.notify_one());
+    let began = Instant::now();
+    let waiter = tokio::spawn(async move { consumer.lease_within(1, longest).await });
+    asleep.notified().await;
+    let own = connect(&url).await;
+    own.batch_execute("begin; lock table trunkline.queue_q in access exclusive mode").await.expect("locked");
+    sql.batch_execute("notify \"trunkline.q\"").await.expect("rung");
+    let waits =
+        "select exists (select from pg_stat_activity where wait_event_type = 'Lock' and query like '%do_lease_q%'
+                                and datname = current_database())";
+    eventually("its statement waits, and longer than it should", || async {
+        began.elapsed() > 2 * longest && sql.query_one(waits, &[]).await.expect("visible").get(0)
+    })
+    .await;
+    own.batch_execute("rollback").await.expect("unlocked");
+    let messages = timeout(SOON, waiter).await.expect("its time is up").expect("no panic").expect("asked");
+    assert_eq!(messages, []);
+}

@@ -322,3 +322,21 @@ async fn of_ends_that_share_a_statement_only_those_fail_that_are_refused_alone()
     assert!(error.to_string().contains("not this one"), "{error}");
     assert_eq!(queue.stats().await.expect("counted").messages, 1);
 }
+
+/// Whether they share a statement or not.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_calls_that_end_a_lease_at_the_same_time_one_is_refused() {
+    let Place { queue, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
+    enqueued(&queue, 60).await;
+    for message in queue.lease(60).await.expect("leased") {
+        let lease = [message.lease()];
+        let (one, two) = match message.payload % 3 {
+            0 => tokio::join!(queue.ack(lease), queue.ack(lease)),
+            1 => tokio::join!(queue.ack(lease), queue.retry(lease, Duration::ZERO, "no")),
+            _ => tokio::join!(queue.bury(lease, "one"), queue.bury(lease, "two")),
+        };
+        let refused =
+            [&one, &two].into_iter().filter(|ended| ended.as_ref().is_err_and(trunkline::Error::is_lease_lost)).count();
+        assert_eq!((refused, one.is_ok() || two.is_ok()), (1, true), "{one:?} {two:?}");
+    }
+}

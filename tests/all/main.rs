@@ -36,6 +36,7 @@ mod outliving;
 mod runtimes;
 mod restarts;
 mod failover;
+mod moved;
 mod full_disk;
 
 // The driver: statements, transactions, round trips, and what is between us and the server.
@@ -51,6 +52,11 @@ mod environment;
 
 // The schema: how it comes to be, who may do what, the verbs in SQL.
 mod migrate;
+mod schedules;
+mod keys;
+mod limits;
+mod priorities;
+mod unique;
 mod schemas;
 mod altered;
 mod granted;
@@ -67,6 +73,10 @@ mod versions;
 mod plans;
 mod costs;
 mod idle;
+mod lookout;
+
+// Several servers.
+mod stripes;
 
 // Workers, and what can be seen from outside.
 mod worker;

@@ -81,8 +81,8 @@ async fn callers_never_run_out_of_room_however_much_of_it_has_passed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn it_is_cut_as_its_messages_are() {
     let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
-    // By size: metadata counts like a payload, and ends a row after some 256 KiB.
-    let large = "x".repeat(10_000);
+    // By size: metadata counts like a payload, and ends a row after some 64 KiB.
+    let large = "x".repeat(2500);
     let messages: Vec<_> = (0..900).map(|nr| (nr, Metadata::new().with("large", &*large))).collect();
     queue.enqueue_many(drafts(&messages)).await.expect("enqueued");
     let rows = number(&sql, "select count(*) from trunkline.queue_q where size between 20 and 27").await;

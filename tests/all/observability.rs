@@ -6,7 +6,7 @@ mod spans;
 use std::{collections::BTreeSet, convert::Infallible, future::pending, time::Duration};
 
 use tokio::sync::watch;
-use trunkline::{Db, Failure, Message, Queue, RetryPolicy, Settings, Wait, Worker};
+use trunkline::{Db, Failure, Message, Queue, RetryPolicy, Schedule, Settings, Wait, Worker};
 use trunkline_embedded::Stop;
 
 use self::recorder::{Recorder, recorder};
@@ -36,8 +36,31 @@ async fn the_table_and_the_code_name_the_same_metrics() {
             format!("{} {} {} {}", cells[1], cells[2], cells[3].replace(',', ""), unit)
         })
         .collect();
-    assert_eq!(recorder.registered("metered_names"), told);
+    // A queue on several servers has the same for each, and two more.
+    let stripe = Db::connect_striped([&crate::stripes::stripe().await]).await.expect("connected");
+    stripe.create_queue("metered_stripes", &Settings::new("int8")).await.expect("created");
+    let _queue = stripe.queue::<i64>("metered_stripes").await.expect("opened");
+    let of_stripes = recorder.registered("metered_stripes");
+    let own = of_stripes.iter().filter(|metric| metric.starts_with("trunkline_stripe_")).cloned();
+    assert_eq!(recorder.registered("metered_names").into_iter().chain(own).collect::<BTreeSet<_>>(), told);
+    assert!(
+        of_stripes.len() == told.len()
+            && of_stripes.iter().all(|metric| metric.contains(" stripe ") || metric.starts_with("trunkline_tick")),
+        "{of_stripes:?}"
+    );
     assert!(told.len() > 10);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ticks_of_schedules_are_counted_and_timed() {
+    let (db, queue, recorder) = metered("metered_ticks").await;
+    queue.schedule(&Schedule::new("pulse", "every second"), &1).await.expect("set");
+    let made = async {
+        eventually("it ticks", async || recorder.count("metered_ticks", "ticks_total") > 0).await;
+    };
+    db.run_schedules(made).await.expect("made");
+    assert!(recorder.times("metered_ticks", "tick_lag_seconds") > 0);
+    assert!(queue.take(100).await.expect("taken").len() as u64 >= recorder.count("metered_ticks", "ticks_total"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::{future::join_all, poll};
 use tokio::{
     runtime::{Builder, Runtime},
     time::timeout,
@@ -77,12 +78,14 @@ fn whoever_waits_in_another_runtime_for_a_writer_that_is_gone_is_told() {
     let place = outliving();
     place.hold();
     let (queue, second) = (place.queue.clone(), runtime());
-    place.first.spawn(async move { queue.enqueue(1).await });
+    // So many that the next caller does not write beside them.
+    place.first.spawn(async move { join_all([1; 4].map(|payload| queue.enqueue(payload))).await });
     place.until_held("insert into trunkline");
     let queue = place.queue.clone();
-    let waiter = second.spawn(async move { timeout(SOON, queue.enqueue(2)).await });
-    // It has joined by now, or it comes when the other is gone and writes by itself.
-    second.block_on(tokio::task::yield_now());
+    // One poll, and it has joined: later it might find the connection of a runtime that is just ending.
+    let mut waiter = Box::pin(async move { timeout(SOON, queue.enqueue(2)).await });
+    second.block_on(async { assert!(poll!(&mut waiter).is_pending(), "the table is locked") });
+    let waiter = second.spawn(waiter);
     let Outliving { beside, sql, first, queue } = place;
     drop(first);
     beside.block_on(sql.batch_execute("rollback")).expect("unlocked");

@@ -239,10 +239,10 @@ fn any_bytes_and_any_text_come_out_as_they_went_in() {
     outcome.expect("every list");
 }
 
-/// A batch ends at 256 KiB, lengths included, unless its only message is larger.
+/// A batch ends at 64 KiB, lengths included, unless its only message is larger.
 #[tokio::test(flavor = "multi_thread")]
 async fn payloads_around_the_bound_of_a_batch_keep_their_order_and_ids() {
-    const BOUND: usize = 256 << 10;
+    const BOUND: usize = 64 << 10;
     let Place { queue, sql, db: _db, .. } = place::<Vec<u8>>(Settings::new("bytea")).await;
     let half = BOUND / 2;
     let sizes = [

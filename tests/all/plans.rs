@@ -5,6 +5,7 @@
 mod list;
 mod node;
 mod planner;
+mod unique;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,15 +17,19 @@ use tokio_postgres::Client;
 use trunkline::{Db, Settings};
 
 use self::{
-    list::{FUNCTIONS_APART, STATEMENTS, STATEMENTS_APART, TEMPLATES_APART, VERBS, Way},
+    list::{
+        FUNCTIONS_APART, STATEMENTS, STATEMENTS_APART, TEMPLATES_APART, VERBS, VERBS_WITH_UNIQUENESS, WITH_PRIORITIES,
+        WITH_UNIQUENESS, Way,
+    },
     node::Node,
     planner::{Planned, Planner},
 };
 use crate::fixture::{connect, database};
 
 /// The tables that grow with traffic.
-const TABLES: &str = "queue_q dead_q archive_q waiting floor";
-const INDEXES: &str = "due_q key_q deadkey_q archivekey_q age_q pk_waiting waiting_by_queue pk_floor pk_dropped";
+const TABLES: &str = "queue_q dead_q archive_q waiting floor schedule";
+const INDEXES: &str = "due_q key_q deadkey_q archivekey_q age_q pk_waiting waiting_by_queue pk_floor pk_dropped pk_schedule \
+                       schedule_by_next leased_q";
 
 fn read(folder: &str, file: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).join(file).with_extension("sql");
@@ -49,7 +54,9 @@ fn every_file_has_a_plan_or_a_reason_to_have_none() {
     for (folder, listed, reasons) in
         [("sql", STATEMENTS, STATEMENTS_APART), ("schema/functions", VERBS, FUNCTIONS_APART)]
     {
-        let listed: BTreeSet<_> = listed.iter().map(|(name, ..)| (*name).to_owned()).collect();
+        let more = if folder == "sql" { [WITH_PRIORITIES, WITH_UNIQUENESS] } else { [&[], VERBS_WITH_UNIQUENESS] };
+        let listed: BTreeSet<_> =
+            listed.iter().chain(more.into_iter().flatten()).map(|(name, ..)| (*name).to_owned()).collect();
         let reasons = apart(reasons);
         assert!(listed.is_disjoint(&reasons), "{folder}: listed twice");
         assert_eq!(names(folder), &listed | &reasons, "{folder}");
@@ -65,6 +72,8 @@ async fn oids(sql: &Client, names: &str) -> BTreeMap<u32, String> {
 
 /// What stands in the list, with its holes filled for the table as it is. Ten rows are under a lease of the first attempt.
 async fn calls(sql: &Client) -> Vec<(String, String, Way)> {
+    let priorities = "select priorities from trunkline.queue where name = 'q'";
+    let is_laned = sql.query_one(priorities, &[]).await.expect("read").get::<_, i32>(0) > 1;
     let leased = "select coalesce(array_agg(id), '{}') from (
                   select id from trunkline.queue_q where attempt = 1 and size = 1 order by id limit 10) leased";
     let mut ids: Vec<i64> = sql.query_one(leased, &[]).await.expect("listed").get(0);
@@ -78,9 +87,19 @@ async fn calls(sql: &Client) -> Vec<(String, String, Way)> {
             .replace("TEXTS", &array("x"))
             .replace("LETTERS", "'{6000000000003,6000000000004,6000000004999,7000000000000}'")
     };
-    let statements = STATEMENTS.iter().map(|(file, params, way)| {
+    let takes_floors = ["take", "cut", "lease", "lease_apart", "look", "sweep"];
+    let with_priorities = if is_laned { WITH_PRIORITIES } else { &[] };
+    let apart = if is_laned { &["enqueue_in"][..] } else { &[] };
+    let statements = STATEMENTS.iter().chain(with_priorities).filter(|(file, ..)| !apart.contains(file));
+    let statements = statements.map(|(file, params, way)| {
+        let params = match is_laned && takes_floors.contains(file) {
+            true => params
+                .replace("'-infinity'", "array_fill(timestamptz '-infinity', array[4])")
+                .replace("now()", "array_fill(now(), array[4])"),
+            false => (*params).to_owned(),
+        };
         let text = read("sql", file).replace('{', "\"").replace("_}", "_q\"");
-        let execute = if params.is_empty() { "execute s".to_owned() } else { format!("execute s({})", fill(params)) };
+        let execute = if params.is_empty() { "execute s".to_owned() } else { format!("execute s({})", fill(&params)) };
         (format!("sql/{file} ({params})"), format!("prepare s as {text}; {execute}"), *way)
     });
     let verbs = VERBS.iter().map(|(_, call, way)| ((*call).to_owned(), format!("select * from {}", fill(call)), *way));
@@ -88,7 +107,7 @@ async fn calls(sql: &Client) -> Vec<(String, String, Way)> {
 }
 
 /// What is wrong with a call's plans.
-fn faults(planned: &Planned, way: Way, indexes: &BTreeMap<u32, String>) -> Vec<String> {
+fn faults(planned: &Planned, way: Way, indexes: &BTreeMap<u32, String>, is_laned: bool) -> Vec<String> {
     let (may_use, first) = match way {
         _ if planned.plans.is_empty() => return vec!["planned nothing".to_owned()],
         Way::Along(ways) => (ways, ways.first()),
@@ -100,17 +119,25 @@ fn faults(planned: &Planned, way: Way, indexes: &BTreeMap<u32, String>) -> Vec<S
         }
     };
     let (mut faults, mut used) = (Vec::new(), BTreeSet::new());
+    // Some pages are some pages, and places that were named are those, whatever is made of them.
+    // So are leased messages, which are counted where their number is limited.
+    let index = |node: &Node| node.index().and_then(|oid| indexes.get(&oid.parse().ok()?));
+    let is_bounded = |node: &Node| {
+        ["TIDRANGESCAN", "TIDSCAN"].contains(&&*node.name) || index(node).is_some_and(|name| name == "leased_q")
+    };
     for node in planned.plans.iter().flat_map(Node::all) {
         if node.is_scan() {
-            let index = node.index().and_then(|oid| indexes.get(&oid.parse().ok()?));
-            used.insert(index.map_or(&*node.name, |name| &**name));
+            used.insert(index(node).map_or(&*node.name, |name| &**name));
         }
-        // Some pages are some pages, whatever is made of them.
-        if node.gathers() && node.all().into_iter().any(|node| node.is_scan() && node.name != "TIDRANGESCAN") {
+        // The first rows of lanes are compared, of which there are ten at most.
+        if !is_laned && node.gathers() && node.all().into_iter().any(|node| node.is_scan() && !is_bounded(node)) {
             faults.push(format!("has a {} over the table", node.name));
         }
     }
-    if !used.iter().all(|used| may_use.contains(used)) || !first.is_none_or(|first| used.contains(first)) {
+    // The index that only a queue with limits has.
+    if !used.iter().all(|used| may_use.contains(used) || *used == "leased_q")
+        || !first.is_none_or(|first| used.contains(first))
+    {
         faults.push(format!("uses {used:?}, not {may_use:?}"));
     }
     faults
@@ -121,14 +148,22 @@ async fn wrong(url: &str, sql: &Client, state: &str) -> (Vec<String>, BTreeSet<u
     let (mut wrong, mut called) = (Vec::new(), BTreeSet::new());
     let tables: BTreeSet<u32> = oids(sql, TABLES).await.into_keys().collect();
     let indexes = oids(sql, INDEXES).await;
-    assert_eq!((tables.len(), indexes.len()), (5, 9));
+    let priorities = "select priorities from trunkline.queue where name = 'q'";
+    let is_laned = sql.query_one(priorities, &[]).await.expect("read").get::<_, i32>(0) > 1;
+    let is_limited = indexes.values().any(|name| name == "leased_q");
+    assert_eq!((tables.len(), indexes.len() - usize::from(is_limited)), (6, 11));
     for (name, call, way) in calls(sql).await {
+        if is_limited && name.contains("hand_over") {
+            continue; // such a queue hands nothing over
+        }
         let caches = ["force_custom_plan", "force_generic_plan"];
         // What reads everything takes its time, and once is enough.
         for cache in &caches[..if matches!(way, Way::All(_)) { 1 } else { 2 }] {
             let planned = Planner::connect(url, cache).await.plan(&call, &tables).await;
             wrong.extend(
-                faults(&planned, way, &indexes).iter().map(|fault| format!("{state}, {cache}: {name} {fault}")),
+                faults(&planned, way, &indexes, is_laned)
+                    .iter()
+                    .map(|fault| format!("{state}, {cache}: {name} {fault}")),
             );
             called.extend(planned.calls);
         }
@@ -137,8 +172,8 @@ async fn wrong(url: &str, sql: &Client, state: &str) -> (Vec<String>, BTreeSet<u
 }
 
 /// A queue whose tables are analysed when the test says so.
-async fn queue(url: &str, sql: &Client) {
-    Db::connect(url).await.expect("connected").create_queue("q", &Settings::new("int8")).await.expect("created");
+async fn queue(url: &str, sql: &Client, settings: Settings) {
+    Db::connect(url).await.expect("connected").create_queue("q", &settings).await.expect("created");
     for table in TABLES.split(' ') {
         let off = format!("alter table trunkline.{table} set (autovacuum_enabled = off)");
         sql.batch_execute(&off).await.expect("altered");
@@ -160,7 +195,9 @@ async fn fill(sql: &Client, rows: i32) {
         insert into trunkline.archive_q (id, enqueued_at, attempt, payload) select i, now(), 1, 1 from generate_series(1, 5000) i;
         insert into trunkline.waiting (consumer, queue, alive)
         select 'c' || i, case i % 500 when 0 then 'q' else 'another' end, i from generate_series(1, 5000) i;
-        insert into trunkline.floor (queue) select 'q' || i from generate_series(1, 5000) i"
+        insert into trunkline.floor (queue) select 'q' || i from generate_series(1, 5000) i;
+        insert into trunkline.schedule (name, queue, expression, zone, payload, missed, next_at)
+        select 's' || i, 'q', '@daily', 'UTC', '1', 'once', now() + i * interval '1 s' from generate_series(1, 5000) i"
     );
     sql.batch_execute(&fill).await.expect("filled");
 }
@@ -169,7 +206,7 @@ async fn fill(sql: &Client, rows: i32) {
 async fn every_statement_has_one_plan_whatever_the_table_is_like() {
     let url = database().await;
     let (sql, old) = (connect(&url).await, connect(&url).await);
-    queue(&url, &sql).await;
+    queue(&url, &sql, Settings::new("int8")).await;
     let mut found = wrong(&url, &sql, "empty").await.0;
     let analyze = format!("analyze trunkline.{}", TABLES.replace(' ', ", trunkline."));
     sql.batch_execute(&analyze).await.expect("analysed");
@@ -184,7 +221,8 @@ async fn every_statement_has_one_plan_whatever_the_table_is_like() {
     sql.batch_execute(
         "delete from trunkline.queue_q where attempt = 0 and id % 51200 <> 0;
          delete from trunkline.dead_q where id % 1000 <> 4; delete from trunkline.archive_q where id % 1000 <> 4;
-         delete from trunkline.waiting where queue <> 'q'; delete from trunkline.floor where queue <> 'q'",
+         delete from trunkline.waiting where queue <> 'q'; delete from trunkline.floor where queue <> 'q';
+         delete from trunkline.schedule where name <> 's4999'",
     )
     .await
     .expect("deleted");
@@ -198,9 +236,23 @@ async fn every_statement_has_one_plan_whatever_the_table_is_like() {
 async fn a_full_table_that_was_never_analysed_is_no_other() {
     let url = database().await;
     let sql = connect(&url).await;
-    queue(&url, &sql).await;
+    queue(&url, &sql, Settings::new("int8")).await;
     fill(&sql, 100_000).await;
-    let (found, called) = wrong(&url, &sql, "full and never analysed").await;
+    let (mut found, mut called) = wrong(&url, &sql, "full and never analysed").await;
+    sql.batch_execute("select trunkline.limit_queue('q', max_leased => 1000000, per_second => 1e6)")
+        .await
+        .expect("limited");
+    let (found_with_limits, called_with_limits) = wrong(&url, &sql, "full, with limits").await;
+    found.extend(found_with_limits);
+    called.extend(called_with_limits);
+
+    let url = database().await;
+    let with_priorities = connect(&url).await;
+    queue(&url, &with_priorities, Settings::new("int8").priorities(4)).await;
+    fill(&with_priorities, 100_000).await;
+    with_priorities.batch_execute("update trunkline.queue_q set lane = id / 1024 % 4").await.expect("updated");
+    let (found_with_priorities, _) = wrong(&url, &with_priorities, "full, with priorities").await;
+    found.extend(found_with_priorities);
     assert!(found.is_empty(), "{found:#?}");
 
     let functions = "select p.oid, p.proname::text from pg_proc p
@@ -209,4 +261,58 @@ async fn a_full_table_that_was_never_analysed_is_no_other() {
     let planned = functions.iter().filter(|row| called.contains(&row.get(0))).map(|row| row.get::<_, String>(1));
     let wanted = &names("schema/queue") - &apart(TEMPLATES_APART);
     assert_eq!(planned.collect::<BTreeSet<_>>(), wanted.iter().map(|name| format!("do_{name}_q")).collect(), "planned");
+}
+
+/// The statements of queues with keys, and the indexes that each may use. `place_q` is the order of a lane, `due_q` tells of what is under a lease,
+/// and of what is due later.
+const OF_KEYS: &[(&str, &[&str])] = &[
+    ("select * from trunkline.do_lanes_q(20, null, 1)", &["place_q", "key_q", "due_q", "TIDSCAN"]),
+    ("select * from trunkline.do_lanes_q(20, null, 2)", &["place_q", "key_q", "due_q", "TIDSCAN"]),
+    ("select trunkline.do_lanesin_q(1)", &["due_q", "place_q"]),
+    ("select trunkline.do_leave_q(null, 1)", &["due_q"]),
+    ("select trunkline.do_line_q('{key 1,key 2}', '{1,1}')", &[]),
+    ("select * from trunkline.do_keyed_q('{1,2,3}', '{a,b,a}')", &[]),
+    ("select * from trunkline.do_retry_q('{2048}', '{1}', '{1}', '{0}', '{x}')", &["key_q", "TIDSCAN"]),
+    ("select * from trunkline.do_extend_q('{2048}', '{1}', '{1}', '1 second')", &["key_q"]),
+    ("select * from trunkline.do_cancel_q('{2048,2049}')", &["key_q"]),
+];
+
+#[tokio::test]
+async fn queues_with_keys_are_read_along_their_lanes() {
+    let url = database().await;
+    let db = Db::connect(&url).await.expect("connected");
+    db.create_queue("q", &Settings::new("int8").lanes(4)).await.expect("created");
+    let sql = connect(&url).await;
+    for state in ["empty", "full", "analysed", "limited"] {
+        match state {
+            "full" => sql
+                .batch_execute(
+                    "select count(*) from trunkline.enqueue_many('q', array(select generate_series(1, 20000))::int8[],
+                            keys => array(select 'key ' || n % 500 from generate_series(1, 20000) n));
+                     select trunkline.do_line_q('{key 3,key 4}', '{0,0}');
+                     select count(*) from trunkline.do_lanes_q(100, null, 1)",
+                )
+                .await
+                .expect("filled"),
+            "analysed" => sql.batch_execute("analyze trunkline.queue_q").await.expect("analysed"),
+            "limited" => {
+                sql.batch_execute("select trunkline.limit_queue('q', key_per_second => 5)").await.expect("limited");
+            }
+            _ => {}
+        }
+        let relations = oids(&sql, "queue_q").await.into_keys().collect();
+        let indexes = oids(&sql, "due_q key_q place_q lanekey_q linekey_q").await;
+        // A rate for each key changes what goes along lanes alone.
+        for (call, may_use) in OF_KEYS.iter().filter(|(call, _)| state != "limited" || call.contains("lanes")) {
+            let planned = Planner::connect(&url, "auto").await.plan(call, &relations).await;
+            let scans = planned.plans.iter().flat_map(Node::all).filter(|node| node.is_scan());
+            let used: BTreeSet<&str> = scans
+                .map(|node| {
+                    node.index().and_then(|oid| indexes.get(&oid.parse().ok()?)).map_or(&*node.name, |name| name)
+                })
+                .filter(|name| !["lanekey_q", "linekey_q"].contains(name))
+                .collect();
+            assert!(used.iter().all(|used| may_use.contains(used)), "{state}: {call} uses {used:?}");
+        }
+    }
 }

@@ -1,7 +1,6 @@
 //! Behind a pooler that gives every transaction another server connection: all of it works, and only notifications do not arrive.
 
 mod pgbouncer;
-mod warnings;
 
 use std::collections::HashSet;
 
@@ -14,11 +13,8 @@ use trunkline::{
     postgres::{Insert, Statement},
 };
 
-use self::{
-    pgbouncer::{Pgbouncer, SERVERS},
-    warnings::Warnings,
-};
-use crate::fixture::{SOON, connect, database, eventually};
+use self::pgbouncer::{Pgbouncer, SERVERS};
+use crate::fixture::{SOON, Said, connect, database, eventually};
 
 type Nothing = Statement<(), ()>;
 
@@ -192,7 +188,7 @@ async fn with_a_pooler_that_follows_prepared_statements_nothing_has_to_be_set() 
 #[tokio::test]
 async fn a_listener_that_hears_nothing_says_so_and_consumers_poll() {
     let Some(pgbouncer) = Pgbouncer::start().await else { return };
-    let warnings = Warnings::default();
+    let warnings = Said::warnings();
     let _ear = warnings.listen();
     let url = database().await;
     let db = Db::connect(&format!("{} prepared_statements=off", pgbouncer.before(&url))).await.expect("connected");
@@ -208,7 +204,7 @@ async fn a_listener_that_hears_nothing_says_so_and_consumers_poll() {
         for payload in [1, 2] {
             sql.execute("select trunkline.enqueue('q', $1::int8)", &[&payload]).await.expect("enqueued");
             assert_eq!(timeout(SOON, finds.recv()).await.expect("it polls"), Some(payload));
-            let warned = async || warnings.said("listener receives no notifications");
+            let warned = async || warnings.contains("listener receives no notifications");
             eventually("the listener warns", warned).await;
         }
         consuming.abort();

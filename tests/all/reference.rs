@@ -17,9 +17,12 @@ const PAGE: &str = "docs/sql.md";
 const HEAD: &str = include_str!("reference/head.md");
 
 /// The functions for users, in the order in which a newcomer needs them.
-const SECTIONS: [(&str, &[&str]); 8] = [
-    ("Queues", &["create_queue", "alter_queue", "drop_queue", "payload_type"]),
-    ("Enqueue", &["enqueue", "enqueue_many", "hand_over"]),
+const SECTIONS: [(&str, &[&str]); 10] = [
+    (
+        "Queues",
+        &["create_queue", "alter_queue", "limit_queue", "pause_queue", "resume_queue", "drop_queue", "payload_type"],
+    ),
+    ("Enqueue", &["enqueue", "enqueue_many", "enqueue_unique", "enqueue_unique_many", "hand_over"]),
     ("Dequeue", &["take", "lease"]),
     (
         "End leases",
@@ -52,14 +55,34 @@ const SECTIONS: [(&str, &[&str]); 8] = [
             "discard_all",
             "purge",
             "prune",
+            "prune_keys",
             "repair_sequence",
         ],
     ),
+    ("Keys", &["lease_lane", "more", "release_lane"]),
+    ("Schedules", &["set_schedule", "fire_schedule", "pause_schedule", "resume_schedule", "drop_schedule"]),
     ("Rights", &["grant_rights", "revoke_rights"]),
     ("Test", &["shift"]),
 ];
 /// These stand below the others, and may change with every version.
-const INTERNAL: [&str; 29] = [
+const INTERNAL: [&str; 46] = [
+    "check_unique",
+    "due_of",
+    "along_lanes",
+    "check_keyed",
+    "check_keys",
+    "keep_place",
+    "lane_of",
+    "refuse_keys",
+    "check_priority",
+    "in_lanes",
+    "check_schedule",
+    "claim_schedules",
+    "found_schedule",
+    "place_schedules",
+    "schedules_due_in",
+    "set_paused",
+    "tick",
     "change",
     "check_role",
     "kept_floor",

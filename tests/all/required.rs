@@ -19,10 +19,20 @@ pub enum Part {
     Fetch,
     /// A disk so small that it can be filled.
     Disk,
+    /// `pg_dump`, `psql` and the like, which not every PostgreSQL comes with.
+    Tools,
+    /// etcd, Patroni, and a PostgreSQL with `pg_basebackup` and `pg_rewind`.
+    Cluster,
 }
 
-const PARTS: [(&str, Part); 4] =
-    [("majors", Part::Majors), ("pgbouncer", Part::Pgbouncer), ("fetch", Part::Fetch), ("disk", Part::Disk)];
+const PARTS: [(&str, Part); 6] = [
+    ("majors", Part::Majors),
+    ("pgbouncer", Part::Pgbouncer),
+    ("fetch", Part::Fetch),
+    ("disk", Part::Disk),
+    ("tools", Part::Tools),
+    ("cluster", Part::Cluster),
+];
 
 /// `TRUNKLINE_REQUIRE` has names with commas between, or `all`. A misspelt name must not pass for nothing required.
 fn is_required(part: Part) -> bool {

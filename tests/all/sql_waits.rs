@@ -154,6 +154,62 @@ async fn a_call_that_had_to_bury_something_waits_no_longer() {
     }
 }
 
+/// Nothing is to be had, for the sake of a pause or a limit: that is waited for like a message, with nothing kept in hand.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_waits_for_the_end_of_a_pause_and_for_what_limits_allow() {
+    let holding = [
+        ("pause_queue('q')", "resume_queue('q')"),
+        ("limit_queue('q', per_second => 1e-6, burst => 1)", "limit_queue('q', per_second => 1000)"),
+        (
+            "limit_queue('q', max_leased => 1)",
+            "ack_many('q', array(select id from trunkline.messages('q') where attempt = 1), '{1}')",
+        ),
+    ];
+    for (hold, free) in holding {
+        for call in LONG {
+            let Place { queue, url, sql, db: _db } = place::<i64>(Settings::new("int8")).await;
+            sql.batch_execute(&format!("select trunkline.{hold}")).await.expect(hold);
+            queue.enqueue_many(&[1, 2]).await.expect("enqueued");
+            if !hold.starts_with("pause") {
+                assert_eq!(queue.lease(1).await.expect("leased").len(), 1, "that is allowed: {hold}");
+            }
+            let waiting = Waiting::begin(&url, &sql, call).await;
+            eventually("it has looked more than once", || waiting.is(&sql, "now() > query_start + interval '100 ms'"))
+                .await;
+            eventually("it sleeps again", || waiting.is(&sql, "wait_event = 'PgSleep'")).await;
+            // Asked together: it may look between two questions. With a number it would hold up every floor.
+            let holds_nothing = "wait_event = 'PgSleep' and backend_xid is null and not exists (
+                select from pg_locks l where l.pid = pg_stat_activity.pid
+                and (l.locktype = 'advisory' or l.relation::regclass::text like 'trunkline.%'))";
+            eventually("it holds nothing while it sleeps", || waiting.is(&sql, holds_nothing)).await;
+            sql.batch_execute(&format!("select trunkline.{free}")).await.expect(free);
+            let rows = waiting.end().await.expect("it came");
+            assert_eq!(rows.len(), if hold.starts_with("pause") { 2 } else { 1 }, "{free}: {call}");
+        }
+    }
+}
+
+/// Of two that wait for what one may have, the other goes on waiting.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_that_wait_under_a_limit_do_not_end_each_other() {
+    let Place { queue, url, sql, db: _db } = place::<i64>(Settings::new("int8")).await;
+    sql.batch_execute("select trunkline.limit_queue('q', max_leased => 100, per_second => 1000)")
+        .await
+        .expect("limited");
+    let mut waiting = Vec::new();
+    for call in LONG.into_iter().cycle().take(6) {
+        waiting.push(Waiting::begin(&url, &sql, call).await);
+    }
+    for nr in 0..6 {
+        queue.enqueue(nr).await.expect("enqueued");
+        let ended = async || queue.stats().await.expect("counted").due == 0;
+        eventually("somebody has it", ended).await;
+    }
+    for waiting in waiting {
+        assert_eq!(waiting.end().await.expect("it came").len(), 1);
+    }
+}
+
 /// The floor that a session keeps in a setting rises while it waits, though each look is undone.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_floor_of_a_session_rises_while_it_waits() {

@@ -141,6 +141,29 @@ async fn many_are_one_transaction_and_answer_in_order() {
     assert!(db.run_many(&insert, []).await.expect("nothing").is_empty());
 }
 
+#[tokio::test]
+async fn answers_of_many_that_are_read_before_the_last_is_there_count_only_if_all_succeed() {
+    let db = table().await;
+    let long = |by: i32| (1..=300).map(move |n| (n, if n == 300 { by } else { 1 })); // some 600 kB: they come in many parts
+    let whole = Statement::<(i32, i32), (i32, String)>::new("select $1::int4 / $2::int4, repeat('x', 2000 + $1)");
+    let answers = db.run_many(&whole, long(1)).await.expect("answered");
+    assert!(answers.iter().map(|(n, text)| (*n, text.len())).eq((1..=300).map(|n| (n, 2000 + n as usize))));
+    assert_eq!(db.run_many(&whole, long(0)).await.expect_err("by zero").failed_statement(), Some(299));
+    // Each answer has a column that is not read: that is told, unless the server has something to say.
+    let half = Statement::<(i32, i32), (i32,)>::new("select $1::int4 / $2::int4, repeat('x', 2000 + $1)");
+    let unread = db.run_many(&half, long(1)).await.expect_err("one column more").to_string();
+    assert!(unread.contains("more than were read"), "{unread}");
+    let refused = db.run_many(&half, long(0)).await.expect_err("by zero");
+    assert_eq!((refused.failed_statement(), refused.sqlstate()), (Some(299), Some(&SqlState::DIVISION_BY_ZERO)));
+    // At a second try, because the table has changed since, it is read from the first answer on.
+    let all = Statement::<(i32,), Vec<(i32, Option<String>)>>::new("select * from t where n > $1");
+    db.run(&INSERT, (1, &"x".repeat(40_000))).await.expect("inserted");
+    assert_eq!(db.run_many(&all, [(0,), (0,)]).await.expect("read").len(), 2);
+    db.run(&Nothing::new("alter table t alter word type varchar"), ()).await.expect("altered");
+    let again = db.run_many(&all, [(0,), (0,), (5,)]).await.expect("read");
+    assert_eq!(again.iter().map(Vec::len).collect::<Vec<_>>(), [1, 1, 0]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_callers_get_their_own_answers() {
     let db = table().await;

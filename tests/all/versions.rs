@@ -19,7 +19,7 @@ use crate::{
 type Nothing = Statement<(), ()>;
 
 /// One of each major version: of the folders in `TRUNKLINE_PG_BINS`, of the distribution's, or what the launcher finds.
-fn found() -> BTreeMap<u32, Binaries> {
+pub fn found() -> BTreeMap<u32, Binaries> {
     let named = std::env::var_os("TRUNKLINE_PG_BINS").unwrap_or_default();
     let named = std::env::split_paths(&named).filter(|folder| !folder.as_os_str().is_empty());
     let usual = (14..=18).map(|major| PathBuf::from(format!("/usr/lib/postgresql/{major}/bin")));

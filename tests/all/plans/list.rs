@@ -21,7 +21,10 @@ const KEY: Way = Along(&["key_q", "TIDSCAN"]);
 const DEAD: Way = Along(&["deadkey_q"]);
 const FIND: Way = Along(&["key_q", "deadkey_q", "archivekey_q"]);
 const WAITING: Way = Along(&["pk_waiting"]);
+const SCHEDULES: Way = Along(&["schedule_by_next"]);
 const SWEEP: Way = Either(&["due_q", "TIDRANGESCAN"]);
+const CLAIM: Way = Along(&["uniquekey_q", "key_q", "TIDSCAN", "TIDRANGESCAN"]);
+const FREED: Way = Along(&["uniqueid_q", "due_q", "key_q", "TIDSCAN", "TIDRANGESCAN", "pk_floor"]);
 const TAKE: Way = Along(&["due_q", "key_q", "TIDSCAN", "TIDRANGESCAN", "pk_floor"]);
 
 /// The sequence itself has no index; a table that is read to its end would have an aggregate over it.
@@ -83,6 +86,35 @@ pub const STATEMENTS: &[Planned] = &[
     ("wait_for", "'c', 'q', 1", NoRows),
     ("wait_no_more", "'c1'", WAITING),
     ("keep_floor", "'q', now()", Along(&["pk_floor"])),
+    ("schedules_due_in", "'-infinity'", SCHEDULES),
+    ("claim_schedules", "'-infinity', 5", SCHEDULES),
+    ("tick", "'{}', '{}'", Along(&["TIDSCAN"])),
+    ("place_schedules", "'{}', '{}', '{}', '{}'", Along(&["TIDSCAN"])),
+];
+
+/// Those that only queues with priorities have.
+pub const WITH_PRIORITIES: &[Planned] =
+    &[("enqueue_priority", "0, 1, '{1}', null, 2", NoRows), ("enqueue_in_priority", "'{1}', 0, null, 2", NoRows)];
+
+/// Those of queues with uniqueness; the first is of a key that is free, the next of some that are not.
+pub const WITH_UNIQUENESS: &[Planned] = &[
+    ("enqueue_unique", "'{1}', '{0}', null, '{0}', '{a}', '{null}', '{f}'", CLAIM),
+    ("enqueue_unique", "'{1,2}', '{0,0}', null, '{0,0}', '{k2048,k3072}', '{null,60}', '{f,t}'", CLAIM),
+    ("enqueue_unique", "'{1,2}', '{0,0}', null, '{0,0}', '{b,c}', '{null,60}', '{f,f}'", CLAIM),
+    ("enqueue_unique", "'{1}', '{0}', null, '{0}', '{past}', '{60}', '{f}'", CLAIM),
+    ("enqueue_in_unique", "'{1}', '{0}', null, '{0}', '{d}', '{null}', '{f}'", CLAIM),
+];
+
+/// The same, of the files of `schema/functions`; and ends of messages.
+pub const VERBS_WITH_UNIQUENESS: &[Planned] = &[
+    ("enqueue_unique", "trunkline.enqueue_unique('q', 1::bigint, 'e')", CLAIM),
+    ("enqueue_unique_text", "trunkline.enqueue_unique('q', '1'::text, 'f')", CLAIM),
+    ("enqueue_unique_many", "trunkline.enqueue_unique_many('q', '{1}'::bigint[], '{g}')", CLAIM),
+    ("enqueue_unique_many_texts", "trunkline.enqueue_unique_many('q', '{1}'::text[], '{h}')", CLAIM),
+    ("prune_keys", "trunkline.prune_keys('q')", Along(&["TIDRANGESCAN", "TIDSCAN"])),
+    ("take", "trunkline.take('q', 5)", FREED),
+    ("ack_many", "trunkline.ack_many('q', IDS, ONES)", FREED),
+    ("cancel", "trunkline.cancel('q', IDS)", FREED),
 ];
 
 /// The files of `schema/functions`, with calls.
@@ -131,18 +163,49 @@ pub const VERBS: &[Planned] = &[
     ("hand_over", r"trunkline.hand_over('q', '\x01'::bytea)", Along(&["waiting_by_queue", "pk_waiting"])),
     ("wait_no_more", "trunkline.wait_no_more('c1')", WAITING),
     ("repair_sequence", "trunkline.repair_sequence('q')", REPAIR),
+    ("schedules_due_in", "trunkline.schedules_due_in('-infinity')", SCHEDULES),
+    ("claim_schedules", "trunkline.claim_schedules('-infinity', 5)", SCHEDULES),
+    ("tick", "trunkline.tick('{}', '{}')", Along(&["TIDSCAN"])),
+    ("place_schedules", "trunkline.place_schedules('{}', '{}', '{}', '{}')", Along(&["TIDSCAN"])),
 ];
+
+/// Why queues without keys have no plans of these: see `keys.rs`.
+const WITH_KEYS: &str = "queues with keys alone call them, whose plans are looked at by themselves";
 
 /// The files of `sql/` that touch no rows of a queue.
 pub const STATEMENTS_APART: &[(&str, &[&str])] = &[
     ("they speak of the session, or to other sessions", &["alive", "clean", "connect", "notify"]),
-    ("they read the catalog, by its keys", &["payload_type", "schema_exists", "type", "type_fields", "type_labels"]),
-    ("they list queues, of which there are few", &["describe"]),
+    (
+        "they read the catalog, by its keys",
+        &["payload_name", "payload_type", "schema_exists", "sealed", "type", "type_fields", "type_labels"],
+    ),
+    ("they read or change the one row that a stripe has", &["set_drains", "stripe"]),
+    ("they list queues, or schedules, of which there are few", &["describe", "schedules"]),
     (
         "they lock the whole queue or schema, seldom",
-        &["alter_queue", "create_queue", "drop_queue", "install_queues", "teardown"],
+        &[
+            "alter_queue",
+            "create_queue",
+            "drop_queue",
+            "install_queues",
+            "limit_queue",
+            "pause_queue",
+            "resume_queue",
+            "seal",
+            "teardown",
+            "unseal",
+        ],
+    ),
+    (
+        "they change one schedule, of which there are few, seldom",
+        &["drop_schedule", "fire_schedule", "pause_schedule", "resume_schedule", "set_schedule"],
+    ),
+    (
+        "they move what waits from one stripe to another, when it is taken out",
+        &["move_done", "move_due", "move_in", "move_out", "move_rows", "move_tables", "moves", "moving"],
     ),
     ("they speak of roles and their rights, seldom", &["grant", "no_role", "revoke"]),
+    (WITH_KEYS, &["enqueue_in_key", "enqueue_key", "lanes", "lanes_in", "leave", "line", "purge_key"]),
     ("it moves every message, in tests alone", &["shift"]),
     (
         "they speak of the schema's versions",
@@ -155,7 +218,7 @@ pub const FUNCTIONS_APART: &[(&str, &[&str])] = &[
     ("they only call what is planned, lock, or ask for a role", &["check_role", "kept_floor", "lock_queue"]),
     (
         "they reckon with what they are given",
-        &["clock", "epoch_of", "missing", "own", "payload_bytes", "time_of", "fill"],
+        &["clock", "due_of", "epoch_of", "lane_of", "missing", "own", "payload_bytes", "time_of", "fill"],
     ),
     (
         "they check what they are given",
@@ -165,16 +228,47 @@ pub const FUNCTIONS_APART: &[(&str, &[&str])] = &[
             "check_lease",
             "check_metadata",
             "check_n",
+            "check_schedule",
             "check_settings",
             "check_wait",
+            "found_schedule",
+            "keep_place",
             "refuse_row",
         ],
     ),
     (
         "they read the catalog, or the list of queues, by its key",
-        &["base_type", "check_queue", "is_array", "payload_type"],
+        &[
+            "base_type",
+            "check_keyed",
+            "check_keys",
+            "check_priority",
+            "check_queue",
+            "check_unique",
+            "in_lanes",
+            "is_array",
+            "payload_type",
+            "refuse_keys",
+        ],
     ),
-    ("they lock the whole queue, seldom", &["alter_queue", "create_queue", "drop_queue", "install_queue"]),
+    (
+        "they lock the whole queue, seldom",
+        &[
+            "alter_queue",
+            "create_queue",
+            "drop_queue",
+            "install_queue",
+            "limit_queue",
+            "pause_queue",
+            "resume_queue",
+            "set_paused",
+        ],
+    ),
+    (
+        "they change one schedule, of which there are few, seldom",
+        &["drop_schedule", "fire_schedule", "pause_schedule", "resume_schedule", "set_schedule"],
+    ),
+    (WITH_KEYS, &["along_lanes", "lease_lane", "more", "release_lane"]),
     ("it moves every message, in tests alone", &["shift"]),
     ("they change rights, seldom", &["apply_rights", "apply_shared_rights", "grant_rights", "revoke_rights"]),
 ];
@@ -184,5 +278,11 @@ pub const TEMPLATES_APART: &[(&str, &[&str])] = &[
     ("it makes the tables", &["tables"]),
     ("a view, which the function of its name reads", &["messages"]),
     ("it is a constant by the time that a plan is made", &["own"]),
+    ("queues with priorities alone call it, whose plans are compared, too", &["turn"]),
+    (
+        "queues with uniqueness alone have them, whose plans are looked at apart",
+        &["unique", "replace", "free", "forget"],
+    ),
+    (WITH_KEYS, &["along", "hold", "holdlane", "keep", "keyed", "lanes", "lanesin", "leave", "line", "part", "want"]),
     ("it moves every message, in tests alone", &["shift"]),
 ];

@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::function::texts;
 
 /// The names that the texts give to the codes.
-const CODES: [(&str, &str); 13] = [
+const CODES: [(&str, &str); 14] = [
     ("TL001", "TL001"),
     ("array_subscript_error", "2202E"),
     ("check_violation", "23514"),
     ("duplicate_object", "42710"),
+    ("feature_not_supported", "0A000"),
     ("invalid_name", "42602"),
     ("invalid_parameter_value", "22023"),
     ("invalid_transaction_state", "25000"),

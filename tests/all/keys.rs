@@ -1,0 +1,190 @@
+//! Keys: messages of one are handled one after another, in the order in which they are due, whatever happens to them and to the workers.
+
+mod fair;
+mod histories;
+mod lanes_in_sql;
+mod moved;
+mod rate;
+mod shown;
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use trunkline::{Db, Draft, Failure, Message, Queue, RetryPolicy, Settings, Worker};
+
+use crate::fixture::{Place, Runs, eventually, place};
+
+pub fn settings() -> Settings {
+    Settings::new("int8").lanes(8).max_attempts(20)
+}
+
+/// The message of a key at a place in its order.
+pub fn nth(key: usize, place: i64) -> Draft<i64> {
+    Draft::new(place).key(format!("key {key}"))
+}
+
+/// Every delivery and every end, by key: a place and whether it began (or ended).
+#[derive(Clone, Default)]
+pub struct History(Arc<Mutex<BTreeMap<String, Events>>>);
+
+type Events = Vec<(i64, bool)>;
+
+impl History {
+    pub fn add(&self, message: &Message<i64>, began: bool) {
+        let key = message.key.as_deref().expect("a key").to_owned();
+        self.0.lock().expect("no panic").entry(key).or_default().push((message.payload, began));
+    }
+
+    pub fn done(&self) -> usize {
+        self.0.lock().expect("no panic").values().flatten().filter(|(_, began)| !began).count()
+    }
+
+    /// Each key's messages ended in their order, and none began before those ahead of it had ended.
+    pub fn check(&self, keys: usize, each: i64) {
+        let history = self.0.lock().expect("no panic");
+        assert_eq!(history.len(), keys);
+        for (key, events) in history.iter() {
+            let mut next = 0;
+            for (place, began) in events {
+                if *began {
+                    // Again, where its worker went away before it could say that it was done.
+                    assert!(*place <= next, "{key}: {place} began before {next} had ended: {events:?}");
+                } else {
+                    assert!(*place <= next, "{key}: {place} ended before {next}");
+                    next = next.max(place + 1);
+                }
+            }
+            assert_eq!(next, each, "{key}: all are done");
+        }
+    }
+}
+
+/// A number from 0 to 1 for each number (splitmix64).
+fn chance(nr: u64) -> f64 {
+    let mut x = nr.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    ((x ^ (x >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+/// A handler that fails now and then.
+pub fn worker(queue: Queue<i64>, history: &History, failures: f64, concurrency: usize) -> Worker<i64> {
+    let (history, seed) = (history.clone(), Arc::new(AtomicUsize::new(1)));
+    let handler = move |message: Message<i64>| {
+        let (history, seed) = (history.clone(), seed.fetch_add(1, Ordering::Relaxed));
+        async move {
+            history.add(&message, true);
+            tokio::task::yield_now().await;
+            let fails = chance(seed as u64) < failures;
+            if fails && message.attempt < 10 {
+                return Err(Failure::retry("by chance"));
+            }
+            history.add(&message, false);
+            Ok(())
+        }
+    };
+    Worker::new(queue, handler)
+        .concurrency(concurrency)
+        .retry(RetryPolicy::exponential(Duration::from_millis(5), Duration::from_millis(20)))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_of_a_key_are_handled_in_order_by_workers_that_share_the_queue_and_fail() {
+    const KEYS: usize = 40;
+    const EACH: i64 = 50;
+    let Place { queue, url, .. } = place::<i64>(settings()).await;
+    let history = History::default();
+    let mut running = Vec::new();
+    for _ in 0..3 {
+        let queue = Db::connect(&url).await.expect("connected").queue("q").await.expect("opened");
+        running.push(Runs::start(worker(queue, &history, 0.1, 8)));
+    }
+    for place in 0..EACH {
+        let all: Vec<_> = (0..KEYS).map(|key| nth(key, place)).collect();
+        queue.enqueue_many(&all).await.expect("enqueued");
+    }
+    eventually("all are done", async || history.done() >= KEYS * EACH as usize).await;
+    for runs in running {
+        runs.stop().await;
+    }
+    history.check(KEYS, EACH);
+    assert_eq!(queue.stats().await.expect("counted").messages, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_vanishes_is_followed_in_order() {
+    const KEYS: usize = 20;
+    const EACH: i64 = 40;
+    let Place { queue, url, .. } = place::<i64>(settings().lease(Duration::from_millis(600))).await;
+    let history = History::default();
+    for place in 0..EACH {
+        queue.enqueue_many(&(0..KEYS).map(|key| nth(key, place)).collect::<Vec<_>>()).await.expect("enqueued");
+    }
+    for round in 1..4 {
+        let queue = Db::connect(&url).await.expect("connected").queue("q").await.expect("opened");
+        let running = tokio::spawn(worker(queue, &history, 0.05, 4).run(std::future::pending()));
+        let some = KEYS * EACH as usize * round / 5;
+        eventually("some are done", async || history.done() >= some).await;
+        running.abort(); // with whatever it holds
+        let _ = running.await;
+    }
+    let runs = Runs::start(worker(queue.clone(), &history, 0.05, 4));
+    eventually("all are done", async || queue.stats().await.expect("counted").messages == 0).await;
+    runs.stop().await;
+    history.check(KEYS, EACH);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn so_many_of_a_key_as_the_queue_says_run_at_the_same_time() {
+    let Place { queue, .. } = place::<i64>(settings().per_key(3)).await;
+    queue.enqueue_many(&(0..60).map(|place| nth(0, place)).collect::<Vec<_>>()).await.expect("enqueued");
+    let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let seen = most.clone();
+    let handler = move |_: Message<i64>| {
+        let (running, most) = (running.clone(), most.clone());
+        async move {
+            most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            tokio::time::sleep(Duration::from_millis(3)).await; // as work takes time
+            running.fetch_sub(1, Ordering::SeqCst);
+            Ok::<(), Failure>(())
+        }
+    };
+    Worker::new(queue.clone(), handler).concurrency(20).drain().await.expect("drained");
+    assert_eq!(queue.stats().await.expect("counted").messages, 0);
+    assert_eq!(seen.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test]
+async fn what_has_no_lane_is_refused_with_advice() {
+    let Place { db, queue, sql, .. } = place::<i64>(settings()).await;
+    db.create_queue("plain", &Settings::new("int8")).await.expect("created");
+    let plain = db.queue::<i64>("plain").await.expect("opened");
+    let told = async |outcome: trunkline::Result<i64>| outcome.expect_err("refused").to_string();
+    assert!(told(queue.enqueue(1).await).await.contains("needs a key"));
+    assert!(told(queue.enqueue(Draft::new(1).key("")).await).await.contains("0 bytes"));
+    assert!(told(queue.enqueue(Draft::new(1).key("k".repeat(1025))).await).await.contains("1025 bytes"));
+    assert!(told(plain.enqueue(nth(1, 1)).await).await.contains("has no keys"));
+    let error = queue.take(1).await.expect_err("along lanes only").to_string();
+    assert!(error.contains("has keys") && error.contains("lease_lane"), "{error}");
+    assert!(queue.lease(1).await.is_err());
+    for (call, words) in [
+        ("enqueue('q', 1::int8)", "needs a key"),
+        ("enqueue('plain', 1::int8, key => 'a')", "has no keys"),
+        ("enqueue('q', 1::int8, key => '')", "empty, null or too long"),
+        ("enqueue_many('q', array[1, 2]::int8[], keys => array['a'])", "keys for 1"),
+        ("create_queue('x', 'text', lanes => 300)", "out of bounds"),
+        ("create_queue('x', 'text', lanes => 4, priorities => 2)", "keys and priorities"),
+        ("lease_lane('plain')", "has no lanes"),
+        ("more('q', 17)", "has no lane"),
+    ] {
+        let error = sql.batch_execute(&format!("select trunkline.{call}")).await.expect_err(call);
+        let error = error.as_db_error().expect("the server's").message().to_owned();
+        assert!(error.contains(words), "{call}: {error}");
+    }
+}

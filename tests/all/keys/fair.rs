@@ -1,0 +1,121 @@
+//! Keys do not wait for each other; workers share lanes.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use trunkline::{Db, Failure, Message, Worker};
+
+use super::{History, nth, settings, worker};
+use crate::fixture::{Place, Runs, eventually, place};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failure_holds_up_its_own_key_and_nobody_else() {
+    let Place { queue, sql, .. } = place::<i64>(settings().lanes(1)).await;
+    for place in 0..5 {
+        queue.enqueue_many(&[nth(0, place), nth(1, place)]).await.expect("enqueued");
+    }
+    let (history, first) = (History::default(), Arc::new(AtomicUsize::new(0)));
+    let (noted, failed) = (history.clone(), first.clone());
+    let handler = move |message: Message<i64>| {
+        let (history, first) = (noted.clone(), failed.clone());
+        async move {
+            history.add(&message, true);
+            if message.key.as_deref() == Some("key 0") && first.fetch_add(1, Ordering::Relaxed) == 0 {
+                return Err(Failure::retry_after(Duration::from_secs(3600), "the first of all"));
+            }
+            history.add(&message, false);
+            Ok(())
+        }
+    };
+    let runs = Runs::start(Worker::new(queue.clone(), handler).concurrency(4));
+    eventually("the other key is done", async || history.done() == 5).await;
+    // What came behind the failure is given back, and waits.
+    eventually("the rest waits", async || {
+        let stats = queue.stats().await.expect("counted");
+        stats.messages == 5 && stats.leased == 0
+    })
+    .await;
+    assert_eq!(first.load(Ordering::Relaxed), 1);
+    queue.enqueue(nth(0, 5)).await.expect("enqueued"); // waits as well
+    queue.enqueue(nth(1, 5)).await.expect("enqueued");
+    eventually("the other key goes on", async || {
+        let stats = queue.stats().await.expect("counted");
+        history.done() == 6 && stats.messages == 6 && stats.leased == 0
+    })
+    .await;
+    sql.batch_execute(
+        "update trunkline.queue_q set due_at = trunkline.clock() where due_at > clock_timestamp();
+         update trunkline.line_q set until = clock_timestamp()",
+    )
+    .await
+    .expect("the hour has passed");
+    eventually("all are done", async || history.done() == 12).await;
+    runs.stop().await;
+    history.check(2, 6);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_with_a_long_backlog_does_not_hold_up_the_others_of_its_lane() {
+    let Place { queue, .. } = place::<i64>(settings().lanes(1)).await;
+    queue.enqueue_many(&(0..3000).map(|place| nth(0, place)).collect::<Vec<_>>()).await.expect("enqueued");
+    queue.enqueue_many(&(0..10).map(|place| nth(1, place)).collect::<Vec<_>>()).await.expect("enqueued");
+    let history = History::default();
+    let (noted, others, ahead) = (history.clone(), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (counted, reached) = (others.clone(), ahead.clone());
+    let handler = move |message: Message<i64>| {
+        let (history, others, ahead) = (noted.clone(), counted.clone(), reached.clone());
+        async move {
+            history.add(&message, true);
+            tokio::time::sleep(Duration::from_millis(1)).await; // as work takes time
+            history.add(&message, false);
+            if message.key.as_deref() == Some("key 1") && others.fetch_add(1, Ordering::SeqCst) == 9 {
+                ahead.store(history.done(), Ordering::SeqCst);
+            }
+            Ok::<(), Failure>(())
+        }
+    };
+    let runs = Runs::start(Worker::new(queue.clone(), handler).concurrency(8));
+    eventually("the small one is done", async || others.load(Ordering::SeqCst) == 10).await;
+    assert!(ahead.load(Ordering::SeqCst) < 1000, "{} were done before", ahead.load(Ordering::SeqCst));
+    eventually("all are done", async || history.done() == 3010).await;
+    runs.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn workers_share_the_lanes_evenly_as_they_come_and_go() {
+    let Place { queue, url, sql, .. } = place::<i64>(settings()).await;
+    let producing = tokio::spawn({
+        let queue = queue.clone();
+        async move {
+            for place in 0.. {
+                let all: Vec<_> = (0..40).map(|key| nth(key, place)).collect();
+                if queue.enqueue_many(&all).await.is_err() {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await; // a producer at its rate
+            }
+        }
+    });
+    let shares = async || {
+        let held =
+            "select count(*) from trunkline.lane_q where held_until > clock_timestamp() group by holder order by 1";
+        let rows = sql.query(held, &[]).await.expect("read");
+        rows.iter().map(|row| row.get(0)).collect::<Vec<i64>>()
+    };
+    let history = History::default();
+    let first = Runs::start(worker(queue.clone(), &history, 0.0, 4));
+    eventually("the first has all lanes that are in use", async || shares().await.iter().sum::<i64>() >= 7).await;
+    let another = Db::connect(&url).await.expect("connected").queue("q").await.expect("opened");
+    let second = Runs::start(worker(another, &history, 0.0, 4));
+    eventually("each has its half", async || shares().await == [4, 4]).await;
+    first.stop().await;
+    eventually("the second has all", async || shares().await.iter().max() >= Some(&7)).await;
+    producing.abort();
+    second.stop().await;
+    eventually("nobody holds any", async || shares().await.is_empty()).await;
+}

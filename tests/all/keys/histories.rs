@@ -1,0 +1,315 @@
+//! Random histories, each looked at whole: keys, failures, workers that come, stop, vanish, lose their connections, and are so late that others take their
+//! lanes.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use proptest::{
+    prelude::*,
+    test_runner::{TestCaseError, TestRunner},
+};
+use tokio::{sync::oneshot, task::JoinHandle};
+use trunkline::{Db, Draft, Failure, Message, Queue, RetryPolicy, Settings, Worker, testing};
+use trunkline_embedded::DelayProxy;
+
+use super::chance;
+use crate::fixture::{cluster, database, eventually, through};
+
+const LEASE: Duration = Duration::from_secs(2);
+
+#[derive(Debug, Clone)]
+struct Plan {
+    lanes: u32,
+    per_key: u32,
+    /// Of a hundred handlers.
+    failures: u64,
+    seed: u64,
+    steps: Vec<Step>,
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    /// One message of each of these keys, in one call.
+    Enqueue(Vec<u8>),
+    /// A worker with so many hands comes.
+    Start(usize),
+    /// One of those that are there ends in order, or with whatever it holds.
+    Stop(u8),
+    Vanish(u8),
+    /// A connection of some worker ends behind so many bytes more of the server's.
+    Cut(usize),
+    /// More time passes than any lease has, so that who has one is late.
+    Pass,
+    /// Until so many more handlers have ended.
+    Work(usize),
+}
+
+fn plans() -> impl Strategy<Value = Plan> {
+    let step = prop_oneof![
+        4 => proptest::collection::vec(0..6_u8, 1..40).prop_map(Step::Enqueue),
+        2 => (1..6_usize).prop_map(Step::Start),
+        1 => any::<u8>().prop_map(Step::Stop),
+        1 => any::<u8>().prop_map(Step::Vanish),
+        2 => (0..6000_usize).prop_map(Step::Cut),
+        1 => Just(Step::Pass),
+        4 => (1..30_usize).prop_map(Step::Work),
+    ];
+    let steps = proptest::collection::vec(step, 4..24);
+    let per_key = prop_oneof![3 => Just(1_u32), 1 => 2..4_u32];
+    (1..4_u32, per_key, 0..30_u64, any::<u64>(), steps).prop_map(|(lanes, per_key, failures, seed, steps)| Plan {
+        lanes,
+        per_key,
+        failures,
+        seed,
+        steps,
+    })
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Event {
+    Began,
+    /// Done, or dead.
+    Ended,
+    Failed,
+    /// Its worker went away with it.
+    Dropped,
+}
+
+/// A worker, a key, a place in its order, and what happened.
+type Happened = (usize, u8, i64, Event);
+
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<Happened>>>);
+
+impl Log {
+    fn say(&self, happened: Happened) {
+        self.0.lock().expect("no panic").push(happened);
+    }
+
+    fn ended(&self) -> usize {
+        self.0.lock().expect("no panic").iter().filter(|(.., event)| *event == Event::Ended).count()
+    }
+
+    /// Of a key no message begins before those ahead of it were handled, no worker runs more of it than it may, and all of it is done.
+    fn check(&self, per_key: usize, enqueued: &BTreeMap<u8, i64>) {
+        let all = self.0.lock().expect("no panic");
+        let mut running: BTreeMap<(usize, u8), usize> = BTreeMap::new();
+        let mut done: BTreeMap<u8, BTreeSet<i64>> = BTreeMap::new();
+        for (at, (worker, key, place, event)) in all.iter().enumerate() {
+            let (runs, done) = (running.entry((*worker, *key)).or_default(), done.entry(*key).or_default());
+            match event {
+                Event::Began => {
+                    *runs += 1;
+                    assert!(*runs <= per_key, "worker {worker} runs {runs} of key {key}: {:?}", &all[..=at]);
+                    let open = (0..*place).find(|before| per_key == 1 && !done.contains(before));
+                    assert_eq!(open, None, "key {key}: {place} began before: {:?}", of(&all[..=at], *key));
+                    continue;
+                }
+                Event::Ended => drop(done.insert(*place)),
+                Event::Failed | Event::Dropped => {}
+            }
+            *runs -= 1;
+        }
+        for (key, count) in enqueued {
+            let missing = (0..*count).find(|place| !done.get(key).is_some_and(|done| done.contains(place)));
+            assert_eq!(missing, None, "key {key} lost a message: {:?}", of(&all, *key));
+        }
+    }
+}
+
+fn of(all: &[Happened], key: u8) -> Vec<(usize, i64, Event)> {
+    all.iter()
+        .filter(|(_, other, ..)| *other == key)
+        .map(|(worker, _, place, event)| (*worker, *place, *event))
+        .collect()
+}
+
+/// A handler that runs; one that is dropped before its end says so.
+struct Running(Log, Happened);
+
+impl Running {
+    fn begin(log: &Log, (worker, key, place): (usize, u8, i64)) -> Self {
+        log.say((worker, key, place, Event::Began));
+        Self(log.clone(), (worker, key, place, Event::Dropped))
+    }
+
+    fn end(mut self, event: Event) {
+        self.1.3 = event;
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.say(self.1);
+    }
+}
+
+struct Working {
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<trunkline::Result<trunkline::Summary>>,
+    _db: Db,
+}
+
+/// A place for cases: a queue, a way to it that can be cut, and a way that cannot.
+struct Place {
+    db: Db,
+    proxy: DelayProxy,
+    address: String,
+}
+
+struct Case {
+    queue: Queue<i64>,
+    plan: Plan,
+    log: Log,
+    working: Vec<Working>,
+    enqueued: BTreeMap<u8, i64>,
+    workers: usize,
+}
+
+impl Case {
+    async fn start(&mut self, address: &str, hands: usize) {
+        let db = Db::connect(address).await;
+        let Ok(db) = db else { return }; // it was cut as it came
+        let Ok(queue) = db.queue::<i64>("q").await else { return };
+        self.workers += 1;
+        let (worker, log, seed, failures) = (self.workers, self.log.clone(), self.plan.seed, self.plan.failures);
+        let nr = Arc::new(AtomicUsize::new(0));
+        let handler = move |message: Message<i64>| {
+            let (log, nr) = (log.clone(), nr.fetch_add(1, Ordering::Relaxed) as u64);
+            async move {
+                let key = message.key.as_deref().and_then(|key| key.parse().ok()).expect("a key");
+                let running = Running::begin(&log, (worker, key, message.payload));
+                let by_chance = (chance(seed ^ ((worker as u64) << 40) ^ nr) * 100.0) as u64;
+                // As work takes time.
+                tokio::time::sleep(Duration::from_micros(by_chance * 20)).await;
+                if by_chance < failures {
+                    running.end(Event::Failed);
+                    return Err(Failure::retry("by chance"));
+                }
+                running.end(Event::Ended);
+                if by_chance == 99 { Err(Failure::dead("no use")) } else { Ok(()) }
+            }
+        };
+        let worker = Worker::new(queue, handler)
+            .concurrency(hands)
+            .retry(RetryPolicy::exponential(Duration::from_millis(1), Duration::from_millis(10)))
+            .shutdown_after(Duration::from_secs(1));
+        let (stop, stopped) = oneshot::channel::<()>();
+        let task = tokio::spawn(worker.run(async { stopped.await.unwrap_or(()) }));
+        self.working.push(Working { stop, task, _db: db });
+    }
+
+    async fn pass(&self) {
+        testing::shift(&self.queue, LEASE * 2).await.expect("time passes");
+    }
+
+    async fn step(&mut self, place: &Place, step: &Step) {
+        match step {
+            Step::Enqueue(keys) => {
+                let drafts: Vec<Draft<i64>> = keys
+                    .iter()
+                    .map(|key| {
+                        let next = self.enqueued.entry(*key).or_default();
+                        *next += 1;
+                        Draft::new(*next - 1).key(key.to_string())
+                    })
+                    .collect();
+                self.queue.enqueue_many(&drafts).await.expect("enqueued");
+            }
+            Step::Start(hands) => self.start(&place.address, *hands).await,
+            Step::Stop(which) if !self.working.is_empty() => {
+                let one = self.working.remove(usize::from(*which) % self.working.len());
+                let _ = one.stop.send(()); // it may have ended
+                let _ = one.task.await.expect("no panic");
+            }
+            Step::Vanish(which) if !self.working.is_empty() => {
+                let one = self.working.remove(usize::from(*which) % self.working.len());
+                one.task.abort();
+                let _ = one.task.await; // as it was aborted
+            }
+            Step::Cut(bytes) => place.proxy.cut_answers_after(Some(*bytes)),
+            Step::Pass => self.pass().await,
+            Step::Work(more) if !self.working.is_empty() => self.until(*more).await,
+            Step::Stop(_) | Step::Vanish(_) | Step::Work(_) => {}
+        }
+    }
+
+    /// Until so many more have ended, or nothing goes on.
+    async fn until(&self, more: usize) {
+        let goal = self.log.ended() + more;
+        for _ in 0..40 {
+            if self.log.ended() >= goal {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await; // as long as it may take
+        }
+    }
+
+    async fn finish(&mut self, place: &Place) {
+        place.proxy.cut_answers_after(None);
+        self.start(&place.address, 4).await;
+        eventually("all are done", async || {
+            let (before, left) = (self.log.ended(), self.queue.stats().await.expect("counted").messages);
+            if left > 0 {
+                self.until(1).await;
+            }
+            if self.log.ended() == before && left > 0 {
+                self.pass().await; // whoever vanished held it
+            }
+            left == 0
+        })
+        .await;
+        for Working { stop, task, .. } in self.working.drain(..) {
+            let _ = stop.send(());
+            let _ = task.await.expect("no panic");
+        }
+        self.log.check(self.plan.per_key as usize, &self.enqueued);
+    }
+}
+
+async fn play(place: &Place, plan: Plan) {
+    let settings = Settings::new("int8").lanes(plan.lanes).per_key(plan.per_key).lease(LEASE).max_attempts(1000);
+    place.db.create_queue("q", &settings).await.expect("created");
+    let queue = place.db.queue::<i64>("q").await.expect("opened");
+    let (log, enqueued) = (Log::default(), BTreeMap::new());
+    let steps = plan.steps.clone();
+    let mut case = Case { queue, plan, log, working: Vec::new(), enqueued, workers: 0 };
+    for step in &steps {
+        case.step(place, step).await;
+    }
+    case.finish(place).await;
+}
+
+#[test]
+fn whatever_happens_to_the_workers_each_key_is_handled_in_order_and_whole() {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+    let place = runtime.block_on(async {
+        let (url, proxy) = (database().await, DelayProxy::start("127.0.0.1:0", cluster(), Duration::ZERO));
+        let proxy = proxy.expect("started");
+        let address = through(&url, &format!("host=127.0.0.1 port={} sslmode=disable", proxy.addr().port()));
+        Place { db: Db::connect(&url).await.expect("connected"), proxy, address }
+    });
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(16);
+    let config = ProptestConfig { cases, failure_persistence: None, max_shrink_iters: 60, ..ProptestConfig::default() };
+    let outcome = TestRunner::new(config).run(&plans(), |plan| {
+        // A failed assertion is a failed case, and the queue goes in any case.
+        let played = std::panic::AssertUnwindSafe(|| runtime.block_on(play(&place, plan)));
+        let played = std::panic::catch_unwind(played);
+        place.proxy.cut_answers_after(None);
+        runtime.block_on(place.db.drop_queue("q")).expect("dropped");
+        played.map_err(|panic| {
+            let text = panic.downcast_ref::<String>().cloned();
+            TestCaseError::fail(text.unwrap_or_else(|| "a panic".to_owned()))
+        })
+    });
+    if let Err(failure) = outcome {
+        panic!("{failure}");
+    }
+}

@@ -1,0 +1,75 @@
+//! Lanes by the SQL functions, as other languages lease them.
+
+use tokio_postgres::{Client, error::SqlState};
+use trunkline::Settings;
+
+use super::{nth, settings};
+use crate::fixture::{Place, connect, place};
+
+async fn leased(sql: &Client, call: &str) -> Vec<(i64, i32, String, String)> {
+    let rows = sql.query(&format!("select id, attempt, key, payload from trunkline.{call} order by 1"), &[]).await;
+    rows.expect(call).iter().map(|row| (row.get(0), row.get(1), row.get(2), row.get(3))).collect()
+}
+
+async fn holder(sql: &Client, n: i32) -> Option<i64> {
+    let rows = sql.query("select holder from trunkline.lease_lane('q', $1)", &[&n]).await.expect("leased");
+    rows.first().map(|row| row.get(0))
+}
+
+#[tokio::test]
+async fn a_lane_is_leased_as_a_whole_by_one_holder_until_it_gives_it_back() {
+    let Place { queue, sql, url, .. } = place::<i64>(settings().lanes(1)).await;
+    let other = connect(&url).await;
+    queue.enqueue_many(&(0..6).map(|place| nth(0, place)).collect::<Vec<_>>()).await.expect("enqueued");
+    let mine = holder(&sql, 2).await.expect("a lane");
+    assert_eq!(holder(&other, 9).await, None, "it is somebody's");
+    let more = leased(&sql, &format!("more('q', {mine}, 2)")).await;
+    assert_eq!(more.iter().map(|(.., payload)| &**payload).collect::<Vec<_>>(), ["2", "3"]);
+    assert!(!sql.query_one("select trunkline.release_lane('q', $1)", &[&mine]).await.expect("asked").get::<_, bool>(0));
+    sql.batch_execute("select trunkline.release('q', id + k, attempt) from trunkline.queue_q, generate_series(0, size - 1) k where attempt > 0")
+        .await
+        .expect("released");
+    assert!(sql.query_one("select trunkline.release_lane('q', $1)", &[&mine]).await.expect("asked").get::<_, bool>(0));
+    let theirs = leased(&other, "lease_lane('q', 9)").await;
+    assert_eq!(theirs.iter().map(|(.., payload)| &**payload).collect::<Vec<_>>(), ["0", "1", "2", "3", "4", "5"]);
+    let error = sql.query(&format!("select * from trunkline.more('q', {mine})"), &[]).await.expect_err("not any more");
+    assert_eq!(error.code().map(SqlState::code), Some("TL001"));
+}
+
+#[tokio::test]
+async fn a_late_holder_changes_nothing() {
+    let Place { queue, sql, url, .. } = place::<i64>(settings().lanes(1)).await;
+    let other = connect(&url).await;
+    queue.enqueue_many(&[nth(0, 0), nth(0, 1)]).await.expect("enqueued");
+    let late = leased(&sql, "lease_lane('q', 2)").await;
+    sql.batch_execute(
+        "update trunkline.queue_q set due_at = clock_timestamp() - interval '1 s'; update trunkline.lane_q set held_until = clock_timestamp()",
+    )
+    .await
+    .expect("the leases ended");
+    let (first, attempt, ..) = late[0].clone();
+    let error = sql.query("select trunkline.ack('q', $1, $2)", &[&first, &attempt]).await.expect_err("late");
+    assert_eq!(error.code().map(SqlState::code), Some("TL001"), "before anybody has it");
+    let theirs = leased(&other, "lease_lane('q', 2)").await;
+    assert_eq!((theirs[0].0, theirs[0].1), (first, 2));
+    let error = sql.query("select trunkline.ack('q', $1, $2)", &[&first, &attempt]).await.expect_err("late");
+    assert_eq!(error.code().map(SqlState::code), Some("TL001"), "and when somebody does");
+    other.query("select trunkline.ack('q', $1, 2)", &[&first]).await.expect("theirs");
+}
+
+#[tokio::test]
+async fn the_lane_of_a_key_is_the_same_in_sql_and_in_rust() {
+    let Place { queue, sql, .. } = place::<i64>(Settings::new("int8").lanes(200)).await;
+    for key in 0..50 {
+        queue.enqueue(nth(key, 0)).await.expect("enqueued");
+    }
+    let wrong = "select count(*) from trunkline.queue_q where lane <> trunkline.lane_of(keys[1], 200)";
+    assert_eq!(sql.query_one(wrong, &[]).await.expect("read").get::<_, i64>(0), 0);
+    let ids = "select array_agg(i) from trunkline.enqueue_many('q', array(select generate_series(1, 50))::int8[],
+                                          keys => array(select 'key ' || k % 7 from generate_series(1, 50) k)) i";
+    let ids: Vec<i64> = sql.query_one(ids, &[]).await.expect("enqueued").get(0);
+    for (at, id) in ids.iter().enumerate() {
+        let found = queue.find(*id).await.expect("looked").expect("there");
+        assert_eq!(found.payload, at as i64 + 1, "the ids come in the order of the payloads");
+    }
+}

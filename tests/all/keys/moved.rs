@@ -1,0 +1,185 @@
+//! A key stays with its message.
+
+use std::time::{Duration, Instant};
+
+use futures_util::future::BoxFuture;
+use tokio_postgres::Client;
+use trunkline::{Draft, Failure, Limits, Message, Worker, testing};
+
+use super::{History, nth, settings, worker};
+use crate::fixture::{Place, Runs, eventually, place};
+
+/// The messages with their keys, by their ids.
+async fn keys(sql: &Client) -> Vec<(i64, String)> {
+    let rows =
+        "select id + k, keys[k + 1] from trunkline.queue_q, generate_series(0, size - 1) k order by payload[k + 1]";
+    let rows = sql.query(rows, &[]).await.expect("read");
+    rows.iter().map(|row| (row.get(0), row.get(1))).collect()
+}
+
+#[tokio::test]
+async fn it_is_stored_however_it_was_enqueued() {
+    let Place { db, queue, sql, .. } = place::<i64>(settings()).await;
+    let mut ids = vec![queue.enqueue(nth(1, 0)).await.expect("enqueued")];
+    ids.extend(
+        queue.enqueue_many(&(1..30).map(|at| nth(at as usize % 5, at)).collect::<Vec<_>>()).await.expect("enqueued"),
+    );
+    let transaction = db.begin().await.expect("begun");
+    let more: Vec<_> = (30..40).map(|at| nth(at as usize % 5, at)).collect();
+    ids.extend(queue.enqueue_many_in(&transaction, &more).await.expect("enqueued"));
+    ids.push(queue.enqueue_in(&transaction, nth(3, 40)).await.expect("enqueued"));
+    transaction.commit().await.expect("committed");
+    let expected = (0..=40).map(|at: usize| {
+        if at == 0 {
+            1
+        } else if at == 40 {
+            3
+        } else {
+            at % 5
+        }
+    });
+    let expected: Vec<(i64, String)> = ids.into_iter().zip(expected.map(|key| format!("key {key}"))).collect();
+    assert_eq!(keys(&sql).await, expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_survives_death_and_replay() {
+    let Place { queue, sql, .. } = place::<i64>(settings().lanes(1)).await;
+    queue.enqueue_many(&(0..4).map(|at| nth(at as usize, at)).collect::<Vec<_>>()).await.expect("enqueued");
+    let before = keys(&sql).await;
+    let dies = |_: Message<i64>| async { Err::<(), _>(Failure::dead("no use")) };
+    Worker::new(queue.clone(), dies).drain().await.expect("drained");
+    assert_eq!(queue.stats().await.expect("counted").dead, 4);
+    queue.replay_all().await.expect("replayed");
+    assert_eq!(keys(&sql).await, before);
+    let works = |_: Message<i64>| async { Ok::<(), Failure>(()) };
+    assert_eq!(Worker::new(queue.clone(), works).drain().await.expect("drained").done, 4);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_delayed_has_its_place_by_the_time_when_it_is_due() {
+    let Place { queue, .. } = place::<i64>(settings()).await;
+    let late = Draft::new(2).key("key 0").after(Duration::from_millis(300));
+    queue.enqueue(late).await.expect("enqueued");
+    queue.enqueue(nth(0, 0)).await.expect("enqueued");
+    queue.enqueue(nth(0, 1)).await.expect("enqueued");
+    let history = History::default();
+    let runs = Runs::start(worker(queue.clone(), &history, 0.0, 2));
+    eventually("all are done", async || history.done() == 3).await;
+    runs.stop().await;
+    history.check(1, 3);
+}
+
+/// A worker that fails the first message of a key for an hour, and does the others.
+fn fails_first(
+    history: &History,
+) -> impl Fn(Message<i64>) -> BoxFuture<'static, Result<(), Failure>> + Send + Sync + 'static {
+    let history = history.clone();
+    move |message: Message<i64>| {
+        let history = history.clone();
+        Box::pin(async move {
+            history.add(&message, true);
+            if message.payload == 0 && message.attempt == 1 {
+                return Err(Failure::retry_after(Duration::from_secs(3600), "later"));
+            }
+            history.add(&message, false);
+            Ok(())
+        })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_goes_on_when_what_it_waits_for_is_cancelled_purged_or_due() {
+    let Place { db, queue, .. } = place::<i64>(settings().lanes(1)).await;
+    for way in ["cancelled", "purged", "due"] {
+        let ids = queue.enqueue_many(&(0..3).map(|at| nth(0, at)).collect::<Vec<_>>()).await.expect("enqueued");
+        let history = History::default();
+        let runs = Runs::start(Worker::new(queue.clone(), fails_first(&history)));
+        eventually("it waits for its first", async || {
+            let stats = queue.stats().await.expect("counted");
+            stats.to_retry > 0 && stats.leased == 0 && stats.messages == 3
+        })
+        .await;
+        let done = match way {
+            "cancelled" => {
+                assert_eq!(queue.cancel(&ids[..1]).await.expect("cancelled"), ids[..1]);
+                2
+            }
+            "purged" => {
+                queue.purge().await.expect("purged");
+                queue.enqueue_many(&[nth(0, 1)]).await.expect("enqueued");
+                1
+            }
+            _ => {
+                testing::shift(&queue, Duration::from_secs(3600)).await.expect("an hour later");
+                3
+            }
+        };
+        eventually(way, async || history.done() == done).await;
+        runs.stop().await;
+        assert_eq!(queue.stats().await.expect("counted").messages, 0, "{way}");
+    }
+    drop(db);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rate_of_the_queue_holds_along_lanes() {
+    let Place { db, queue, .. } = place::<i64>(settings()).await;
+    db.limit_queue("q", &Limits::none().per_second(5.0).burst(5)).await.expect("limited");
+    queue.enqueue_many(&(0..40).map(|at| nth(at as usize, at)).collect::<Vec<_>>()).await.expect("enqueued");
+    let history = History::default();
+    let began = Instant::now();
+    let runs = Runs::start(worker(queue.clone(), &history, 0.0, 8));
+    eventually("ten are done", async || history.done() >= 10).await;
+    assert!(began.elapsed() >= Duration::from_millis(900), "{:?}", began.elapsed());
+    runs.stop().await;
+}
+
+/// The backlog of a key that rests goes to its own line in many short calls, so that it holds up nobody for as long as it is.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backlog_is_moved_in_short_calls_and_as_it_is() {
+    let Place { queue, sql, .. } = place::<i64>(settings().lanes(1)).await;
+    let alone =
+        "select count(*) from (select trunkline.enqueue('q', n, key => 'key 0') from generate_series(0, 2999) n) x";
+    sql.execute(alone, &[]).await.expect("enqueued");
+    queue.enqueue_many(&(3000..4000).map(|at| nth(0, at)).collect::<Vec<_>>()).await.expect("enqueued");
+    queue.enqueue(nth(1, 0)).await.expect("enqueued");
+    sql.execute("select trunkline.do_line_q('{key 0}', '{3600}')", &[]).await.expect("it rests");
+    let mut calls = 0;
+    loop {
+        let found = "select keys[1], (select count(*) from trunkline.queue_q where line <> '') from trunkline.do_lanes_q(100, null, 1)";
+        let found = sql.query_opt(found, &[]).await.expect("asked");
+        let count = "select count(*), count(*) filter (where line <> '') from trunkline.queue_q";
+        let rows = sql.query_one(count, &[]).await.expect("counted");
+        let (rows, moved): (i64, i64) = (rows.get(0), rows.get(1));
+        assert_eq!(rows, 3002, "none is cut");
+        calls += 1;
+        assert!(moved <= calls * 512, "{moved} rows in {calls} calls");
+        if let Some(found) = found {
+            assert_eq!((found.get(0), moved), ("key 1", 3001), "what is behind the backlog, once all of that is moved");
+            break;
+        }
+        let again: f64 = sql.query_one("select trunkline.do_lanesin_q(1)", &[]).await.expect("asked").get(0);
+        assert!(again.abs() < f64::EPSILON, "the rest is moved at once");
+    }
+    assert!(calls < 100, "{calls} calls");
+
+    // A worker that is to drain does not take a call that only moved for the end.
+    sql.batch_execute(
+        "update trunkline.line_q set until = clock_timestamp(); update trunkline.queue_q set line = '' where line <> '';
+         update trunkline.lane_q set holder = null, held_until = '-infinity' where lane >= 0;
+         update trunkline.queue_q set due_at = trunkline.clock() where due_at > clock_timestamp()",
+    )
+    .await
+    .expect("everything is as before");
+    let history = History::default();
+    let noted = history.clone();
+    let handler = move |message: Message<i64>| {
+        noted.add(&message, true);
+        noted.add(&message, false);
+        async { Ok::<(), Failure>(()) }
+    };
+    let summary = Worker::new(queue.clone(), handler).drain().await.expect("drained");
+    assert_eq!((summary.done, history.done()), (4001, 4001));
+    assert_eq!(queue.stats().await.expect("counted").messages, 0);
+}

@@ -1,0 +1,244 @@
+//! Limits of a queue, and its pause: exact over all who dequeue, in force at once, gone without a trace.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use tokio::{sync::Notify, task::JoinSet, time::timeout};
+use trunkline::{Db, Draft, Limits, Queue, Settings, Wait};
+
+use crate::fixture::{Place, SOON, enqueued, eventually, place};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paused_queue_hands_out_nothing_and_its_consumers_go_on_when_it_is_resumed() {
+    let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8")).await;
+    enqueued(&queue, 3).await;
+    let held = queue.lease(1).await.expect("leased");
+    db.pause_queue("q").await.expect("paused");
+    db.pause_queue("q").await.expect("paused still");
+    assert!(db.describe_queue("q").await.expect("described").is_paused);
+    assert!(queue.lease(9).await.expect("leased").is_empty() && queue.take(9).await.expect("taken").is_empty());
+    let transaction = db.begin().await.expect("begun");
+    assert!(queue.take_in(&transaction, 9).await.expect("taken").is_empty());
+    transaction.rollback().await.expect("rolled back");
+    assert_eq!(sql.query("select * from trunkline.take('q', 9)", &[]).await.expect("taken").len(), 0);
+    // The rest goes on.
+    queue.enqueue(9).await.expect("enqueued");
+    queue.ack(&held).await.expect("held");
+    assert_eq!(queue.stats().await.expect("counted").due, 3);
+
+    for wait in [Wait::Notify, Wait::Adaptive, Wait::Poll(Duration::from_millis(5))] {
+        db.pause_queue("q").await.expect("paused");
+        let mut consumer = queue.consumer(wait);
+        let asleep = Arc::new(Notify::new());
+        let sleeps = asleep.clone();
+        if !matches!(wait, Wait::Poll(_)) {
+            consumer = consumer.before_wait(move || sleeps.notify_one());
+        }
+        let waiting = tokio::spawn(async move { consumer.take(1).await });
+        if !matches!(wait, Wait::Poll(_)) {
+            timeout(SOON, asleep.notified()).await.expect("it waits");
+        }
+        assert!(!waiting.is_finished());
+        db.resume_queue("q").await.expect("resumed");
+        let taken = timeout(SOON, waiting).await.expect("in time").expect("no panic").expect("taken");
+        assert_eq!(taken.len(), 1, "{wait:?}");
+    }
+    let gone = db.pause_queue("nowhere").await.expect_err("none");
+    assert!(gone.is_no_queue(), "{gone}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pause_is_kept_by_migrations_and_settings() {
+    let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8")).await;
+    enqueued(&queue, 1).await;
+    db.pause_queue("q").await.expect("paused");
+    sql.batch_execute("select trunkline.alter_queue('q', max_batch => 5)").await.expect("altered");
+    sql.batch_execute("select trunkline.install_queue('q')").await.expect("made anew");
+    assert!(queue.take(1).await.expect("taken").is_empty());
+    db.resume_queue("q").await.expect("resumed");
+    assert_eq!(queue.take(1).await.expect("taken").len(), 1);
+}
+
+/// Consumers that lease one message each, again and again, until all have been worked on; the most that were leased at a time.
+async fn worked_on(queues: &[Queue<i64>], messages: usize) -> u64 {
+    let mut consumers = JoinSet::new();
+    let done = Arc::new(AtomicUsize::new(0));
+    let most = Arc::new(AtomicU64::new(0));
+    for queue in queues.iter().cycle().take(12) {
+        let (queue, done, most) = (queue.clone(), done.clone(), most.clone());
+        consumers.spawn(async move {
+            let mut consumer = queue.consumer(Wait::Notify);
+            loop {
+                let leased = consumer.lease(1).await.expect("leased");
+                let leased_now = queue.stats().await.expect("counted").leased;
+                most.fetch_max(leased_now, Ordering::Relaxed);
+                queue.ack(&leased).await.expect("held");
+                done.fetch_add(leased.len(), Ordering::Relaxed);
+            }
+        });
+    }
+    eventually("all are worked on", async || done.load(Ordering::Relaxed) == messages).await;
+    consumers.abort_all();
+    most.load(Ordering::Relaxed)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_more_are_leased_at_a_time_than_the_limit_however_many_processes_ask() {
+    let Place { db, queue, url, .. } = place::<i64>(Settings::new("int8")).await;
+    db.limit_queue("q", &Limits::none().max_leased(3)).await.expect("limited");
+    enqueued(&queue, 200).await;
+    let mut queues = Vec::new();
+    for _ in 0..3 {
+        queues.push(Db::connect(&url).await.expect("connected").queue("q").await.expect("opened"));
+    }
+    let most = worked_on(&queues, 200).await;
+    assert!((1..=3).contains(&most), "{most} were leased at a time");
+}
+
+/// A dequeue that finds nothing writes nothing: it needs no transaction id.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_limited_queue_that_is_empty_costs_no_transaction_ids() {
+    let Place { db, sql, .. } = place::<i64>(Settings::new("int8")).await;
+    db.limit_queue("q", &Limits::none().max_leased(3).per_second(5.0)).await.expect("limited");
+    for call in ["take('q')", "lease('q')"] {
+        sql.batch_execute(&format!("begin; select * from trunkline.{call}")).await.expect("nothing is there");
+        let id = "select pg_current_xact_id_if_assigned()::text";
+        assert_eq!(sql.query_one(id, &[]).await.expect("asked").get::<_, Option<String>>(0), None, "{call}");
+        sql.batch_execute("rollback").await.expect("ended");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leases_that_end_make_room_by_time_and_by_every_end() {
+    let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8").lease(HOUR)).await;
+    db.limit_queue("q", &Limits::none().max_leased(2)).await.expect("limited");
+    let queue_again = db.queue::<i64>("q").await.expect("opened");
+    enqueued(&queue, 40).await;
+    // No more than there is room for, whatever is asked for; nor where others take.
+    let leased = queue.lease(10).await.expect("leased");
+    assert_eq!(leased.len(), 2);
+    assert!(queue.lease(1).await.expect("leased").is_empty() && queue.take(1).await.expect("taken").is_empty());
+    let mut waiting = queue_again.consumer(Wait::Notify);
+    let mut next = async |queue: &Queue<i64>, end: &str, held: Vec<trunkline::Message<i64>>| {
+        match end {
+            "ack" => queue.ack(&held).await.expect("held"),
+            "archive" => queue.archive(&held).await.expect("held"),
+            "bury" => queue.bury(&held, "no").await.expect("held"),
+            "release" => queue.release(&held).await.expect("held"),
+            _ => queue.retry(&held, HOUR, "later").await.expect("held"),
+        }
+        let next =
+            timeout(SOON, waiting.lease(10)).await.unwrap_or_else(|_| panic!("{end} makes room")).expect("leased");
+        assert_eq!(next.len(), 2, "{end}");
+        next
+    };
+    let mut held = leased;
+    for end in ["ack", "archive", "bury", "release", "retry"] {
+        held = next(&queue_again, end, held).await;
+    }
+    // By SQL, and by time, which nobody tells of.
+    let ids: Vec<i64> = held.iter().map(|message| message.id).collect();
+    let ack = "select trunkline.ack_many('q', $1, array(select 1 from unnest($1::int8[])))";
+    let attempts = held.iter().all(|message| message.attempt == 1);
+    assert!(attempts);
+    sql.execute(ack, &[&ids]).await.expect("held");
+    let held = timeout(SOON, waiting.lease(10)).await.expect("it makes room").expect("leased");
+    assert_eq!(held.len(), 2);
+    sql.batch_execute("update trunkline.queue_q set due_at = trunkline.clock() where attempt > 0 and due_at > now()")
+        .await
+        .expect("moved");
+    assert_eq!(queue.lease(10).await.expect("leased").len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rate_holds_over_all_processes_in_every_window() {
+    const RATE: f64 = 200.0;
+    const BURST: u32 = 20;
+    let Place { db, queue, url, sql } = place::<i64>(Settings::new("int8")).await;
+    db.limit_queue("q", &Limits::none().per_second(RATE).burst(BURST)).await.expect("limited");
+    let limits = db.describe_queue("q").await.expect("described").limits;
+    assert_eq!(limits, Limits::none().per_second(RATE).burst(BURST));
+    enqueued(&queue, 500).await;
+    let mut consumers = JoinSet::new();
+    let began = Instant::now();
+    for nr in 0..6_usize {
+        let db = Db::connect(&url).await.expect("connected");
+        consumers.spawn(async move {
+            let mut consumer = db.queue::<i64>("q").await.expect("opened").consumer(Wait::default());
+            let (mut times, mut asks) = (Vec::new(), [1, 7, 100].into_iter().cycle().skip(nr));
+            while let Ok(taken) = consumer.take_within(asks.next().unwrap_or(1), Duration::from_secs(2)).await {
+                if taken.is_empty() {
+                    break;
+                }
+                times.extend(vec![began.elapsed(); taken.len()]);
+            }
+            times
+        });
+    }
+    let mut times: Vec<Duration> = consumers.join_all().await.concat();
+    times.sort_unstable();
+    assert_eq!(times.len(), 500);
+    // What is seen here was dequeued before: by at most a commit and a way back.
+    for (nr, from) in times.iter().enumerate() {
+        let within = times[nr..].iter().take_while(|time| **time <= *from + Duration::from_secs(1)).count();
+        assert!(within as f64 <= (RATE + f64::from(BURST)) * 1.25, "{within} in a second from {from:?}");
+    }
+    assert!(times[499] > times[0] + Duration::from_millis(2200), "480 at 200/s take 2.4 s: {:?}", times[499]);
+    let tokens: f64 = sql.query_one("select tokens from trunkline.bucket", &[]).await.expect("read").get(0);
+    assert!(tokens >= 0.0, "{tokens}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_limited_take_in_a_transaction_fits_what_is_allowed_and_a_rollback_uses_nothing_up() {
+    let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8")).await;
+    db.limit_queue("q", &Limits::none().per_second(1e-6).burst(3)).await.expect("limited");
+    enqueued(&queue, 100).await; // in one row
+    for commits in [false, true, true] {
+        let transaction = db.begin().await.expect("begun");
+        let taken = timeout(SOON, queue.take_in(&transaction, 50)).await.expect("in time").expect("taken");
+        let left: f64 = sql.query_one("select tokens from trunkline.bucket", &[]).await.expect("read").get(0);
+        match commits {
+            true => transaction.commit().await.expect("committed"),
+            false => transaction.rollback().await.expect("rolled back"),
+        }
+        assert!(taken.len() == 3 || taken.is_empty() && left < 1.0, "{} with {left} left", taken.len());
+    }
+    assert_eq!(queue.stats().await.expect("counted").messages, 97);
+    db.limit_queue("q", &Limits::none()).await.expect("none");
+    assert_eq!(queue.take(200).await.expect("taken").len(), 97);
+    assert_eq!(db.describe_queue("q").await.expect("described").limits, Limits::none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_out_of_bounds_are_refused_and_change_nothing() {
+    let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8")).await;
+    let none = Limits::none();
+    for bad in [
+        none.max_leased(0),
+        none.per_second(0.0),
+        none.per_second(-1.0),
+        none.per_second(f64::NAN),
+        none.per_second(f64::INFINITY),
+        none.per_second(1.0).burst(0),
+        none.burst(5),
+        none.max_leased(u32::MAX),
+    ] {
+        let error = db.limit_queue("q", &bad).await.expect_err("out of bounds").to_string();
+        assert!(error.contains("limit"), "{bad:?}: {error}");
+    }
+    assert_eq!(db.describe_queue("q").await.expect("described").limits, none);
+    assert!(db.limit_queue("nowhere", &none).await.expect_err("none").is_no_queue());
+    queue.enqueue(Draft::new(1)).await.expect("enqueued");
+    assert_eq!(queue.take(1).await.expect("taken").len(), 1);
+    // Dropped with the queue.
+    db.limit_queue("q", &none.max_leased(1)).await.expect("limited");
+    sql.batch_execute("select trunkline.drop_queue('q')").await.expect("dropped");
+    assert_eq!(sql.query("select * from trunkline.bucket", &[]).await.expect("read").len(), 0);
+}

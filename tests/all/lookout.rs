@@ -1,0 +1,231 @@
+//! Consumers that wait share a lookout: many cost what one costs, one statement serves all of them, and whoever leaves takes nothing along.
+
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use futures_util::future::join_all;
+use tokio::{task::JoinHandle, time::timeout};
+use trunkline::{Message, Queue, Result, Settings, Wait};
+
+use crate::fixture::{Place, SOON, Said, drained, enqueued, eventually, move_time, place, until_asleep};
+
+/// How a consumer dequeues.
+#[derive(Clone, Copy)]
+enum By {
+    Take,
+    Lease,
+}
+
+/// The task of a consumer, and what it got.
+type Task = JoinHandle<Vec<Message<i64>>>;
+
+/// A task for each of so many consumers, and how often they told that they wait.
+fn waiters(queue: &Queue<i64>, wait: Wait, count: usize, by: By) -> (Vec<Task>, Arc<AtomicUsize>) {
+    let waits = Arc::new(AtomicUsize::new(0));
+    let tasks = (0..count).map(|_| {
+        let waits = waits.clone();
+        let mut consumer = queue.consumer(wait).before_wait(move || {
+            waits.fetch_add(1, Ordering::Relaxed);
+        });
+        tokio::spawn(async move {
+            let found: Result<Vec<Message<i64>>> = match by {
+                By::Take => consumer.take(1).await,
+                By::Lease => consumer.lease(1).await,
+            };
+            found.expect("dequeued")
+        })
+    });
+    (tasks.collect(), waits)
+}
+
+async fn until_all_wait(waits: &AtomicUsize, count: usize) {
+    eventually("all of them wait", || async { waits.load(Ordering::Relaxed) >= count }).await;
+}
+
+/// What each task got; each got something.
+async fn messages(tasks: Vec<Task>) -> Vec<Message<i64>> {
+    let all = timeout(SOON, join_all(tasks)).await.expect("all are woken");
+    all.into_iter().flat_map(|found| found.expect("no panic")).collect()
+}
+
+async fn got(tasks: Vec<Task>) -> BTreeSet<i64> {
+    let mut ids = BTreeSet::new();
+    for Message { id, .. } in messages(tasks).await {
+        assert!(ids.insert(id), "{id} came once");
+    }
+    ids
+}
+
+#[tokio::test]
+async fn a_hundred_that_wait_cost_what_one_costs() {
+    let statements = Said::statements();
+    let _ear = statements.listen();
+    let mut costs = Vec::new();
+    for count in [1, 100] {
+        let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
+        let (tasks, waits) = waiters(&queue, Wait::default(), count, By::Lease);
+        until_all_wait(&waits, count).await;
+        until_asleep(&sql).await;
+        statements.take();
+        for _ in 0..20 {
+            let before = statements.count();
+            move_time(Duration::from_secs(31)).await;
+            eventually("it looks", || async { statements.count() > before }).await;
+        }
+        costs.push(statements.take());
+        let sessions = "select count(*) from pg_stat_activity where datname = current_database() and application_name = 'trunkline'";
+        eventually("one session dequeues and one listens", || async {
+            sql.query_one(sessions, &[]).await.expect("visible").get::<_, i64>(0) == 2
+        })
+        .await;
+        let ids = enqueued(&queue, count as i64).await;
+        assert_eq!(got(tasks).await, ids.into_iter().collect(), "and all are awake at once");
+    }
+    let [one, hundred] = &costs[..] else { panic!("two were counted") };
+    assert!((20..=62).contains(&one.len()), "in 620 seconds, at most one in ten: {one:?}");
+    assert!(hundred.len() <= one.len() + 2, "a hundred cost what one costs: {hundred:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_statement_serves_all_that_wait_in_the_order_in_which_they_came() {
+    for wait in [Wait::Notify, Wait::Adaptive] {
+        let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
+        let (mut tasks, mut waits) = (Vec::new(), Vec::new());
+        for nr in 1..=20 {
+            let (one, waiting) = waiters(&queue, wait, 1, By::Lease);
+            until_all_wait(&waiting, 1).await;
+            tasks.extend(one);
+            waits.push(waiting);
+            assert_eq!(waits.len(), nr);
+        }
+        let all = enqueued(&queue, 20).await;
+        let got: Vec<i64> = messages(tasks).await.iter().map(|message| message.id).collect();
+        assert_eq!(got, all, "{wait:?}");
+        let statements = "select count(distinct xmin::text) from trunkline.queue_q";
+        assert_eq!(
+            sql.query_one(statements, &[]).await.expect("read").get::<_, i64>(0),
+            1,
+            "{wait:?}: one for all of them"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn those_that_get_nothing_go_on_waiting() {
+    for wait in [Wait::Notify, Wait::Adaptive, Wait::Poll(Duration::from_millis(5))] {
+        let Place { queue, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
+        let (tasks, waits) = waiters(&queue, wait, 9, By::Lease);
+        if !matches!(wait, Wait::Poll(_)) {
+            until_all_wait(&waits, 9).await;
+        }
+        let mut all = BTreeSet::new();
+        for _ in 0..3 {
+            all.extend(enqueued(&queue, 3).await);
+        }
+        assert_eq!(got(tasks).await, all, "{wait:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn takes_and_leases_wait_beside_each_other() {
+    let Place { queue, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
+    let (mut tasks, waits) = waiters(&queue, Wait::Notify, 5, By::Lease);
+    let (takes, others) = waiters(&queue, Wait::Notify, 5, By::Take);
+    let (polls, _) = waiters(&queue, Wait::Poll(Duration::from_millis(5)), 5, By::Take);
+    until_all_wait(&waits, 5).await;
+    until_all_wait(&others, 5).await;
+    tasks.extend(takes);
+    tasks.extend(polls);
+    let all = enqueued(&queue, 15).await;
+    assert_eq!(got(tasks).await, all.into_iter().collect());
+    assert_eq!(queue.stats().await.expect("counted").leased, 5);
+}
+
+/// Before the statement, under it, or behind it: what was dequeued for a call that is gone comes back.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_leaves_takes_nothing_along() {
+    for by in [By::Take, By::Lease] {
+        let Place { queue, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
+        for _ in 0..20 {
+            let (mut tasks, waits) = waiters(&queue, Wait::Notify, 8, by);
+            until_all_wait(&waits, 8).await;
+            let leaving = tasks.split_off(4);
+            let sent = queue.clone();
+            let sending = tokio::spawn(async move { enqueued(&sent, 4).await });
+            leaving.iter().for_each(JoinHandle::abort);
+            let mut all = Vec::new();
+            for left in leaving {
+                all.extend(left.await.unwrap_or_default()); // it may have been faster
+            }
+            let sent: BTreeSet<i64> = sending.await.expect("no panic").into_iter().collect();
+            // As many more as those that left have got, so that each of the others is woken.
+            let more: BTreeSet<i64> = enqueued(&queue, all.len() as i64).await.into_iter().collect();
+            all.extend(messages(tasks).await);
+            let ids: BTreeSet<i64> = all.iter().map(|message| message.id).collect();
+            assert_eq!((ids.len(), ids), (all.len(), sent.union(&more).copied().collect()));
+            if matches!(by, By::Lease) {
+                queue.ack(&all).await.expect("they are held");
+            }
+            drained(&queue).await;
+        }
+    }
+}
+
+/// A runtime that ends takes the watch along; the consumers of another begin the next.
+#[test]
+fn a_watch_that_ended_with_its_runtime_is_kept_by_another() {
+    let runtime =
+        || tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+    let (one, two) = (runtime(), runtime());
+    let Place { queue, db: _db, .. } = two.block_on(place::<i64>(Settings::new("int8")));
+    let (gone, first_waits) = {
+        let _in = one.enter();
+        waiters(&queue, Wait::Notify, 1, By::Lease)
+    };
+    two.block_on(until_all_wait(&first_waits, 1));
+    let (stays, waits) = {
+        let _in = two.enter();
+        waiters(&queue, Wait::Notify, 1, By::Lease)
+    };
+    two.block_on(until_all_wait(&waits, 1));
+    one.shutdown_timeout(Duration::from_secs(5));
+    drop(gone);
+    let ids = two.block_on(enqueued(&queue, 1));
+    assert_eq!(two.block_on(got(stays)), ids.into_iter().collect());
+}
+
+/// Where the next message comes within the pause, which nobody can promise: so it is tried until it did.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_acknowledgement_shares_the_transaction_of_the_next_lease() {
+    let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
+    sql.batch_execute(
+        "create table public.noted (verb text, transaction xid8 default pg_current_xact_id());
+         create function public.note() returns trigger language plpgsql as
+             $$ begin insert into public.noted (verb) values (tg_op); return null; end $$;
+         create trigger note after update or delete on trunkline.queue_q for each row execute function public.note()",
+    )
+    .await
+    .expect("noted");
+    let mut consumer = queue.consumer(Wait::Notify);
+    queue.enqueue(0).await.expect("enqueued");
+    let mut held = timeout(SOON, consumer.lease(2)).await.expect("woken").expect("leased");
+    let shared = "select exists (select from public.noted d join public.noted u using (transaction)
+                                 where d.verb = 'DELETE' and u.verb = 'UPDATE')";
+    for round in 1..=500 {
+        let next = async { timeout(SOON, consumer.ack_and_lease(&held, 2)).await.expect("woken").expect("leased") };
+        let ((next, lost), sent) = tokio::join!(next, queue.enqueue(round));
+        sent.expect("enqueued");
+        assert_eq!((next.len(), lost), (1, Vec::new()));
+        held = next;
+        if sql.query_one(shared, &[]).await.expect("read").get(0) {
+            return;
+        }
+    }
+    panic!("500 acknowledgements had transactions of their own");
+}

@@ -1,0 +1,40 @@
+//! A backup is restored: the queue is as it was then, and the world around it is not.
+
+use trunkline::Db;
+
+use super::{fill, server::Server};
+use crate::fixture::connect;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_restore_what_was_done_since_comes_again_and_ids_are_new_only_if_the_sequence_jumps() {
+    let mut server = Server::start(None, &[]);
+    let db = Db::connect(&server.url()).await.expect("connected");
+    let left = fill(&db).await;
+    drop(db);
+    server.stop();
+    server.backs_up();
+    server.start_again();
+
+    let db = Db::connect(&server.url()).await.expect("connected");
+    let queue = db.queue::<i64>("q").await.expect("opened");
+    queue.ack([&left.leased]).await.expect("held");
+    let since = queue.take(9).await.expect("taken").iter().map(|message| message.payload).collect::<Vec<_>>();
+    assert_eq!(since, [2, 3, 7]);
+    let gone = queue.enqueue(10).await.expect("enqueued");
+    drop((queue, db));
+    server.stop();
+    server.is_restored();
+    server.start_again();
+
+    let db = Db::connect(&server.url()).await.expect("connected");
+    let queue = db.queue::<i64>("q").await.expect("opened");
+    queue.ack([&left.leased]).await.expect("the lease of then is one again, for whoever has its name");
+    let again = queue.take(9).await.expect("taken").iter().map(|message| message.payload).collect::<Vec<_>>();
+    assert_eq!(again, since, "what was done since comes again");
+    assert_eq!(queue.enqueue(11).await.expect("enqueued"), gone, "the id of a message that is gone");
+    let sql = connect(&server.url()).await;
+    let jump = "select setval('trunkline.id_q', last_value + 1024 * 1000000) from trunkline.id_q";
+    sql.batch_execute(jump).await.expect("moved");
+    let id = queue.enqueue(12).await.expect("enqueued");
+    assert!(id > gone + 1024 * 999_999 && id % 1024 == 0, "{id}");
+}

@@ -1,0 +1,77 @@
+//! The plans of queues with uniqueness: a key is found by itself, and those of messages that end by their ids, whatever the tables are like.
+
+use trunkline::Settings;
+
+use super::{
+    Planner, faults, fill, list,
+    list::{VERBS_WITH_UNIQUENESS, WITH_UNIQUENESS},
+    oids, queue, read,
+};
+use crate::fixture::{connect, database};
+
+const INDEXES: &str = "due_q key_q uniquekey_q uniqueid_q pk_floor";
+
+async fn wrong(url: &str, state: &str) -> Vec<String> {
+    let sql = connect(url).await;
+    let tables = oids(&sql, "queue_q unique_q floor").await.into_keys().collect();
+    let indexes = oids(&sql, INDEXES).await;
+    let leased = "select coalesce(array_agg(id), '{}') from (
+                  select id from trunkline.queue_q where attempt = 1 and size = 1 order by id limit 10) leased";
+    let mut ids: Vec<i64> = sql.query_one(leased, &[]).await.expect("listed").get(0);
+    ids.push(5_000_000_000_007);
+    let array = |values: Vec<String>| format!("'{{{}}}'", values.join(","));
+    let filled = |call: &str| {
+        call.replace("IDS", &array(ids.iter().map(i64::to_string).collect()))
+            .replace("ONES", &array(ids.iter().map(|_| "1".to_owned()).collect()))
+    };
+    let statements = WITH_UNIQUENESS.iter().map(|(file, params, way)| {
+        let text = read("sql", file).replace('{', "\"").replace("_}", "_q\"");
+        (*file, format!("prepare s as {text}; execute s({params})"), *way)
+    });
+    let verbs =
+        VERBS_WITH_UNIQUENESS.iter().map(|(file, call, way)| (*file, format!("select * from {}", filled(call)), *way));
+    let mut wrong = Vec::new();
+    for (file, call, way) in statements.chain(verbs) {
+        for cache in ["force_custom_plan", "force_generic_plan"] {
+            // What a statement keeps (none is committed) another cannot stumble over. A pass over as many as there are messages is none over a table.
+            let planned = Planner::connect(url, cache).await.plan(&call, &tables).await;
+            // What a verb plans beside the keys is looked at elsewhere: here no table is read to its end.
+            let way = match way {
+                list::Way::Along(ways) => list::Way::Either(ways),
+                way => way,
+            };
+            wrong.extend(
+                faults(&planned, way, &indexes, true)
+                    .iter()
+                    .map(|fault| format!("{state}, {cache}: {file} {call} {fault}")),
+            );
+        }
+    }
+    wrong
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_is_found_along_its_index_whatever_the_tables_are_like() {
+    let url = database().await;
+    let (sql, old) = (connect(&url).await, connect(&url).await);
+    queue(&url, &sql, Settings::new("int8").uniqueness(true)).await;
+    sql.batch_execute("alter table trunkline.unique_q set (autovacuum_enabled = off)").await.expect("altered");
+    let past = "insert into trunkline.unique_q (key, id, until) values ('past', 7, now() - interval '1 hour') on conflict do nothing";
+    sql.batch_execute(past).await.expect("inserted");
+    let mut found = wrong(&url, "empty").await;
+    sql.batch_execute("analyze trunkline.queue_q, trunkline.unique_q").await.expect("analysed");
+    found.extend(wrong(&url, "empty and analysed").await);
+    fill(&sql, 100_000).await;
+    sql.batch_execute("insert into trunkline.unique_q (key, id) select 'k' || id, id from trunkline.queue_q")
+        .await
+        .expect("filled");
+    found.extend(wrong(&url, "full, analysed when it was empty").await);
+    sql.batch_execute("analyze").await.expect("analysed");
+    found.extend(wrong(&url, "full and analysed").await);
+    old.batch_execute("begin isolation level repeatable read; select 1 from trunkline.queue").await.expect("held");
+    sql.batch_execute("delete from trunkline.queue_q where attempt = 0 and id > 102400").await.expect("deleted");
+    let left: i64 = sql.query_one("select count(*) from trunkline.unique_q", &[]).await.expect("counted").get(0);
+    assert!(left < 20_000, "{left} keys are left");
+    found.extend(wrong(&url, "bloated, analysed when it was full").await);
+    assert!(found.is_empty(), "{found:#?}");
+}

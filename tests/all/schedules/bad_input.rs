@@ -1,0 +1,123 @@
+//! What cannot be a schedule is refused, and what goes wrong later holds up no other.
+
+use std::time::SystemTime;
+
+use trunkline::{Metadata, Schedule, Settings};
+
+use super::{Ticks, YEARLY, not_since, one};
+use crate::fixture::{Place, eventually, place};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_input_says_what_would_be_good() {
+    let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8")).await;
+    let long = Metadata::new().with("a", "x".repeat(16_350));
+    let cases = [
+        (Schedule::new("No", YEARLY), "a lower-case letter"),
+        (Schedule::new("n", "soon"), "five fields of cron"),
+        (Schedule::new("n", "99 * * * *"), "five fields of cron"),
+        (Schedule::new("n", "0 0 30 2 *"), "no such date"),
+        (Schedule::new("n", YEARLY).zone("Mars/Olympus"), "Europe/Berlin"),
+        (Schedule::new("n", YEARLY).metadata(long), "16,384 bytes"),
+        (Schedule::new("n", YEARLY).priority(1), "Settings::priorities"),
+    ];
+    for (schedule, word) in cases {
+        let error = queue.schedule(&schedule, &1).await.expect_err(word).to_string();
+        assert!(error.contains(word), "{schedule:?}: {error}");
+    }
+    let calls = [
+        ("'n', 'nowhere', '@daily', '1'", "there is no queue"),
+        ("'n', 'q', '@daily', 'seven'", "invalid input syntax"),
+        ("'n', 'q', '@daily', null", "is null"),
+        ("'n', 'q', '* * *', '1'", "no expression"),
+        ("'n', 'q', null, '1'", "no expression"),
+        ("'n', 'q', '@daily', '1', 'Mars/Olympus'", "time zone"),
+        ("'n', 'q', '@daily', '1', null", "time zone"),
+        ("'n', 'q', '@daily', '1', missed => 'twice'", "skip, once or each"),
+        ("'n', 'q', '@daily', '1', metadata => '[]'", "metadata is an object"),
+        ("'N', 'q', '@daily', '1'", "cannot be named"),
+        ("'n', 'q', '@daily', '1', priority => 1", "priorities => 4"),
+        ("'n', 'q', '@daily', '1', priority => -1", "no priority -1"),
+        ("'n', 'q', '@daily', '1', priority => null", "no priority null"),
+    ];
+    for (call, word) in calls {
+        let error = sql.batch_execute(&format!("select trunkline.set_schedule({call})")).await.expect_err(call);
+        let error = error.as_db_error().expect("the server's");
+        let told = format!("{} {}", error.message(), error.hint().unwrap_or_default());
+        assert!(told.contains(word), "{call}: {told}");
+    }
+    assert_eq!(db.schedules().await.expect("listed"), []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_only_a_process_can_tell_stands_in_the_row_and_holds_up_no_other() {
+    let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8")).await;
+    for (name, expression) in [("bad", "99 * * * *"), ("never", "0 0 30 2 *")] {
+        let set = format!("select trunkline.set_schedule('{name}', 'q', '{expression}', '1')");
+        sql.batch_execute(&set).await.expect("SQL cannot tell");
+    }
+    queue.schedule(&Schedule::new("good", YEARLY), &7).await.expect("set");
+    not_since(&sql, "good", "now()").await;
+    let runs = Ticks::start(&db);
+    eventually("the good one ticks", async || one(&db, "good").await.last.is_some()).await;
+    let (bad, never) = (one(&db, "bad").await, one(&db, "never").await);
+    assert!(bad.problem.as_deref().is_some_and(|why| why.contains("99 * * * *")) && bad.next.is_none(), "{bad:?}");
+    assert!(never.problem.as_deref().is_some_and(|why| why.contains("no such date")), "{never:?}");
+    // Mended, it goes on.
+    assert!(queue.schedule(&Schedule::new("bad", YEARLY), &1).await.expect("set"));
+    eventually("it is mended", async || one(&db, "bad").await.next > Some(SystemTime::now())).await;
+    assert_eq!(one(&db, "bad").await.problem, None);
+    runs.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tick_that_the_queue_refuses_is_told_and_holds_up_no_other() {
+    let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8")).await;
+    for (name, payload) in [("a", 1), ("b", 2), ("c", 3)] {
+        queue.schedule(&Schedule::new(name, YEARLY), &payload).await.expect("set");
+    }
+    let constraint = "alter table trunkline.queue_q add constraint not_two check (not 2 = any (payload)) not valid";
+    sql.batch_execute(constraint).await.expect("added");
+    for name in ["a", "b", "c"] {
+        not_since(&sql, name, "now()").await;
+    }
+    let runs = Ticks::start(&db);
+    eventually("the others tick", async || one(&db, "a").await.last.is_some() && one(&db, "c").await.last.is_some())
+        .await;
+    eventually("it is told", async || one(&db, "b").await.problem.is_some()).await;
+    let refused = one(&db, "b").await;
+    assert!(refused.problem.as_deref().is_some_and(|why| why.contains("not_two")), "{refused:?}");
+    assert!(refused.last.is_none() && refused.next > Some(SystemTime::now()), "the next tick is tried: {refused:?}");
+    sql.batch_execute("alter table trunkline.queue_q drop constraint not_two").await.expect("dropped");
+    not_since(&sql, "b", "now()").await;
+    eventually("it ticks again", async || one(&db, "b").await.last.is_some()).await;
+    assert_eq!(one(&db, "b").await.problem, None);
+    runs.stop().await;
+    let mut payloads: Vec<i64> = queue.take(10).await.expect("taken").iter().map(|message| message.payload).collect();
+    payloads.sort_unstable();
+    assert_eq!(payloads, [1, 2, 3]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_tick_is_given_up_for_what_passes() {
+    let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8")).await;
+    queue.schedule(&Schedule::new("a", YEARLY), &1).await.expect("set");
+    // As if the disk was full, until a row says otherwise.
+    let full = "create table public.room (is_there bool); create sequence public.tries;
+        create function public.full_disk() returns trigger language plpgsql as $$ begin
+            perform nextval('public.tries');
+            if not exists (select from public.room) then raise exception 'no room' using errcode = 'disk_full'; end if; return new;
+        end $$;
+        create trigger full_disk before insert on trunkline.queue_q for each row execute function public.full_disk();";
+    sql.batch_execute(full).await.expect("full");
+    not_since(&sql, "a", "now()").await;
+    let runs = Ticks::start(&db);
+    eventually("it was tried", async || {
+        sql.query_one("select last_value > 2 from public.tries", &[]).await.expect("read").get(0)
+    })
+    .await;
+    assert_eq!((one(&db, "a").await.last, one(&db, "a").await.problem), (None, None));
+    sql.batch_execute("insert into public.room values (true)").await.expect("room");
+    eventually("the tick", async || one(&db, "a").await.last.is_some()).await;
+    runs.stop().await;
+    assert_eq!(queue.take(10).await.expect("taken").len(), 1);
+}

@@ -1,0 +1,74 @@
+//! What keys cost: linear in what is brought and what ends, and the same whatever is dead around them.
+
+use tokio_postgres::Client;
+use trunkline::Db;
+
+use super::settings;
+use crate::{
+    costs::pages,
+    fixture::{connect, database},
+};
+
+async fn queue() -> Client {
+    let url = database().await;
+    Db::connect(&url).await.expect("connected").create_queue("q", &settings()).await.expect("created");
+    let sql = connect(&url).await;
+    // What is dead stays dead: nothing tidies up between two measurements.
+    let off = "alter table trunkline.queue_q set (autovacuum_enabled = off); alter table trunkline.unique_q set (autovacuum_enabled = off)";
+    sql.batch_execute(off).await.expect("altered");
+    sql
+}
+
+/// So many messages with keys from a number on.
+fn brought(from: i64, count: i64, replaces: bool) -> String {
+    format!(
+        "select count(*) from trunkline.do_unique_q(array_fill(1::bigint, array[{count}]), array_fill(0::float8, array[{count}]), null,
+             array_fill(0, array[{count}]), array(select 'key ' || (i * 7919 % {count} + {from}) from generate_series(1, {count}) i),
+             array_fill(null::float8, array[{count}]), array_fill({replaces}, array[{count}]))"
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn four_times_as_many_keys_cost_four_times_as_much() {
+    for (what, replaces) in [("half of them taken", false), ("half of them replaced", true)] {
+        let mut costs = Vec::new();
+        for n in [500, 2_000] {
+            let sql = queue().await;
+            sql.batch_execute(&brought(0, n, false)).await.expect("enqueued");
+            costs.push(pages(&sql, &brought(n / 2, n, replaces)).await);
+        }
+        assert!(costs[1] <= costs[0] * 5, "{what}: {costs:?} pages");
+    }
+    let mut costs = Vec::new();
+    for n in [1_000, 4_000] {
+        let sql = queue().await;
+        sql.batch_execute(&brought(0, n, false)).await.expect("enqueued");
+        costs.push(pages(&sql, &format!("select count(*) from trunkline.do_take_q({n}, rows => {n})")).await);
+    }
+    assert!(costs[1] <= costs[0] * 5, "taken: {costs:?} pages");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_are_claimed_and_freed_at_the_same_price_among_the_dead() {
+    let sql = queue().await;
+    let call = async |from: i64| {
+        // Planned, and the catalog read.
+        sql.batch_execute(&format!("begin; {}; rollback", brought(from, 10, false))).await.expect("enqueued");
+        let claimed = pages(&sql, &brought(from, 10, false)).await;
+        sql.batch_execute(&brought(from, 10, false)).await.expect("enqueued");
+        let held = pages(&sql, &brought(from, 10, false)).await;
+        let freed =
+            pages(&sql, "delete from trunkline.queue_q where id = (select max(id) from trunkline.queue_q)").await;
+        [claimed, held, freed]
+    };
+    for from in (0..100_000).step_by(5_000) {
+        sql.batch_execute(&brought(from, 5_000, false)).await.expect("enqueued");
+    }
+    let before = call(1_000_000).await;
+    let kill = "delete from trunkline.queue_q where id < (select max(id) from trunkline.queue_q)";
+    sql.batch_execute(kill).await.expect("deleted");
+    let after = call(2_000_000).await;
+    for (before, after) in before.iter().zip(after) {
+        assert!(after <= before + 60, "pages: {before} and {after}");
+    }
+}

@@ -1,0 +1,109 @@
+//! A message that waits is replaced by the next with its key, if that says so: the last one counts, once nobody asks any more.
+
+use std::time::{Duration, SystemTime};
+
+use trunkline::{Draft, Enqueued, Queue, State, Unique};
+
+use super::{HOUR, of, settings};
+use crate::fixture::{Place, connect, place, run_out};
+
+fn replacing(payload: i64, key: &str) -> Draft<i64> {
+    Draft::new(payload).unique(Unique::key(key).replacing())
+}
+
+async fn payload(queue: &Queue<i64>, id: i64) -> i64 {
+    queue.find(id).await.expect("looked for").expect("there").payload
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_waits_gets_the_payload_the_metadata_and_the_time_of_the_next() {
+    let Place { queue, .. } = place::<i64>(settings()).await;
+    let drafts: Vec<Draft<i64>> = (0..100).map(|nr| of(nr, &nr.to_string())).collect();
+    let ids = queue.enqueue_many(&drafts).await.expect("enqueued");
+    let again = replacing(1007, "7").after(HOUR).with("tenant", "acme");
+    assert_eq!(queue.enqueue_unique(again).await.expect("enqueued"), Enqueued::Replaced(ids[7]));
+    let found = queue.find(ids[7]).await.expect("looked for").expect("there");
+    assert_eq!((found.payload, found.state, found.metadata.get("tenant")), (1007, State::Delayed, Some("acme")));
+    let at = SystemTime::now() + HOUR * 2;
+    queue.enqueue(replacing(2007, "7").at(at)).await.expect("enqueued");
+    let found = queue.find(ids[7]).await.expect("looked for").expect("there");
+    assert!(found.metadata.is_empty());
+    let due = found.due_at.expect("it waits");
+    assert!(due.max(at).duration_since(due.min(at)).expect("ordered") < Duration::from_millis(1), "{due:?}");
+    // Many of one row and several times the same, in one call: the last counts.
+    let many = [(1, "1"), (2, "2"), (3, "1"), (4, "new"), (5, "new"), (6, "7")];
+    let all = queue.enqueue_unique_many(many.map(|(payload, key)| replacing(payload, key))).await.expect("enqueued");
+    assert_eq!(all[..3], [ids[1], ids[2], ids[1]].map(Enqueued::Replaced));
+    assert!(all[3].is_new() && all[4] == Enqueued::Replaced(all[3].id()), "{all:?}");
+    for (id, is) in [(ids[0], 0), (ids[1], 3), (ids[2], 2), (ids[3], 3), (all[3].id(), 5), (ids[7], 6), (ids[8], 8)] {
+        assert_eq!(payload(&queue, id).await, is);
+    }
+    assert_eq!(queue.stats().await.expect("counted").messages, 101);
+    // Due at once again, and each is there once.
+    let mut taken: Vec<i64> = queue.take(200).await.expect("taken").iter().map(|message| message.id).collect();
+    taken.sort_unstable();
+    taken.dedup();
+    assert_eq!(taken.len(), 101);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leased_message_is_not_replaced_and_one_that_failed_is() {
+    let Place { queue, sql, url, .. } = place::<i64>(settings().max_attempts(5)).await;
+    let id = queue.enqueue(of(1, "k")).await.expect("enqueued");
+    let leased = queue.lease(1).await.expect("leased");
+    assert_eq!(queue.enqueue_unique(replacing(2, "k")).await.expect("enqueued"), Enqueued::Duplicate(id));
+    assert_eq!(payload(&queue, id).await, 1);
+    queue.retry(&leased, HOUR, "no").await.expect("held");
+    assert_eq!(queue.enqueue_unique(replacing(3, "k")).await.expect("enqueued"), Enqueued::Replaced(id));
+    let again = queue.lease(1).await.expect("due now");
+    assert_eq!((again[0].payload, again[0].attempt), (3, 2), "what was charged stays charged");
+    run_out(&sql).await;
+    assert_eq!(queue.enqueue_unique(replacing(4, "k").after(HOUR)).await.expect("enqueued"), Enqueued::Replaced(id));
+    assert!(queue.ack(&again).await.expect_err("its lease had ended").is_lease_lost());
+    // Somebody's transaction has it in its hands: nobody waits for that.
+    let other = connect(&url).await;
+    other.batch_execute("begin; select from trunkline.queue_q for update").await.expect("locked");
+    assert_eq!(queue.enqueue_unique(replacing(5, "k")).await.expect("enqueued"), Enqueued::Duplicate(id));
+    other.batch_execute("rollback").await.expect("let go");
+    assert_eq!(payload(&queue, id).await, 4);
+    // Within a time the message may have ended, and the key is not free.
+    let timed = || Draft::new(1).unique(Unique::key("timed").within(HOUR).replacing());
+    let id = queue.enqueue(timed()).await.expect("enqueued");
+    queue.cancel(&[id]).await.expect("cancelled");
+    assert_eq!(queue.enqueue_unique(timed()).await.expect("enqueued"), Enqueued::Duplicate(id));
+}
+
+/// Whatever the consumer took is what was told to be replaced by then, and nothing is lost that was new.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_replaces_and_what_takes_at_the_same_time_lose_nothing() {
+    let Place { queue, db: _db, .. } = place::<i64>(settings().max_batch(16)).await;
+    let producers = (0..8_i64).map(|producer| {
+        let queue = queue.clone();
+        tokio::spawn(async move {
+            let mut stored = 0;
+            for nr in 0..100_i64 {
+                let draft = replacing(producer * 1000 + nr, &(nr % 10).to_string());
+                stored += u64::from(queue.enqueue_unique(draft).await.expect("nobody errs").is_new());
+            }
+            stored
+        })
+    });
+    let producers: Vec<_> = producers.collect();
+    let taken = {
+        let queue = queue.clone();
+        tokio::spawn(async move {
+            let mut taken = 0;
+            for _ in 0..200 {
+                taken += queue.take(3).await.expect("taken").len() as u64;
+            }
+            taken
+        })
+    };
+    let mut stored = 0;
+    for producer in producers {
+        stored += producer.await.expect("no panic");
+    }
+    let taken = taken.await.expect("no panic");
+    assert_eq!(stored, taken + queue.stats().await.expect("counted").messages);
+    assert!(queue.stats().await.expect("counted").messages <= 10);
+}
