@@ -1,8 +1,9 @@
 //! `trunkline archive`
 
-use trunkline::{Archived, Readable};
+use trunkline::{Archived, Description, Readable};
 
 use crate::{
+    any::Id,
     database::Database,
     error::Result,
     json::{self, Line},
@@ -15,9 +16,9 @@ use crate::{
 /// The arguments of `trunkline archive`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The lines of --json are of id, attempt, archived_at, enqueued_at, metadata and payload, as
-`trunkline dequeue --json` prints it; `trunkline enqueue --json-lines` reads them into another
-queue.
+The lines of --json are of id, attempt, archived_at, enqueued_at, priority or key (where the
+queue has some), metadata and payload, as `trunkline dequeue --json` prints it; `trunkline enqueue
+--json-lines` reads them into another queue.
 
 Examples:
   trunkline archive emails -n 10
@@ -29,8 +30,8 @@ pub struct Args {
     #[arg(short, value_name = "N", default_value_t = 100, value_parser = number::count::<usize>)]
     n: usize,
     /// Begin after this id: the last one of the page before
-    #[arg(long, value_name = "ID", default_value_t = 0, value_parser = number::id)]
-    after: i64,
+    #[arg(long, value_name = "ID", default_value = "0")]
+    after: Id,
     /// A line of JSON for each message, with its whole payload
     #[arg(long)]
     json: bool,
@@ -39,26 +40,29 @@ pub struct Args {
 pub async fn run(args: Args, database: &Database) -> Result<()> {
     let queue = database.queue_to_show(&args.queue).await?;
     let archived = queue.archived(args.after, args.n).await?;
+    let queue = queue.description();
     if args.json {
-        let of_json = json::is_of_json(&queue);
-        return print::lines(archived.iter().map(|message| object(message, of_json)));
+        return print::lines(archived.iter().map(|(id, message)| object(*id, message, &queue)));
     }
-    let mut table = Table::new([">id", "archived at", ">attempts", "payload", "metadata"]);
-    for message in archived {
+    let mut table = Table::new([">id", "archived at", ">attempts", ">priority", "key", "payload", "metadata"]);
+    for (id, message) in archived {
         table.row([
-            message.id.to_string(),
+            id.to_string(),
             time::rfc3339(message.archived_at),
             message.attempt.to_string(),
+            message.priority.to_string(),
+            message.key.as_deref().unwrap_or_default().to_owned(),
             Text::preview_of(&message.payload),
             preview_of_metadata(&message.metadata),
         ]);
     }
-    print::text(table.to_string())
+    print::text(table.of(&queue).to_string())
 }
 
-fn object(message: &Archived<Readable<Text>>, of_json: bool) -> Line {
-    let line = Line::default().with("id", message.id).with("attempt", message.attempt);
+fn object(id: Id, message: &Archived<Readable<Text>>, queue: &Description) -> Line {
+    let line = Line::default().with("id", id).with("attempt", message.attempt);
     let line = line.with("archived_at", time::exact(message.archived_at));
     let line = line.with("enqueued_at", time::exact(message.enqueued_at));
-    line.metadata(&message.metadata).payload_of(&message.payload, of_json)
+    let line = line.priority(queue, message.priority).key(message.key.as_deref()).metadata(&message.metadata);
+    line.payload_of(&message.payload, json::is_of_json(queue))
 }

@@ -1,9 +1,10 @@
 //! `trunkline cancel`
 
 use crate::{
+    any::Id,
     database::Database,
     error::{Error, Result},
-    number, print,
+    print,
 };
 
 /// The arguments of `trunkline cancel`.
@@ -19,8 +20,8 @@ pub struct Args {
     /// The queue
     queue: String,
     /// Ids of messages; others are passed over
-    #[arg(value_name = "ID", value_parser = number::id, required = true)]
-    ids: Vec<i64>,
+    #[arg(value_name = "ID", required = true)]
+    ids: Vec<Id>,
 }
 
 pub async fn run(args: Args, database: &Database) -> Result<()> {

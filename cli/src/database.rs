@@ -1,9 +1,10 @@
 //! Which database the verbs work on.
 
-use trunkline::{Db, Payload, Queue, Readable};
+use trunkline::{Db, Payload, Queue, Readable, Stripes};
 use trunkline_embedded::Cluster;
 
 use crate::{
+    any::AnyQueue,
     error::{Error, Result},
     print, progress,
     text::{Text, Unread},
@@ -19,8 +20,18 @@ pub struct Database {
     /// which also fill in what a connection string leaves out. Without any of `PGHOST`, `PGHOSTADDR`, `PGDATABASE` and
     /// `PGSERVICE`, a private PostgreSQL is used: kept in the user's data folder, started when first needed, and left
     /// running (see `trunkline postgres`).
-    #[arg(long = "database-url", global = true, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
-    pub url: Option<String>,
+    ///
+    /// Several, each with `--database-url` or on a line of its own in the variable, are stripes: servers that hold queues of the same
+    /// names. Ids have the stripe before them then, as in 1f3a9c02:1024.
+    #[arg(
+        long = "database-url",
+        global = true,
+        env = "DATABASE_URL",
+        hide_env_values = true,
+        value_name = "URL",
+        value_delimiter = '\n'
+    )]
+    pub urls: Vec<String>,
     /// The schema that holds the queues; `trunkline` unless it is named
     #[arg(long, global = true, env = "TRUNKLINE_SCHEMA", value_name = "NAME")]
     pub schema: Option<String>,
@@ -30,13 +41,28 @@ pub struct Database {
 }
 
 impl Database {
-    /// Connects, and says to which database.
+    /// The connection strings that were given. A variable that is set to nothing is not set.
+    fn given(&self) -> Vec<&str> {
+        self.urls.iter().map(|url| url.trim()).filter(|url| !url.is_empty()).collect()
+    }
+
+    pub fn is_striped(&self) -> bool {
+        self.given().len() > 1
+    }
+
+    /// Connects to one database, and says to which.
     pub async fn connect(&self) -> Result<Db> {
-        // A variable that is set to nothing is not set.
-        if let Some(url) = self.url.as_deref().filter(|url| !url.trim().is_empty()) {
-            check(url)?;
-            self.say(&format!("database: {}", without_secrets(url)));
-            return Ok(Db::connect(&in_schema(url, self.schema.as_deref())).await?);
+        match self.given()[..] {
+            [] => {}
+            [url] => {
+                check(url)?;
+                self.say(&format!("database: {}", without_secrets(url)));
+                return Ok(Db::connect(&in_schema(url, self.schema.as_deref())).await?);
+            }
+            _ => {
+                return Err(Error::usage("this is for one server at a time, and several are named")
+                    .hint("name one with --database-url, and do it again for each of the others"));
+            }
         }
         if let Some(said) = said_by_environment(|name| std::env::var(name).ok()) {
             self.say(&format!("database: {said}"));
@@ -49,6 +75,32 @@ impl Database {
         Ok(db)
     }
 
+    /// Connects to each database that was named, one after another, for what is done on every server by itself.
+    pub async fn connect_each(&self) -> Result<Vec<(String, Db)>> {
+        if !self.is_striped() {
+            return Ok(vec![(String::new(), self.connect().await?)]);
+        }
+        let mut dbs = Vec::new();
+        for url in self.given() {
+            check(url)?;
+            let shown = without_secrets(url);
+            self.say(&format!("database: {shown}"));
+            let db = Db::connect(&in_schema(url, self.schema.as_deref())).await;
+            dbs.push((shown.clone(), db.map_err(|error| Error::from(error).at(&shown))?));
+        }
+        Ok(dbs)
+    }
+
+    /// Connects to several servers that hold queues of the same names.
+    pub async fn stripes(&self) -> Result<Stripes> {
+        let given = self.given();
+        given.iter().try_for_each(|url| check(url))?;
+        let shown: Vec<String> = given.iter().map(|url| without_secrets(url)).collect();
+        self.say(&format!("databases: {}", shown.join(", ")));
+        let urls: Vec<String> = given.iter().map(|url| in_schema(url, self.schema.as_deref())).collect();
+        Ok(Db::connect_striped(urls).await?)
+    }
+
     fn say(&self, line: &str) {
         if !self.quiet {
             print::note(line);
@@ -56,18 +108,32 @@ impl Database {
     }
 
     /// Opens a queue whose payloads are read or written.
-    pub async fn queue(&self, name: &str) -> Result<Queue<Text>> {
-        open(&self.connect().await?, name).await
+    pub async fn queue(&self, name: &str) -> Result<AnyQueue<Text>> {
+        self.any(name).await
     }
 
     /// Opens a queue whose payloads are shown: one that cannot be read hides no other.
-    pub async fn queue_to_show(&self, name: &str) -> Result<Queue<Readable<Text>>> {
-        open(&self.connect().await?, name).await
+    pub async fn queue_to_show(&self, name: &str) -> Result<AnyQueue<Readable<Text>>> {
+        self.any(name).await
     }
 
     /// Opens a queue of any type.
-    pub async fn queue_unread(&self, name: &str) -> Result<Queue<Unread>> {
+    pub async fn queue_unread(&self, name: &str) -> Result<AnyQueue<Unread>> {
+        self.any(name).await
+    }
+
+    /// Opens a queue for what is about one server.
+    pub async fn queue_of_one(&self, name: &str) -> Result<Queue<Text>> {
         open(&self.connect().await?, name).await
+    }
+
+    async fn any<T: Payload>(&self, name: &str) -> Result<AnyQueue<T>> {
+        if self.is_striped() {
+            let stripes = self.stripes().await?;
+            let opened = stripes.queue(name).await;
+            return Ok(AnyQueue::Striped(opened.map_err(|error| readable(error, name))?));
+        }
+        Ok(AnyQueue::One(open(&self.connect().await?, name).await?))
     }
 }
 
@@ -82,13 +148,26 @@ async fn open<T: Payload>(db: &Db, name: &str) -> Result<Queue<T>> {
     match opened {
         Err(error) if error.is_wrong_type() => {
             let payload = db.describe_queue(name).await?.payload;
-            Err(Error::new(format!("the payloads of queue {name:?} are of type {payload}, which this program cannot show as text"))
-                .hint(format!(
-                    "the SQL functions can: select trunkline.enqueue('{name}', '…'::text), select * from trunkline.take('{name}', 10), \
-                     select * from trunkline.messages('{name}')"
-                )))
+            let told =
+                format!("the payloads of queue {name:?} are of type {payload}, which this program cannot show as text");
+            Err(Error::new(told).hint(in_sql(name)))
         }
         opened => Ok(opened?),
+    }
+}
+
+/// What the functions can do that this program cannot.
+fn in_sql(name: &str) -> String {
+    format!(
+        "the SQL functions can: select trunkline.enqueue('{name}', '…'::text), select * from trunkline.take('{name}', 10), \
+         select * from trunkline.messages('{name}')"
+    )
+}
+
+fn readable(error: trunkline::Error, name: &str) -> Error {
+    match error.is_wrong_type() {
+        true => Error::from(error).hint(in_sql(name)),
+        false => error.into(),
     }
 }
 

@@ -1,8 +1,9 @@
 //! `trunkline dead list|replay|discard`
 
-use trunkline::{DeadLetter, Queue, Readable};
+use trunkline::{DeadLetter, Description, Readable};
 
 use crate::{
+    any::{AnyQueue, Id},
     database::Database,
     error::{Error, Result},
     json::{self, Line},
@@ -17,9 +18,9 @@ use crate::{
 pub enum Verb {
     /// A page of dead letters, by id
     #[command(after_help = "\
-The lines of --json are of id, attempt, dead_at, enqueued_at, error, metadata and payload, as
-`trunkline dequeue --json` prints it; `trunkline enqueue --json-lines` reads them into another
-queue.
+The lines of --json are of id, attempt, dead_at, enqueued_at, error, priority or key (where the
+queue has some), metadata and payload, as `trunkline dequeue --json` prints it; `trunkline enqueue
+--json-lines` reads them into another queue.
 
 Examples:
   trunkline dead list emails -n 10
@@ -31,8 +32,8 @@ Examples:
         #[arg(short, value_name = "N", default_value_t = 100, value_parser = number::count::<usize>)]
         n: usize,
         /// Begin after this id: the last one of the page before
-        #[arg(long, value_name = "ID", default_value_t = 0, value_parser = number::id)]
-        after: i64,
+        #[arg(long, value_name = "ID", default_value = "0")]
+        after: Id,
         /// A line of JSON for each letter, with its whole payload
         #[arg(long)]
         json: bool,
@@ -57,8 +58,8 @@ pub struct Which {
     /// The queue
     queue: String,
     /// Ids of dead letters; others are passed over
-    #[arg(value_name = "ID", value_parser = number::id, required_unless_present = "all")]
-    ids: Vec<i64>,
+    #[arg(value_name = "ID", required_unless_present = "all")]
+    ids: Vec<Id>,
     /// All of them
     #[arg(long, conflicts_with = "ids")]
     all: bool,
@@ -69,50 +70,53 @@ pub async fn run(verb: Verb, database: &Database) -> Result<()> {
         Verb::List { queue, n, after, json } => list(&database.queue_to_show(&queue).await?, n, after, json).await,
         Verb::Replay(which) => {
             let queue = database.queue_unread(&which.queue).await?;
-            let count = if which.all { queue.replay_all().await? } else { queue.replay(&which.ids).await? };
+            let count = queue.replay((!which.all).then_some(&*which.ids)).await?;
             told(&queue, count, &which)
         }
         Verb::Discard(which) => {
             let queue = database.queue_unread(&which.queue).await?;
-            let count = if which.all { queue.discard_all().await? } else { queue.discard(&which.ids).await? };
+            let count = queue.discard((!which.all).then_some(&*which.ids)).await?;
             told(&queue, count, &which)
         }
     }
 }
 
-fn told(queue: &Queue<Unread>, count: usize, which: &Which) -> Result<()> {
+fn told(queue: &AnyQueue<Unread>, count: usize, which: &Which) -> Result<()> {
     print::done([count].iter())?;
     if count == 0 && !which.all {
-        let name = &queue.description().name;
+        let name = queue.description().name;
         return Err(Error::new(format!("none of these ids is a dead letter of queue {name:?}"))
             .hint(format!("`trunkline dead list {name}` shows them")));
     }
     Ok(())
 }
 
-async fn list(queue: &Queue<Readable<Text>>, n: usize, after: i64, as_json: bool) -> Result<()> {
+async fn list(queue: &AnyQueue<Readable<Text>>, n: usize, after: Id, as_json: bool) -> Result<()> {
     let letters = queue.dead_letters(after, n).await?;
+    let queue = queue.description();
     if as_json {
-        let of_json = json::is_of_json(queue);
-        return print::lines(letters.iter().map(|letter| object(letter, of_json)));
+        return print::lines(letters.iter().map(|(id, letter)| object(*id, letter, &queue)));
     }
-    let mut table = Table::new([">id", "dead at", ">attempts", "error", "payload", "metadata"]);
-    for letter in letters {
+    let mut table = Table::new([">id", "dead at", ">attempts", ">priority", "key", "error", "payload", "metadata"]);
+    for (id, letter) in letters {
         table.row([
-            letter.id.to_string(),
+            id.to_string(),
             time::rfc3339(letter.dead_at),
             letter.attempt.to_string(),
+            letter.priority.to_string(),
+            letter.key.as_deref().unwrap_or_default().to_owned(),
             letter.error,
             Text::preview_of(&letter.payload),
             preview_of_metadata(&letter.metadata),
         ]);
     }
-    print::text(table.to_string())
+    print::text(table.of(&queue).to_string())
 }
 
-fn object(letter: &DeadLetter<Readable<Text>>, of_json: bool) -> Line {
-    let line = Line::default().with("id", letter.id).with("attempt", letter.attempt);
+fn object(id: Id, letter: &DeadLetter<Readable<Text>>, queue: &Description) -> Line {
+    let line = Line::default().with("id", id).with("attempt", letter.attempt);
     let line = line.with("dead_at", time::exact(letter.dead_at));
     let line = line.with("enqueued_at", time::exact(letter.enqueued_at)).with("error", letter.error.as_str());
-    line.metadata(&letter.metadata).payload_of(&letter.payload, of_json)
+    let line = line.priority(queue, letter.priority).key(letter.key.as_deref()).metadata(&letter.metadata);
+    line.payload_of(&letter.payload, json::is_of_json(queue))
 }

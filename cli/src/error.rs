@@ -40,6 +40,15 @@ impl Error {
         }
     }
 
+    /// With the place that it is about before it, where there are several.
+    pub fn at(self, place: &str) -> Self {
+        if place.is_empty() {
+            return self;
+        }
+        let (told, hint) = self.told();
+        Self::Failed(format!("{place}: {told}"), hint)
+    }
+
     /// Its sentence and its hint.
     pub fn told(&self) -> (String, Option<String>) {
         match self {

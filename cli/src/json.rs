@@ -3,13 +3,13 @@
 use std::fmt;
 
 use serde_json::Value;
-use trunkline::{Metadata, Queue, Readable};
+use trunkline::{Description, Metadata, Readable};
 
 use crate::text::Text;
 
 /// Whether a queue's payloads are JSON themselves, and so stand in a line as they are.
-pub fn is_of_json<T>(queue: &Queue<T>) -> bool {
-    matches!(queue.description().payload.as_str(), "json" | "jsonb")
+pub fn is_of_json(queue: &Description) -> bool {
+    matches!(queue.payload.as_str(), "json" | "jsonb")
 }
 
 /// An object on one line, with its fields in the order in which they were added.
@@ -27,6 +27,19 @@ impl Line {
         let fields: serde_json::Map<_, _> =
             metadata.iter().map(|(name, text)| (name.to_owned(), text.into())).collect();
         self.with("metadata", fields)
+    }
+
+    /// Adds a priority, where the queue has some.
+    pub fn priority(self, queue: &Description, priority: u8) -> Self {
+        if queue.priorities > 1 { self.with("priority", priority) } else { self }
+    }
+
+    /// Adds a key, where there is one.
+    pub fn key(self, key: Option<&str>) -> Self {
+        match key {
+            Some(key) => self.with("key", key),
+            None => self,
+        }
     }
 
     /// Adds a payload: JSON as it is, so that no number loses a digit; else the text, or the bytes in hexadecimal digits

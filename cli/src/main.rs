@@ -12,6 +12,7 @@ mod stop;
 mod outlet;
 mod outage;
 mod lines;
+mod any;
 mod database;
 mod demo;
 mod migrate;
@@ -24,10 +25,12 @@ mod stats;
 mod find;
 mod cancel;
 mod reschedule;
+mod schedule;
 mod dead;
 mod archive;
 mod purge;
 mod rights;
+mod stripe;
 mod postgres;
 mod delay_proxy;
 
@@ -113,6 +116,15 @@ Examples:
     Cancel(cancel::Args),
     /// Make messages that wait due at another time
     Reschedule(reschedule::Args),
+    /// Enqueue messages again and again, by the clock
+    #[command(
+        subcommand,
+        after_help = "\
+Examples:
+  trunkline schedule set nightly reports '0 3 * * *' 'all customers' --zone Europe/Berlin
+  trunkline schedule list"
+    )]
+    Schedule(schedule::Verb),
     /// List, replay and discard dead letters
     #[command(
         subcommand,
@@ -132,6 +144,15 @@ Examples:
     Grant(rights::Grant),
     /// Take from a role what it was granted
     Revoke(rights::Revoke),
+    /// The servers that hold queues of the same names: list them, take one out
+    #[command(
+        subcommand,
+        after_help = "\
+Examples:
+  trunkline stripe list --database-url postgres://db1/app --database-url postgres://db2/app
+  trunkline stripe drain 1f3a9c02 --database-url postgres://db1/app --database-url postgres://db2/app"
+    )]
+    Stripe(stripe::Verb),
     /// The private PostgreSQL that is used where no database is named
     #[command(
         subcommand,
@@ -158,12 +179,14 @@ async fn run(Program { verb, database }: Program) -> Result<()> {
         Verb::Find(args) => find::run(args, &database).await,
         Verb::Cancel(args) => cancel::run(args, &database).await,
         Verb::Reschedule(args) => reschedule::run(args, &database).await,
+        Verb::Schedule(verb) => schedule::run(verb, &database).await,
         Verb::Dead(verb) => dead::run(verb, &database).await,
         Verb::Archive(args) => archive::run(args, &database).await,
         Verb::Purge(args) => purge::purge(args, &database).await,
         Verb::Prune(args) => purge::prune(args, &database).await,
         Verb::Grant(args) => rights::grant(args, &database).await,
         Verb::Revoke(args) => rights::revoke(args, &database).await,
+        Verb::Stripe(verb) => stripe::run(verb, &database).await,
         Verb::Postgres(verb) => postgres::run(verb).await,
         Verb::DelayProxy(args) => delay_proxy::run(args).await,
     }

@@ -2,15 +2,20 @@
 
 use trunkline::SCHEMA_VERSION;
 
-use crate::{database::Database, error::Result, print};
+use crate::{
+    database::Database,
+    error::{Error, Result},
+    print,
+};
 
 pub async fn run(database: &Database) -> Result<()> {
-    let steps = database.connect().await?.migrate().await?;
-    print::done(
-        [match steps {
+    for (place, db) in database.connect_each().await? {
+        let steps = db.migrate().await.map_err(|error| Error::from(error).at(&place))?;
+        let told = match steps {
             0 => format!("the schema is at version {SCHEMA_VERSION} already"),
             _ => format!("the schema is at version {SCHEMA_VERSION} now"),
-        }]
-        .iter(),
-    )
+        };
+        print::done([if place.is_empty() { told } else { format!("{place}: {told}") }].iter())?;
+    }
+    Ok(())
 }

@@ -1,8 +1,9 @@
 //! `trunkline peek`
 
-use trunkline::{Peeked, Readable};
+use trunkline::{Description, Peeked, Readable};
 
 use crate::{
+    any::Id,
     database::Database,
     error::Result,
     json::{self, Line},
@@ -17,8 +18,9 @@ use crate::{
 #[command(after_help = "\
 The state is due, delayed, retrying (it failed, or was given back, and is not due yet) or leased.
 For a lease, `due at` is when it ends. The lines of --json are of id, state, attempt, due_at,
-enqueued_at, error, metadata and payload, as `trunkline dequeue --json` prints it; `trunkline
-enqueue --json-lines` reads them into another queue, due at the same times.
+enqueued_at, error, priority or key (where the queue has some), metadata and payload, as `trunkline
+dequeue --json` prints it; `trunkline enqueue --json-lines` reads them into another queue, due at
+the same times, with the same priorities or keys.
 
 Examples:
   trunkline peek words
@@ -37,28 +39,32 @@ pub struct Args {
 pub async fn run(args: Args, database: &Database) -> Result<()> {
     let queue = database.queue_to_show(&args.queue).await?;
     let messages = queue.peek(args.n).await?;
+    let queue = queue.description();
     if args.json {
-        let of_json = json::is_of_json(&queue);
-        return print::lines(messages.iter().map(|message| object(message, of_json)));
+        return print::lines(messages.iter().map(|(id, message)| object(*id, message, &queue)));
     }
-    let mut table = Table::new([">id", "state", "due at", ">attempt", "payload", "metadata", "error"]);
-    for message in messages {
+    let mut table =
+        Table::new([">id", "state", "due at", ">attempt", ">priority", "key", "payload", "metadata", "error"]);
+    for (id, message) in messages {
         table.row([
-            message.id.to_string(),
+            id.to_string(),
             message.state.name().to_owned(),
             time::rfc3339(message.due_at),
             message.attempt.to_string(),
+            message.priority.to_string(),
+            message.key.as_deref().unwrap_or_default().to_owned(),
             Text::preview_of(&message.payload),
             preview_of_metadata(&message.metadata),
             message.error.unwrap_or_default(),
         ]);
     }
-    print::text(table.to_string())
+    print::text(table.of(&queue).to_string())
 }
 
-fn object(message: &Peeked<Readable<Text>>, of_json: bool) -> Line {
-    let line = Line::default().with("id", message.id).with("state", message.state.name());
+fn object(id: Id, message: &Peeked<Readable<Text>>, queue: &Description) -> Line {
+    let line = Line::default().with("id", id).with("state", message.state.name());
     let line = line.with("attempt", message.attempt).with("due_at", time::exact(message.due_at));
     let line = line.with("enqueued_at", time::exact(message.enqueued_at)).with("error", message.error.clone());
-    line.metadata(&message.metadata).payload_of(&message.payload, of_json)
+    let line = line.priority(queue, message.priority).key(message.key.as_deref()).metadata(&message.metadata);
+    line.payload_of(&message.payload, json::is_of_json(queue))
 }

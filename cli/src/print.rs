@@ -5,6 +5,8 @@ use std::{
     io::{self, Write},
 };
 
+use trunkline::Description;
+
 use crate::error::{Error, Result};
 
 /// Writes a text as it is.
@@ -56,6 +58,21 @@ pub struct Table(Vec<String>, Vec<Vec<String>>);
 impl Table {
     pub fn new<'a>(headers: impl IntoIterator<Item = &'a str>) -> Self {
         Self(headers.into_iter().map(str::to_owned).collect(), Vec::new())
+    }
+
+    /// Leaves a column out.
+    fn without(mut self, header: &str) -> Self {
+        if let Some(at) = self.0.iter().position(|one| one == header) {
+            self.0.remove(at);
+            self.1.iter_mut().for_each(|row| drop(row.remove(at)));
+        }
+        self
+    }
+
+    /// Without the columns of priorities and of keys where the queue has none.
+    pub fn of(self, queue: &Description) -> Self {
+        let table = if queue.priorities > 1 { self } else { self.without(">priority") };
+        if queue.lanes > 0 { table } else { table.without("key") }
     }
 
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
@@ -114,6 +131,13 @@ mod tests {
         let mut table = Table::new(["name", ">due"]);
         table.row(["a".to_owned(), "1,000".to_owned()]);
         assert_eq!(table.to_string(), "name    due\na     1,000\n");
+    }
+
+    #[test]
+    fn a_column_can_be_left_out() {
+        let mut table = Table::new(["a", ">b", "c"]);
+        table.row(["1", "2", "3"].map(str::to_owned));
+        assert_eq!(table.without(">b").without(">d").to_string(), "a  c\n1  3\n");
     }
 
     #[test]

@@ -3,9 +3,10 @@
 use std::time::{Duration, SystemTime};
 
 use crate::{
+    any::{Id, When},
     database::Database,
     error::{Error, Result},
-    number, print, time,
+    print, time,
 };
 
 /// The arguments of `trunkline reschedule`.
@@ -25,8 +26,8 @@ pub struct Args {
     /// The queue
     queue: String,
     /// Ids of messages that wait; others are passed over
-    #[arg(value_name = "ID", value_parser = number::id, required = true)]
-    ids: Vec<i64>,
+    #[arg(value_name = "ID", required = true)]
+    ids: Vec<Id>,
     /// Due that long from now
     #[arg(long = "in", value_name = "TIME", value_parser = time::duration)]
     after: Option<Duration>,
@@ -40,10 +41,8 @@ pub struct Args {
 
 pub async fn run(args: Args, database: &Database) -> Result<()> {
     let queue = database.queue_unread(&args.queue).await?;
-    let moved = match args.at {
-        Some(at) => queue.reschedule_at(&args.ids, at).await?,
-        None => queue.reschedule(&args.ids, args.after.unwrap_or_default()).await?,
-    };
+    let when = args.at.map_or(When::After(args.after.unwrap_or_default()), When::At);
+    let moved = queue.reschedule(&args.ids, when).await?;
     print::done(moved.iter())?;
     if moved.is_empty() {
         return Err(Error::new(format!("none of these ids is a message that waits in queue {:?}", args.queue))

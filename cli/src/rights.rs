@@ -67,19 +67,26 @@ pub async fn grant(args: Grant, database: &Database) -> Result<()> {
         [(Right::Producer, &args.producer), (Right::Consumer, &args.consumer), (Right::Operator, &args.operator)];
     let rights: Vec<(Right, &str)> =
         roles.into_iter().flat_map(|(right, roles)| roles.iter().map(move |role| (right, &**role))).collect();
-    told(database.connect().await?.grant(&rights, args.which.queue.as_deref()).await)
+    for (place, db) in database.connect_each().await? {
+        told(&place, db.grant(&rights, args.which.queue.as_deref()).await)?;
+    }
+    Ok(())
 }
 
 pub async fn revoke(args: Revoke, database: &Database) -> Result<()> {
     let roles: Vec<&str> = args.from.iter().map(String::as_str).collect();
-    told(database.connect().await?.revoke(&roles, args.which.queue.as_deref()).await)
+    for (place, db) in database.connect_each().await? {
+        told(&place, db.revoke(&roles, args.which.queue.as_deref()).await)?;
+    }
+    Ok(())
 }
 
-fn told(outcome: trunkline::Result<()>) -> Result<()> {
-    outcome.map_err(|error| match error.sqlstate().map(tokio_postgres::error::SqlState::code) {
+fn told(place: &str, outcome: trunkline::Result<()>) -> Result<()> {
+    let outcome = outcome.map_err(|error| match error.sqlstate().map(tokio_postgres::error::SqlState::code) {
         Some("42501") => {
             Error::from(error).hint("the role that created the schema with `trunkline migrate` may do this")
         }
         _ => error.into(),
-    })
+    });
+    outcome.map_err(|error| error.at(place))
 }

@@ -1,9 +1,9 @@
 //! `trunkline stats`
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use serde_json::json;
-use trunkline::Queue;
+use trunkline::{Db, Stats, StripeId, Striped, Stripes};
 
 use crate::{
     database::Database,
@@ -16,6 +16,8 @@ use crate::{
 /// The arguments of `trunkline stats`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
+On several servers the first line of a queue is the sum, and the next ones are its stripes.
+
 Examples:
   trunkline stats
   trunkline stats emails words
@@ -29,39 +31,89 @@ pub struct Args {
 }
 
 pub async fn run(args: Args, database: &Database) -> Result<()> {
-    let db = database.connect().await?;
-    let mut names = args.queues;
+    let found = match database.is_striped() {
+        true => of_several(args.queues, &database.stripes().await?).await?,
+        false => of_one(args.queues, &database.connect().await?).await?,
+    };
+    if args.json {
+        return print::lines(found.iter().map(object));
+    }
+    let several = found.iter().any(|line| line.stripe.is_some());
+    let headers = ["queue", ">due", ">delayed", ">leased", ">to retry", ">dead", ">archived", ">rows", ">oldest due"];
+    let mut table = Table::new(headers.into_iter().chain(several.then_some("stripe")));
+    for Line { queue, stripe, stats } in found {
+        let numbers = [stats.due, stats.delayed, stats.leased, stats.to_retry, stats.dead, stats.archived, stats.rows];
+        let oldest = stats.oldest_due.map_or_else(String::new, |oldest: Duration| time::age(oldest));
+        let stripe = several.then(|| stripe.map_or_else(|| "all".to_owned(), |stripe| stripe.to_string()));
+        table.row([queue].into_iter().chain(numbers.map(thousands)).chain([oldest]).chain(stripe));
+    }
+    print::text(table.to_string())
+}
+
+/// The counts of a queue, or of its part on a stripe.
+struct Line {
+    queue: String,
+    stripe: Option<StripeId>,
+    stats: Stats,
+}
+
+async fn of_one(mut names: Vec<String>, db: &Db) -> Result<Vec<Line>> {
     if names.is_empty() {
         names.extend(db.list_queues().await?.into_iter().map(|queue| queue.name));
     }
     let mut found = Vec::with_capacity(names.len());
+    for queue in names {
+        let stats = db.queue::<Unread>(&queue).await?.stats().await?;
+        found.push(Line { queue, stripe: None, stats });
+    }
+    Ok(found)
+}
+
+/// The sum of each queue, then its parts. A stripe that does not answer is told on standard error, and is not in the sum.
+async fn of_several(mut names: Vec<String>, stripes: &Stripes) -> Result<Vec<Line>> {
+    for stripe in stripes.list().iter().filter(|stripe| stripe.away.is_some()) {
+        let why = stripe.away.as_ref().map_or_else(String::new, ToString::to_string);
+        print::note(format!("warning: {} is not counted: {why}", stripe.place));
+    }
+    if names.is_empty() {
+        let mut all = BTreeSet::new();
+        for id in stripes.list().iter().filter_map(|stripe| stripe.id) {
+            if let Some(db) = stripes.db(id) {
+                all.extend(db.list_queues().await?.into_iter().map(|queue| queue.name));
+            }
+        }
+        names.extend(all);
+    }
+    let mut found = Vec::new();
     for name in names {
-        let queue: Queue<Unread> = db.queue(&name).await?;
-        found.push((name, queue.stats().await?));
+        let stats = stripes.queue::<Unread>(&name).await?.stats().await;
+        found.push(Line { queue: name.clone(), stripe: None, stats: stats.sum });
+        for Striped { stripe, of } in stats.parts {
+            match of {
+                Ok(stats) => found.push(Line { queue: name.clone(), stripe: Some(stripe), stats }),
+                Err(error) => print::note(format!("warning: stripe {stripe} is not counted: {error}")),
+            }
+        }
     }
-    if args.json {
-        return print::lines(found.iter().map(|(name, stats)| {
-            json!({
-                "queue": name,
-                "due": stats.due,
-                "waiting": stats.waiting(),
-                "delayed": stats.delayed,
-                "leased": stats.leased,
-                "to_retry": stats.to_retry,
-                "dead": stats.dead,
-                "archived": stats.archived,
-                "messages": stats.messages,
-                "rows": stats.rows,
-                "oldest_due_s": stats.oldest_due.map(|age| age.as_secs_f64()),
-            })
-        }));
+    Ok(found)
+}
+
+fn object(Line { queue, stripe, stats }: &Line) -> serde_json::Value {
+    let mut line = json!({
+        "queue": queue,
+        "due": stats.due,
+        "waiting": stats.waiting(),
+        "delayed": stats.delayed,
+        "leased": stats.leased,
+        "to_retry": stats.to_retry,
+        "dead": stats.dead,
+        "archived": stats.archived,
+        "messages": stats.messages,
+        "rows": stats.rows,
+        "oldest_due_s": stats.oldest_due.map(|age| age.as_secs_f64()),
+    });
+    if let Some(stripe) = stripe {
+        line["stripe"] = stripe.to_string().into();
     }
-    let headers = ["queue", ">due", ">delayed", ">leased", ">to retry", ">dead", ">archived", ">rows", ">oldest due"];
-    let mut table = Table::new(headers);
-    for (name, stats) in found {
-        let numbers = [stats.due, stats.delayed, stats.leased, stats.to_retry, stats.dead, stats.archived, stats.rows];
-        let oldest = stats.oldest_due.map_or_else(String::new, |oldest: Duration| time::age(oldest));
-        table.row([name].into_iter().chain(numbers.map(thousands)).chain([oldest]));
-    }
-    print::text(table.to_string())
+    line
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Delivery, held::Held, size::CHUNK};
+use super::{Delivery, held::Held, size::CHUNK, unless_stopped};
 use crate::error::Result;
 
 /// How long the last acknowledgements wait for a database that went away.
@@ -37,9 +37,9 @@ impl Delivery {
             held.acknowledge(&self.queue, self.outlet.taken()).await?; // what was under way when it began
         }
         let n = self.size.messages(CHUNK).min(self.left) as usize;
-        let queue = self.queue.clone();
         // Not given up half way: what the server leases for us, we get.
-        let Some(messages) = self.unless_stopped(queue.lease(n)).await else { return Ok(false) };
+        let leasing = unless_stopped(self.stop.clone(), self.consumer.lease(n));
+        let Some(messages) = leasing.await else { return Ok(false) };
         let messages = messages?;
         self.outage.over();
         if messages.is_empty() {

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use trunkline::Message;
 
-use super::{Delivery, size::CHUNK};
+use super::{Delivery, size::CHUNK, unless_stopped};
 use crate::{
+    any::Id,
     error::{Error, Result},
     outlet::PIPE,
     print,
@@ -62,9 +63,9 @@ impl Delivery {
     }
 
     /// Takes some messages or waits for some; `None` where nobody waits for more.
-    async fn take(&mut self, n: usize) -> Result<Option<Vec<Message<Text>>>> {
-        let queue = self.queue.clone();
-        let Some(messages) = self.unless_stopped(queue.take(n)).await else { return Ok(None) };
+    async fn take(&mut self, n: usize) -> Result<Option<Vec<(Id, Message<Text>)>>> {
+        let taking = unless_stopped(self.stop.clone(), self.consumer.take(n));
+        let Some(messages) = taking.await else { return Ok(None) };
         let messages = messages?;
         self.outage.over();
         if messages.is_empty() {

@@ -5,17 +5,18 @@ use std::{
     time::Duration,
 };
 
-use trunkline::{Lease, Queue};
+use trunkline::{StripeId, Striped};
 
 use crate::{
+    any::{AnyQueue, End, Id, Lent},
     error::Result,
     print::{self, thousands},
     text::Text,
 };
 
 /// The lease of a message that was sent to be written.
-struct Lent {
-    lease: Lease,
+struct Sent {
+    lent: Lent,
     /// Where the message ends in all that was written.
     end: u64,
     /// It was acknowledged, and the connection broke before the answer.
@@ -25,7 +26,7 @@ struct Lent {
 /// Leases in the order in which their messages are written.
 #[derive(Default)]
 pub struct Held {
-    leases: VecDeque<Lent>,
+    leases: VecDeque<Sent>,
     /// In the archive, once they are acknowledged.
     keep: bool,
     late: u64,
@@ -37,33 +38,30 @@ impl Held {
         Self { keep, ..Self::default() }
     }
 
-    pub fn add(&mut self, lease: Lease, end: u64) {
-        self.leases.push_back(Lent { lease, end, unanswered: false });
+    pub fn add(&mut self, lent: Lent, end: u64) {
+        self.leases.push_back(Sent { lent, end, unanswered: false });
     }
 
     /// Acknowledges what ends within the bytes that were delivered.
-    pub async fn acknowledge(&mut self, queue: &Queue<Text>, delivered: u64) -> Result<()> {
-        let count = self.leases.partition_point(|lent| lent.end <= delivered);
-        let leases = self.leases.range(..count).map(|lent| lent.lease);
-        let outcome = match self.keep {
-            true => queue.archive(leases).await,
-            false => queue.ack(leases).await,
-        };
+    pub async fn acknowledge(&mut self, queue: &AnyQueue<Text>, delivered: u64) -> Result<()> {
+        let count = self.leases.partition_point(|sent| sent.end <= delivered);
+        let leases = self.leases.range(..count).map(|sent| sent.lent).collect();
+        let outcome = queue.end(leases, if self.keep { End::Archive } else { End::Ack }).await;
         if outcome.as_ref().is_err_and(trunkline::Error::is_outcome_unknown) {
-            self.leases.range_mut(..count).for_each(|lent| lent.unanswered = true);
+            self.leases.range_mut(..count).for_each(|sent| sent.unanswered = true);
         }
         self.note_lost(outcome)?;
         self.leases.drain(..count.min(self.leases.len()));
         Ok(())
     }
 
-    pub async fn extend(&mut self, queue: &Queue<Text>, by: Duration) -> Result<()> {
-        let outcome = queue.extend(self.leases.iter().map(|lent| lent.lease), by).await;
+    pub async fn extend(&mut self, queue: &AnyQueue<Text>, by: Duration) -> Result<()> {
+        let outcome = queue.end(self.all(), End::Extend(by)).await;
         self.note_lost(outcome)
     }
 
-    pub async fn give_back(&mut self, queue: &Queue<Text>) -> Result<()> {
-        match queue.release(self.leases.iter().map(|lent| lent.lease)).await {
+    pub async fn give_back(&mut self, queue: &AnyQueue<Text>) -> Result<()> {
+        match queue.end(self.all(), End::Release).await {
             Err(error) if error.is_lease_lost() => {} // they are back already
             outcome => outcome?,
         }
@@ -71,15 +69,19 @@ impl Held {
         Ok(())
     }
 
+    fn all(&self) -> Vec<Lent> {
+        self.leases.iter().map(|sent| sent.lent).collect()
+    }
+
     /// Forgets the leases that are lost, where that is all that went wrong.
     fn note_lost(&mut self, outcome: trunkline::Result<()>) -> Result<()> {
         match outcome {
             Err(error) if error.is_lease_lost() => {
-                let lost: BTreeSet<i64> = error.lost_ids().iter().copied().collect();
+                let lost = lost(&error);
                 let (late, unsure) = (&mut self.late, &mut self.unsure);
-                self.leases.retain(|lent| {
-                    let is_lost = lost.contains(&lent.lease.id);
-                    *(if lent.unanswered { &mut *unsure } else { &mut *late }) += u64::from(is_lost);
+                self.leases.retain(|sent| {
+                    let is_lost = lost.contains(&sent.lent.id());
+                    *(if sent.unanswered { &mut *unsure } else { &mut *late }) += u64::from(is_lost);
                     !is_lost
                 });
                 Ok(())
@@ -103,4 +105,18 @@ impl Held {
             ));
         }
     }
+}
+
+/// The messages whose leases were lost, on one server or on several.
+fn lost(error: &trunkline::Error) -> BTreeSet<Id> {
+    let plain = error.lost_ids().iter().map(|id| Id { stripe: None, id: *id });
+    let on = |(stripe, error): &(String, trunkline::Error)| {
+        let stripe = stripe.parse::<StripeId>().ok();
+        error
+            .lost_ids()
+            .iter()
+            .filter_map(|id| Some(Id::from(Striped { stripe: stripe?, of: *id })))
+            .collect::<Vec<_>>()
+    };
+    plain.chain(error.stripes().iter().flat_map(on)).collect()
 }

@@ -7,10 +7,11 @@ mod size;
 
 use std::time::Duration;
 
-use trunkline::{Consumer, Lease, Message, Queue, Wait};
+use trunkline::Message;
 
 use self::size::Size;
 use crate::{
+    any::{AnyConsumer, AnyQueue, Id, Lent},
     database::Database,
     error::{Error, Result},
     json::{self, Line},
@@ -84,14 +85,14 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
         follow: args.follow,
         archive: args.archive,
         form: match args.json {
-            true => Form::Object { of_json: json::is_of_json(&queue) },
+            true => Form::Object { of_json: json::is_of_json(&queue.description()) },
             false => Form::Payload,
         },
         size: Size::default(),
         outlet: Outlet::stdout()?,
         outage: Outage::default(),
         stop: Stop::on_signals()?,
-        consumer: queue.consumer(Wait::Adaptive),
+        consumer: queue.consumer(),
         queue,
     };
     match args.mode {
@@ -111,8 +112,8 @@ enum Form {
 
 /// What comes out of a queue and goes to standard output.
 struct Delivery {
-    queue: Queue<Text>,
-    consumer: Consumer<Text>,
+    queue: AnyQueue<Text>,
+    consumer: AnyConsumer<Text>,
     /// Messages that are still wanted.
     left: u64,
     follow: bool,
@@ -141,24 +142,15 @@ impl Delivery {
         Ok(())
     }
 
-    /// A dequeue's answer, or nothing if a signal came and there was none soon after: then the database is away.
-    async fn unless_stopped<R>(&self, dequeue: impl Future<Output = R>) -> Option<R> {
-        let mut stop = self.stop.clone();
-        tokio::select! {
-            answer = dequeue => Some(answer),
-            () = async { stop.asked().await; tokio::time::sleep(ANSWER).await } => None,
-        }
-    }
-
-    fn chunk(&mut self, messages: &[Message<Text>], mut each: impl FnMut(Lease, u64)) -> Chunk {
+    fn chunk(&mut self, messages: &[(Id, Message<Text>)], mut each: impl FnMut(Lent, u64)) -> Chunk {
         let mut chunk = Chunk::default();
         let mut bytes = 0;
-        for message in messages {
+        for (id, message) in messages {
             bytes = match self.form {
                 Form::Payload => chunk.line(&message.payload.0),
-                Form::Object { of_json } => chunk.line(object(message, of_json).to_string().as_bytes()),
+                Form::Object { of_json } => chunk.line(object(*id, message, of_json).to_string().as_bytes()),
             };
-            each(message.lease(), bytes);
+            each(Lent { stripe: id.stripe, lease: message.lease() }, bytes);
         }
         self.size.saw(messages.len() as u64, bytes);
         chunk
@@ -183,8 +175,16 @@ impl Delivery {
     }
 }
 
-fn object(message: &Message<Text>, of_json: bool) -> Line {
-    let line = Line::default().with("id", message.id).with("attempt", message.attempt);
+/// A dequeue's answer, or nothing if a signal came and there was none soon after: then the database is away.
+async fn unless_stopped<R>(mut stop: Stop, dequeue: impl Future<Output = R>) -> Option<R> {
+    tokio::select! {
+        answer = dequeue => Some(answer),
+        () = async { stop.asked().await; tokio::time::sleep(ANSWER).await } => None,
+    }
+}
+
+fn object(id: Id, message: &Message<Text>, of_json: bool) -> Line {
+    let line = Line::default().with("id", id).with("attempt", message.attempt);
     let line = line.with("enqueued_at", time::exact(message.enqueued_at));
     line.metadata(&message.metadata).payload(&message.payload, of_json)
 }

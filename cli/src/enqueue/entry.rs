@@ -7,12 +7,12 @@ use std::{
 };
 
 use serde_json::value::RawValue;
-use trunkline::{Draft, Metadata};
+use trunkline::{Draft, Metadata, Unique};
 
 use crate::{text::Text, time};
 
 /// Fields that make a message.
-const KNOWN: [&str; 6] = ["payload", "payload_hex", "delay", "at", "due_at", "metadata"];
+const KNOWN: [&str; 9] = ["payload", "payload_hex", "delay", "at", "due_at", "metadata", "priority", "unique", "key"];
 /// What the program prints of a message besides: another queue gives another id, and begins to count anew.
 const PASSED_OVER: [&str; 9] =
     ["id", "state", "attempt", "enqueued_at", "ended_at", "dead_at", "archived_at", "error", "unreadable"];
@@ -30,12 +30,23 @@ pub struct Entry<'a> {
     payload: Cow<'a, Text>,
     due: Due,
     metadata: Metadata,
+    priority: u8,
+    unique: Option<Unique>,
+    key: Option<String>,
 }
 
 impl Entry<'_> {
     /// As the library takes it.
     pub fn draft(&self) -> Draft<&Text> {
-        let draft = Draft::new(&*self.payload).metadata(self.metadata.clone());
+        let draft = Draft::new(&*self.payload).metadata(self.metadata.clone()).priority(self.priority);
+        let draft = match &self.key {
+            Some(key) => draft.key(key.as_str()),
+            None => draft,
+        };
+        let draft = match &self.unique {
+            Some(unique) => draft.unique(unique.clone()),
+            None => draft,
+        };
         match self.due {
             Due::After(delay) => draft.after(delay),
             Due::At(time) => draft.at(time),
@@ -48,6 +59,13 @@ impl Entry<'_> {
 pub struct Usual {
     pub due: Due,
     pub metadata: Metadata,
+    pub priority: u8,
+    pub unique: Option<Unique>,
+    /// For how long a key is kept that a line has.
+    pub within: Option<Duration>,
+    /// Whether a message with it replaces one that waits.
+    pub replaces: bool,
+    pub key: Option<String>,
 }
 
 /// How a line says a message.
@@ -67,7 +85,21 @@ pub enum Form {
 impl Usual {
     /// A payload and nothing else.
     pub fn payload<'a>(&self, payload: &'a Text) -> Entry<'a> {
-        Entry { payload: Cow::Borrowed(payload), due: self.due, metadata: self.metadata.clone() }
+        Entry {
+            payload: Cow::Borrowed(payload),
+            due: self.due,
+            metadata: self.metadata.clone(),
+            priority: self.priority,
+            unique: self.unique.clone(),
+            key: self.key.clone(),
+        }
+    }
+
+    /// A key that is kept as these are.
+    pub fn key(&self, key: &str) -> Unique {
+        let unique = Unique::key(key);
+        let unique = self.within.map_or(unique.clone(), |within| unique.within(within));
+        if self.replaces { unique.replacing() } else { unique }
     }
 
     /// What a line says, or why it is no message.
@@ -77,7 +109,10 @@ impl Usual {
         let mut metadata = self.metadata.clone();
         fields.metadata()?.iter().for_each(|(name, text)| metadata.insert(name, text));
         let due = fields.due()?.unwrap_or(self.due);
-        Ok(Entry { payload: Cow::Owned(fields.payload(payload, *of_json)?), due, metadata })
+        let priority = fields.priority()?.unwrap_or(self.priority);
+        let unique = fields.unique()?.map(|key| self.key(&key)).or_else(|| self.unique.clone());
+        let key = fields.key()?.or_else(|| self.key.clone());
+        Ok(Entry { payload: Cow::Owned(fields.payload(payload, *of_json)?), due, metadata, priority, unique, key })
     }
 }
 
@@ -127,6 +162,22 @@ impl<'a> Fields<'a> {
             _ => return Ok(Text(json.into())), // a number, true or false
         };
         Err(format!("its payload is {found}, and the queue's are of type {ty}: write it as a string"))
+    }
+
+    fn priority(&self) -> Result<Option<u8>, String> {
+        let Some(value) = self.some("priority") else { return Ok(None) };
+        let priority = value.get().parse();
+        priority.map(Some).map_err(|_| format!("its priority is {}: a whole number from 0 to 9 is wanted", value.get()))
+    }
+
+    fn unique(&self) -> Result<Option<String>, String> {
+        let Some(value) = self.some("unique") else { return Ok(None) };
+        text(value).map(Some).ok_or_else(|| format!("its unique key is {}: a string is wanted", value.get()))
+    }
+
+    fn key(&self) -> Result<Option<String>, String> {
+        let Some(value) = self.some("key") else { return Ok(None) };
+        text(value).map(Some).ok_or_else(|| format!("its key is {}: a string is wanted", value.get()))
     }
 
     fn due(&self) -> Result<Option<Due>, String> {
@@ -186,14 +237,22 @@ mod tests {
     use super::*;
 
     fn usual() -> Usual {
-        Usual { due: Due::After(Duration::from_secs(7)), metadata: Metadata::new().with("a", "1").with("b", "2") }
+        Usual {
+            due: Due::After(Duration::from_secs(7)),
+            metadata: Metadata::new().with("a", "1").with("b", "2"),
+            priority: 1,
+            unique: None,
+            within: None,
+            replaces: false,
+            key: None,
+        }
     }
 
     fn read(line: &str, ty: &str) -> Result<Entry<'static>, String> {
         let form = Form::Object { payload: ty.to_owned(), of_json: ty == "jsonb" };
         let line = Text(line.into());
-        let Entry { payload, due, metadata } = usual().line(&line, &form)?;
-        Ok(Entry { payload: Cow::Owned(payload.into_owned()), due, metadata })
+        let Entry { payload, due, metadata, priority, unique, key } = usual().line(&line, &form)?;
+        Ok(Entry { payload: Cow::Owned(payload.into_owned()), due, metadata, priority, unique, key })
     }
 
     #[test]

@@ -10,13 +10,15 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use trunkline::{MAX_METADATA, MAX_PAYLOAD, Metadata, Queue};
+use trunkline::{MAX_METADATA, MAX_PAYLOAD, Metadata};
 
+pub use self::entry::named;
 use self::{
     bad_lines::{BadLines, Fate},
-    entry::{Due, Entry, Form, Usual, named},
+    entry::{Due, Entry, Form, Usual},
 };
 use crate::{
+    any::AnyQueue,
     database::Database,
     error::{Error, Result},
     json,
@@ -47,8 +49,12 @@ A line of --json-lines is an object with these fields:
   payload_hex  instead, bytes as pairs of hexadecimal digits
   delay        seconds, or a string with a unit: \"90s\"
   at           instead, a point in time: \"2030-01-01T08:00:00Z\"; due_at is the same
+  priority     of a queue with priorities, from 0, the lowest
+  unique       its unique key, of a queue with uniqueness
+  key          of a queue whose messages have keys
   metadata     an object of names and texts: {\"tenant\": \"acme\"}; other values stand for their JSON
-What a line does not say, --delay, --at and --with say for it. Whatever `dequeue`, `peek`, `find`,
+What a line does not say, --delay, --at, --priority, --unique, --key and --with say for it. Whatever
+`dequeue`, `peek`, `find`,
 `archive` and `dead list` print with --json can be such lines. Of these id, state, attempt, error,
 and the times enqueued_at, ended_at, dead_at and archived_at are passed over: it is a new message.
 
@@ -67,7 +73,10 @@ Examples:
   trunkline enqueue emails '{\"to\": \"a@example.org\"}'
   trunkline enqueue emails --lines emails.ndjson --bad-lines rejected.ndjson
   echo '{\"payload\": {\"to\": \"b@example.org\"}, \"delay\": 90}' | trunkline enqueue emails --json-lines -
-  trunkline dequeue words -n 1 --json | trunkline enqueue words --delay 1h --json-lines -")]
+  trunkline dequeue words -n 1 --json | trunkline enqueue words --delay 1h --json-lines -
+  trunkline queue create reports --type text --uniqueness
+  trunkline enqueue reports --unique acme 'of acme'         prints the id of the one that is there
+  trunkline enqueue reports --unique acme --replace --delay 10s 'of acme, anew'")]
 pub struct Args {
     /// The queue
     queue: String,
@@ -93,13 +102,40 @@ pub struct Args {
     /// Metadata: a name and its text beside the payload, as tenant=acme; once for each name
     #[arg(long = "with", value_name = "NAME=VALUE", value_parser = named)]
     metadata: Vec<(String, String)>,
+    /// The priority of the messages, in a queue that has some: from 0, the lowest
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    priority: u8,
+    /// A key that the message shares with no other, in a queue with uniqueness: where another has it, that one's id is
+    /// printed, and nothing is enqueued
+    #[arg(long, value_name = "KEY")]
+    unique: Option<String>,
+    /// Keep unique keys for so long, whatever becomes of the messages; without it, until they have ended
+    #[arg(long, value_name = "TIME", value_parser = time::duration)]
+    unique_for: Option<Duration>,
+    /// Replace a message that has the unique key and waits: its payload, its metadata and when it is due
+    #[arg(long)]
+    replace: bool,
+    /// The key of the messages, in a queue whose messages have keys: those of one are handled in order
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
 }
 
 pub async fn run(args: Args, database: &Database) -> Result<()> {
     let queue = database.queue(&args.queue).await?;
-    let usual =
-        Usual { due: args.at.map_or(Due::After(args.delay), Due::At), metadata: Metadata::from_iter(args.metadata) };
-    let of_object = || Form::Object { payload: queue.description().payload.clone(), of_json: json::is_of_json(&queue) };
+    let mut usual = Usual {
+        due: args.at.map_or(Due::After(args.delay), Due::At),
+        metadata: Metadata::from_iter(args.metadata),
+        priority: args.priority,
+        unique: None,
+        within: args.unique_for,
+        replaces: args.replace,
+        key: args.key,
+    };
+    usual.unique = args.unique.as_deref().map(|key| usual.key(key));
+    let of_object = || Form::Object {
+        payload: queue.description().payload.clone(),
+        of_json: json::is_of_json(&queue.description()),
+    };
     let read = match (args.lines, args.json_lines) {
         (Some(path), _) => Some((path, Form::Payload, MAX_PAYLOAD)),
         (_, Some(path)) => Some((path, of_object(), LONGEST_OBJECT)),
@@ -147,7 +183,7 @@ async fn lines(mut load: Load<'_>, mut lines: Lines) -> Result<()> {
 
 /// Lines on their way into a queue.
 struct Load<'a> {
-    queue: &'a Queue<Text>,
+    queue: &'a AnyQueue<Text>,
     form: Form,
     usual: Usual,
     enqueued: u64,

@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use trunkline::Queue;
-
 use super::counts::Counts;
-use crate::text::Text;
+use crate::{any::AnyQueue, text::Text};
 
 /// Between two looks. They cost a pass over the queue's rows, so nobody looks while there is work.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -13,7 +11,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 const LOOKS: u32 = 20;
 
 /// Returns when the queue is drained. A database that is away is waited for.
-pub async fn drained(queue: &Queue<Text>, counts: &Counts) {
+pub async fn drained(queue: &AnyQueue<Text>, counts: &Counts) {
     let mut quiet = 0;
     while quiet < LOOKS {
         let before = counts.started();

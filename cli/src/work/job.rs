@@ -13,7 +13,7 @@ use tokio::{
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
-use trunkline::{Attempt, Failure, Message, Queue};
+use trunkline::{Attempt, Failure, Message};
 
 use super::{
     counts::Counts,
@@ -22,7 +22,7 @@ use super::{
     lines::LastLines,
     output::{Output, Stream},
 };
-use crate::{text::Text, time};
+use crate::{any::Id, text::Text, time};
 
 /// The exit code of a command whose message is not to be tried again.
 const DEAD: i32 = 100;
@@ -43,10 +43,10 @@ pub struct Job {
 }
 
 impl Job {
-    pub async fn run(&self, message: Message<Text>, attempt: Attempt<Text>) -> Result<(), Failure> {
+    pub async fn run(&self, id: Id, message: Message<Text>, attempt: Attempt<Text>) -> Result<(), Failure> {
         let _running = self.counts.start();
-        let prefix = format!("{} {} | ", self.queue, message.id);
-        let mut command = self.command(&message);
+        let prefix = format!("{} {id} | ", self.queue);
+        let mut command = self.command(id, &message);
         let (mut child, group) =
             Group::start(&mut command).map_err(|cause| Failure::retry(format!("cannot start sh: {cause}")))?;
 
@@ -66,10 +66,10 @@ impl Job {
         let _ = timeout(LEFTOVERS, heard).await; // who holds the pipe open longer is killed
         drop(group);
         let last_lines = last_lines.lock().unwrap_or_else(PoisonError::into_inner).text();
-        self.judge(ending, &last_lines, &attempt).await
+        self.judge(id, ending, &last_lines, &attempt).await
     }
 
-    fn command(&self, message: &Message<Text>) -> Command {
+    fn command(&self, id: Id, message: &Message<Text>) -> Command {
         let mut command = Command::new("sh");
         command.arg("-c").arg(&self.exec);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -77,15 +77,15 @@ impl Job {
             // A command that prints its environment would put them into a dead letter.
             command.env_remove("DATABASE_URL").env_remove("PGPASSWORD");
         }
-        command.envs(self.environment(message)).kill_on_drop(true);
+        command.envs(self.environment(id, message)).kill_on_drop(true);
         command
     }
 
     /// What a command is told beside the payload.
-    fn environment(&self, message: &Message<Text>) -> Vec<(&'static str, String)> {
+    fn environment(&self, id: Id, message: &Message<Text>) -> Vec<(&'static str, String)> {
         let mut all = vec![
             ("TRUNKLINE_QUEUE", self.queue.clone()),
-            ("TRUNKLINE_ID", message.id.to_string()),
+            ("TRUNKLINE_ID", id.to_string()),
             ("TRUNKLINE_ATTEMPT", message.attempt.to_string()),
             ("TRUNKLINE_ENQUEUED_AT", time::rfc3339(message.enqueued_at)),
         ];
@@ -95,7 +95,7 @@ impl Job {
         all
     }
 
-    async fn judge(&self, ending: Ending, last_lines: &str, attempt: &Attempt<Text>) -> Result<(), Failure> {
+    async fn judge(&self, id: Id, ending: Ending, last_lines: &str, attempt: &Attempt<Text>) -> Result<(), Failure> {
         let told = ending.told();
         let reason = if last_lines.is_empty() { told.clone() } else { format!("{told}: {last_lines}") };
         let failure = match ending {
@@ -114,16 +114,10 @@ impl Job {
                 Failure::retry(reason)
             }
         };
-        let lease = attempt.lease();
-        let line = format!("{} {}: attempt {} failed: {told}", self.queue, lease.id, lease.attempt);
+        let line = format!("{} {id}: attempt {} failed: {told}", self.queue, attempt.lease().attempt);
         self.output.say(Stream::Err, line).await;
         Err(failure)
     }
-}
-
-/// Whether a queue's payloads reach a command without a line break at their end.
-pub fn is_raw(queue: &Queue<Text>) -> bool {
-    queue.description().payload == "bytea"
 }
 
 /// Gives a command its input. One that does not read it, or not to its end, is free to do so.

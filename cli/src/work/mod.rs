@@ -12,10 +12,11 @@ mod drain;
 use std::{fmt::Write, num::NonZeroUsize, sync::Arc, thread, time::Duration};
 
 use tokio_util::sync::CancellationToken;
-use trunkline::{Queue, RetryPolicy, Summary, Worker};
+use trunkline::{Queue, RetryPolicy, StripeId, StripedWorker, Summary, Worker};
 
 use self::{counts::Counts, job::Job, output::Output};
 use crate::{
+    any::{AnyQueue, Id},
     database::Database,
     error::{Error, Result},
     number,
@@ -99,7 +100,7 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     let job = Job {
         exec: args.exec.clone(),
         queue: args.queue.clone(),
-        raw: job::is_raw(&queue),
+        raw: queue.description().payload == "bytea",
         timeout: args.timeout,
         pass_credentials: args.pass_credentials,
         output: output.clone(),
@@ -108,6 +109,7 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     };
     let (give_up, shown) = (job.give_up.clone(), counts.clone());
     let worker = worker(&args, queue.clone(), job);
+    let shutdown_after = args.shutdown_after;
     let ended = worker.run(async move {
         tokio::select! {
             () = stop.asked() => {}
@@ -115,7 +117,7 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
             () = drain::drained(&queue, &counts), if args.drain => {}
         }
         tokio::spawn(async move {
-            tokio::time::sleep(args.shutdown_after).await;
+            tokio::time::sleep(shutdown_after).await;
             give_up.cancel();
         });
     });
@@ -132,23 +134,51 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     written
 }
 
-fn worker(args: &Args, queue: Queue<Text>, job: Job) -> Worker<Text> {
+/// A worker of one server or of several.
+enum AnyWorker {
+    One(Box<Worker<Text>>),
+    Striped(StripedWorker<Text>),
+}
+
+impl AnyWorker {
+    async fn run(self, shutdown: impl Future<Output = ()>) -> trunkline::Result<Summary> {
+        match self {
+            Self::One(worker) => Box::pin(worker.run(shutdown)).await,
+            Self::Striped(worker) => Box::pin(worker.run(shutdown)).await,
+        }
+    }
+}
+
+fn worker(args: &Args, queue: AnyQueue<Text>, job: Job) -> AnyWorker {
     let job = Arc::new(job);
     let processors = || thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-    let mut worker = Worker::with_attempt(queue, move |message, attempt| {
-        let job = job.clone();
-        async move { job.run(message, attempt).await }
-    })
-    .concurrency(args.concurrency.unwrap_or_else(processors).get())
+    let concurrency = args.concurrency.unwrap_or_else(processors).get();
     // The commands are ended and their messages given back before; this is for what does not go as it should.
-    .shutdown_after(args.shutdown_after + ending::PATIENCE + 3 * ending::LEFTOVERS);
-    if let Some(lease) = args.lease {
-        worker = worker.lease(lease);
+    let shutdown_after = args.shutdown_after + ending::PATIENCE + 3 * ending::LEFTOVERS;
+    let (lease, retries) = (args.lease, args.retries);
+    let of = move |stripe: Option<StripeId>, queue: Queue<Text>| {
+        let job = job.clone();
+        let mut worker = Worker::with_attempt(queue, move |message, attempt| {
+            let job = job.clone();
+            async move { job.run(Id { stripe, id: message.id }, message, attempt).await }
+        })
+        .concurrency(concurrency)
+        .shutdown_after(shutdown_after);
+        if let Some(lease) = lease {
+            worker = worker.lease(lease);
+        }
+        if let Some(retries) = retries {
+            worker = worker.retry(RetryPolicy::default().attempts(retries.saturating_add(1)));
+        }
+        worker
+    };
+    match queue {
+        AnyQueue::One(queue) => AnyWorker::One(Box::new(of(None, queue))),
+        AnyQueue::Striped(queue) => {
+            let each = move |stripe, queue| of(Some(stripe), queue);
+            AnyWorker::Striped(StripedWorker::new(queue, each).concurrency(concurrency))
+        }
     }
-    if let Some(retries) = args.retries {
-        worker = worker.retry(RetryPolicy::default().attempts(retries.saturating_add(1)));
-    }
-    worker
 }
 
 /// The last line.

@@ -13,6 +13,7 @@ use std::{
 };
 
 use serde_json::Value;
+use tokio::signal::unix::SignalKind;
 use trunkline_embedded::Cluster;
 
 fn cluster() -> &'static Cluster {
@@ -25,9 +26,22 @@ fn cluster() -> &'static Cluster {
 
 /// The program, with none of the variables in which a developer's shell may name a database.
 pub fn program() -> Command {
+    crate::watchdog::watch();
+    hear_hangups();
     let mut command = Command::new(env!("CARGO_BIN_EXE_trunkline"));
     unset_database(&mut command);
     command
+}
+
+/// Where the tests themselves run under `nohup`, programs would inherit that they ignore SIGHUP. A signal that is heard is not ignored
+/// after an exec.
+fn hear_hangups() {
+    static HEARD: OnceLock<()> = OnceLock::new();
+    HEARD.get_or_init(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let _within = runtime.enter();
+        drop(tokio::signal::unix::signal(SignalKind::hangup()).expect("it can be heard"));
+    });
 }
 
 /// Every verb with its help on a terminal of 100 columns; first the program's own, under no name.

@@ -54,7 +54,7 @@ fn what_cannot_be_altered_stays() {
     let trunkline = Trunkline::with_queue(&[]);
     let before = trunkline.ok(&["queue", "describe", "q"]);
     let wrong: [(&[&str], i32, &str); 6] = [
-        (&["q"], 2, "--max-attempts <N>|--lease <TIME>|--max-batch <N>"),
+        (&["q"], 2, "--max-attempts <N>|--lease <TIME>|--max-batch <N>|--head-start <TIME>"),
         (&["q", "--lease", "0"], 2, "it must be more than zero"),
         (&["q", "--max-attempts", "0"], 2, "1..=2147483647"),
         (&["q", "--type", "text"], 2, "unexpected argument '--type'"),
@@ -104,4 +104,67 @@ fn settings_out_of_bounds_are_errors() {
     trunkline.ok(&["queue", "create", "long", "--lease", "1h30m", "--max-attempts", "2147483647"]);
     let described = trunkline.json(&["queue", "describe", "long", "--json"]).remove(0);
     assert_eq!((&described["lease_s"], &described["max_attempts"]), (&5400.0.into(), &2_147_483_647_i64.into()));
+}
+
+#[test]
+fn a_queue_has_priorities_and_messages_have_them_from_arguments_and_from_lines() {
+    let trunkline = Trunkline::with_queue(&["--type", "text", "--priorities", "3", "--head-start", "1h"]);
+    let described = trunkline.json(&["queue", "describe", "q", "--json"]).remove(0);
+    assert_eq!((&described["priorities"], &described["head_start_s"]), (&3.into(), &3600.0.into()));
+    trunkline.ok(&["enqueue", "q", "low", "low too"]);
+    trunkline.ok(&["enqueue", "q", "--priority", "2", "high"]);
+    let lines = b"{\"payload\": \"middle\", \"priority\": 1}\n{\"payload\": \"high too\"}\n";
+    assert!(trunkline.fed(&["enqueue", "q", "--priority", "2", "--json-lines", "-"], lines).status.success());
+    // What is printed of them goes into another queue with it, and into one without any if it is the lowest.
+    let peeked = trunkline.ok(&["peek", "q", "--json"]);
+    assert!(peeked.contains(r#""error":null,"priority":2,"metadata""#), "{peeked}");
+    trunkline.ok(&["queue", "create", "r", "--type", "text", "--priorities", "5"]);
+    assert!(trunkline.fed(&["enqueue", "r", "--json-lines", "-"], peeked.as_bytes()).status.success());
+    let of = |queue| {
+        let peeked = trunkline.json(&["peek", queue, "--json"]);
+        let mut all: Vec<_> =
+            peeked.iter().map(|message| (message["payload"].to_string(), message["priority"].to_string())).collect();
+        all.sort();
+        all
+    };
+    assert_eq!(of("r"), of("q"));
+    assert_eq!(of("r").iter().map(|(_, priority)| &**priority).collect::<Vec<_>>(), ["2", "2", "0", "0", "1"]);
+    assert!(trunkline.lines(&["peek", "q"])[0].contains("attempt  priority  payload"));
+    trunkline.ok(&["queue", "create", "plain", "--type", "text"]);
+    trunkline.ok(&["enqueue", "plain", "x"]);
+    assert!(!trunkline.ok(&["peek", "plain", "--json"]).contains("priority"));
+    assert!(!trunkline.ok(&["peek", "plain"]).contains("priority"));
+    assert_eq!(trunkline.lines(&["dequeue", "q", "-n", "9"]), ["high", "high too", "middle", "low", "low too"]);
+    for (arguments, word) in [
+        (&["enqueue", "q", "--priority", "3", "no"][..], "from 0 to 2"),
+        (&["enqueue", "q", "--priority", "-1", "no"], "-1"),
+        (&["queue", "create", "bad", "--priorities", "11"], "priorities 1 to 10"),
+    ] {
+        let (_, error) = trunkline.fails(arguments);
+        assert!(error.contains(word), "{arguments:?}: {error}");
+    }
+    let output =
+        trunkline.fed(&["enqueue", "q", "--json-lines", "-"], b"{\"payload\": \"x\", \"priority\": \"high\"}\n");
+    let (_, error) = failed(&output, &["enqueue"]);
+    assert!(error.contains("a whole number from 0 to 9"), "{error}");
+    trunkline.ok(&["queue", "alter", "q", "--head-start", "5m"]);
+    assert_eq!(trunkline.json(&["queue", "describe", "q", "--json"])[0]["head_start_s"], 300.0);
+}
+
+#[test]
+fn a_message_with_a_unique_key_is_there_once_from_arguments_and_from_lines() {
+    let trunkline = Trunkline::with_queue(&["--type", "text", "--uniqueness"]);
+    assert_eq!(trunkline.json(&["queue", "describe", "q", "--json"])[0]["uniqueness"], true);
+    let first = trunkline.lines(&["enqueue", "q", "--unique", "a", "one"]);
+    assert_eq!(trunkline.lines(&["enqueue", "q", "--unique", "a", "two", "three"]), [&*first[0], &*first[0]]);
+    trunkline.ok(&["enqueue", "q", "--unique", "a", "--replace", "--with", "b=c", "replaced"]);
+    let lines = b"{\"payload\": \"new\", \"unique\": \"b\"}\n{\"payload\": \"none\", \"unique\": \"a\"}\n{\"payload\": \"plain\"}\n";
+    assert!(trunkline.fed(&["enqueue", "q", "--unique-for", "1h", "--json-lines", "-"], lines).status.success());
+    assert_eq!(trunkline.lines(&["dequeue", "q", "-n", "9"]), ["replaced", "new", "plain"]);
+    trunkline.ok(&["enqueue", "q", "--unique", "b", "its hour has not passed"]);
+    assert!(trunkline.lines(&["peek", "q"]).iter().all(|line| !line.contains("hour")));
+    let output = trunkline.fed(&["enqueue", "q", "--json-lines", "-"], b"{\"payload\": \"x\", \"unique\": 7}\n");
+    assert!(failed(&output, &["enqueue"]).1.contains("a string is wanted"));
+    trunkline.ok(&["queue", "create", "plain", "--type", "text"]);
+    assert!(trunkline.fails(&["enqueue", "plain", "--unique", "a", "x"]).1.contains("keeps no unique keys"));
 }

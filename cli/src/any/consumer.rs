@@ -1,0 +1,47 @@
+//! A consumer of one server or of several.
+
+use std::time::Duration;
+
+use trunkline::{Consumer, Message, Payload, Queue, Striped, StripedConsumer};
+
+use super::{Of, alone};
+
+/// A consumer of one server or of several.
+pub enum AnyConsumer<T> {
+    One(Queue<T>, Box<Consumer<T>>),
+    Striped(StripedConsumer<T>),
+}
+
+impl<T: Payload> AnyConsumer<T> {
+    /// Waits until something is due.
+    pub async fn ready(&mut self) -> trunkline::Result<()> {
+        match self {
+            Self::One(_, consumer) => consumer.ready().await,
+            Self::Striped(consumer) => consumer.ready().await.map(drop),
+        }
+    }
+
+    /// What is due now.
+    pub async fn take(&mut self, n: usize) -> trunkline::Result<Vec<Of<Message<T>>>> {
+        Ok(match self {
+            Self::One(queue, _) => of_one(queue.take(n).await?),
+            Self::Striped(consumer) => of_several(consumer.take_within(n, Duration::ZERO).await?),
+        })
+    }
+
+    /// What is due now, under a lease.
+    pub async fn lease(&mut self, n: usize) -> trunkline::Result<Vec<Of<Message<T>>>> {
+        Ok(match self {
+            Self::One(queue, _) => of_one(queue.lease(n).await?),
+            Self::Striped(consumer) => of_several(consumer.lease_within(n, Duration::ZERO).await?),
+        })
+    }
+}
+
+fn of_one<T>(messages: Vec<Message<T>>) -> Vec<Of<Message<T>>> {
+    messages.into_iter().map(|message| alone(message.id, message)).collect()
+}
+
+fn of_several<T>(messages: Vec<Striped<Message<T>>>) -> Vec<Of<Message<T>>> {
+    messages.into_iter().map(|message| (message.id().into(), message.of)).collect()
+}

@@ -1,0 +1,219 @@
+//! A queue on one server, or on several: the verbs that do not care.
+
+mod consumer;
+mod id;
+
+use std::time::{Duration, SystemTime};
+
+use trunkline::{
+    Archived, DeadLetter, Description, Draft, Found, Lease, Payload, Peeked, Queue, Stats, Striped, StripedId,
+    StripedQueue, Wait,
+};
+
+use self::id::{plain, seen, striped};
+pub use self::{
+    consumer::AnyConsumer,
+    id::{Id, Lent},
+};
+use crate::error::Result;
+
+/// A queue on one server or on several.
+#[derive(Debug, Clone)]
+pub enum AnyQueue<T> {
+    One(Queue<T>),
+    Striped(StripedQueue<T>),
+}
+
+/// What there is of a message, with its id.
+type Of<V> = (Id, V);
+
+fn alone<V>(id: i64, of: V) -> Of<V> {
+    (Id { stripe: None, id }, of)
+}
+
+fn ids_of(ids: Vec<i64>) -> Vec<Id> {
+    ids.into_iter().map(|id| Id { stripe: None, id }).collect()
+}
+
+fn named(ids: Vec<StripedId>) -> Vec<Id> {
+    ids.into_iter().map(Id::from).collect()
+}
+
+impl<T: Payload> AnyQueue<T> {
+    pub fn description(&self) -> Description {
+        match self {
+            Self::One(queue) => queue.description().clone(),
+            Self::Striped(queue) => queue.description(),
+        }
+    }
+
+    pub async fn enqueue_many(&self, drafts: impl IntoIterator<Item = Draft<&T>>) -> trunkline::Result<Vec<Id>> {
+        Ok(match self {
+            Self::One(queue) => ids_of(queue.enqueue_many(drafts).await?),
+            Self::Striped(queue) => named(queue.enqueue_many(drafts).await?),
+        })
+    }
+
+    pub fn consumer(&self) -> AnyConsumer<T> {
+        match self {
+            Self::One(queue) => AnyConsumer::One(queue.clone(), Box::new(queue.consumer(Wait::Adaptive))),
+            Self::Striped(queue) => AnyConsumer::Striped(queue.consumer(Wait::Adaptive)),
+        }
+    }
+
+    pub async fn find(&self, id: Id) -> Result<Option<Found<T>>> {
+        Ok(match self {
+            Self::One(queue) => queue.find(plain(&[id])?[0]).await?,
+            Self::Striped(queue) => queue.find(striped(&[id])?[0]).await?.map(|found| found.of),
+        })
+    }
+
+    pub async fn cancel(&self, ids: &[Id]) -> Result<Vec<Id>> {
+        Ok(match self {
+            Self::One(queue) => ids_of(queue.cancel(&plain(ids)?).await?),
+            Self::Striped(queue) => named(queue.cancel(&striped(ids)?).await?),
+        })
+    }
+
+    pub async fn reschedule(&self, ids: &[Id], when: When) -> Result<Vec<Id>> {
+        Ok(match (self, when) {
+            (Self::One(queue), When::After(after)) => ids_of(queue.reschedule(&plain(ids)?, after).await?),
+            (Self::One(queue), When::At(at)) => ids_of(queue.reschedule_at(&plain(ids)?, at).await?),
+            (Self::Striped(queue), When::After(after)) => named(queue.reschedule(&striped(ids)?, after).await?),
+            (Self::Striped(queue), When::At(at)) => named(queue.reschedule_at(&striped(ids)?, at).await?),
+        })
+    }
+
+    pub async fn replay(&self, ids: Option<&[Id]>) -> Result<usize> {
+        Ok(match (self, ids) {
+            (Self::One(queue), Some(ids)) => queue.replay(&plain(ids)?).await?,
+            (Self::One(queue), None) => queue.replay_all().await?,
+            (Self::Striped(queue), Some(ids)) => queue.replay(&striped(ids)?).await?,
+            (Self::Striped(queue), None) => sum(queue.on_each(|part| async move { part.replay_all().await }).await)?,
+        })
+    }
+
+    pub async fn discard(&self, ids: Option<&[Id]>) -> Result<usize> {
+        Ok(match (self, ids) {
+            (Self::One(queue), Some(ids)) => queue.discard(&plain(ids)?).await?,
+            (Self::One(queue), None) => queue.discard_all().await?,
+            (Self::Striped(queue), Some(ids)) => queue.discard(&striped(ids)?).await?,
+            (Self::Striped(queue), None) => sum(queue.on_each(|part| async move { part.discard_all().await }).await)?,
+        })
+    }
+
+    pub async fn purge(&self) -> Result<u64> {
+        Ok(match self {
+            Self::One(queue) => queue.purge().await?,
+            Self::Striped(queue) => sum(queue.on_each(|part| async move { part.purge().await }).await)?,
+        })
+    }
+
+    pub async fn prune(&self, older: Duration) -> Result<u64> {
+        Ok(match self {
+            Self::One(queue) => queue.prune(older).await?,
+            Self::Striped(queue) => sum(queue.on_each(|part| async move { part.prune(older).await }).await)?,
+        })
+    }
+
+    /// The counts, summed up where there are several.
+    pub async fn stats(&self) -> Result<Stats> {
+        Ok(match self {
+            Self::One(queue) => queue.stats().await?,
+            Self::Striped(queue) => {
+                let stats = queue.stats().await;
+                stats.parts.into_iter().try_for_each(|part| part.of.map(drop))?;
+                stats.sum
+            }
+        })
+    }
+
+    pub async fn dead_letters(&self, after: Id, n: usize) -> Result<Vec<Of<DeadLetter<T>>>> {
+        Ok(match self {
+            Self::One(queue) => {
+                let page = queue.dead_letters(plain(&[after])?[0], n).await?;
+                page.into_iter().map(|letter| alone(letter.id, letter)).collect()
+            }
+            Self::Striped(queue) => {
+                let page = queue.dead_letters(seen(after)?, n).await?;
+                let of = |Striped { stripe, of }: Striped<DeadLetter<T>>| (Striped { stripe, of: of.id }.into(), of);
+                page.into_iter().map(of).collect()
+            }
+        })
+    }
+
+    pub async fn archived(&self, after: Id, n: usize) -> Result<Vec<Of<Archived<T>>>> {
+        Ok(match self {
+            Self::One(queue) => {
+                let page = queue.archived(plain(&[after])?[0], n).await?;
+                page.into_iter().map(|message| alone(message.id, message)).collect()
+            }
+            Self::Striped(queue) => {
+                let page = queue.archived(seen(after)?, n).await?;
+                let of = |Striped { stripe, of }: Striped<Archived<T>>| (Striped { stripe, of: of.id }.into(), of);
+                page.into_iter().map(of).collect()
+            }
+        })
+    }
+
+    /// The first messages, of all servers by their due times.
+    pub async fn peek(&self, n: usize) -> Result<Vec<Of<Peeked<T>>>> {
+        Ok(match self {
+            Self::One(queue) => queue.peek(n).await?.into_iter().map(|message| alone(message.id, message)).collect(),
+            Self::Striped(queue) => {
+                let mut all = Vec::new();
+                for Striped { stripe, of } in queue.on_each(|part| async move { part.peek(n).await }).await {
+                    all.extend(of?.into_iter().map(|message| (Striped { stripe, of: message.id }.into(), message)));
+                }
+                all.sort_by_key(|(id, message): &Of<Peeked<T>>| (message.due_at, *id));
+                all.truncate(n);
+                all
+            }
+        })
+    }
+
+    pub async fn end(&self, leases: Vec<Lent>, how: End) -> trunkline::Result<()> {
+        match self {
+            Self::One(queue) => {
+                let leases: Vec<Lease> = leases.into_iter().map(|lent| lent.lease).collect();
+                match how {
+                    End::Ack => queue.ack(leases).await,
+                    End::Archive => queue.archive(leases).await,
+                    End::Release => queue.release(leases).await,
+                    End::Extend(by) => queue.extend(leases, by).await,
+                }
+            }
+            Self::Striped(queue) => {
+                let on = |lent: Lent| Some(Striped { stripe: lent.stripe?, of: lent.lease });
+                let leases: Vec<Striped<Lease>> = leases.into_iter().filter_map(on).collect();
+                match how {
+                    End::Ack => queue.ack(leases).await,
+                    End::Archive => queue.archive(leases).await,
+                    End::Release => queue.release(leases).await,
+                    End::Extend(by) => queue.extend(leases, by).await,
+                }
+            }
+        }
+    }
+}
+
+/// When a message shall be due.
+#[derive(Debug, Clone, Copy)]
+pub enum When {
+    After(Duration),
+    At(SystemTime),
+}
+
+/// What becomes of leases.
+#[derive(Debug, Clone, Copy)]
+pub enum End {
+    Ack,
+    Archive,
+    Release,
+    Extend(Duration),
+}
+
+/// Of all stripes together.
+fn sum<N: std::iter::Sum>(parts: Vec<Striped<trunkline::Result<N>>>) -> trunkline::Result<N> {
+    parts.into_iter().map(|part| part.of).sum()
+}

@@ -1,0 +1,79 @@
+//! `trunkline schedule set|list|pause|resume|now|drop|run`
+
+mod list;
+mod set;
+
+use crate::{database::Database, error::Result, print, stop::Stop};
+
+/// What is done to schedules.
+#[derive(Debug, clap::Subcommand)]
+pub enum Verb {
+    /// Make a schedule, or change it; prints its next ticks
+    Set(set::Args),
+    /// All schedules, by name
+    #[command(after_help = "\
+Examples:
+  trunkline schedule list
+  trunkline schedule list --json | jq -r 'select(.problem) | .name'")]
+    List {
+        /// A line of JSON for each schedule, with the whole payload
+        #[arg(long)]
+        json: bool,
+    },
+    /// Make no ticks until it is resumed
+    #[command(after_help = "\
+Example:
+  trunkline schedule pause nightly")]
+    Pause {
+        /// The schedule
+        name: String,
+    },
+    /// Go on with the next tick; those of the pause are not made up for
+    #[command(after_help = "\
+Example:
+  trunkline schedule resume nightly")]
+    Resume {
+        /// The schedule
+        name: String,
+    },
+    /// Enqueue its message now, besides; prints the message's id
+    #[command(after_help = "\
+Example:
+  trunkline schedule now nightly")]
+    Now {
+        /// The schedule
+        name: String,
+    },
+    /// Drop a schedule; what it has enqueued stays
+    #[command(after_help = "\
+Example:
+  trunkline schedule drop nightly")]
+    Drop {
+        /// The schedule
+        name: String,
+    },
+    /// Make the ticks of all schedules until a signal comes, and nothing else
+    #[command(after_help = "\
+`trunkline work` makes them, too, and so does every program with a worker. Any number may run: each
+tick is made once. The role has to be the one that created the schema, or an operator of all queues
+(trunkline grant --all --operator ROLE).
+
+Example:
+  trunkline schedule run")]
+    Run,
+}
+
+pub async fn run(verb: Verb, database: &Database) -> Result<()> {
+    match verb {
+        Verb::Set(args) => set::run(args, database).await,
+        Verb::List { json } => list::run(json, database).await,
+        Verb::Pause { name } => Ok(database.connect().await?.pause_schedule(&name).await?),
+        Verb::Resume { name } => Ok(database.connect().await?.resume_schedule(&name).await?),
+        Verb::Now { name } => print::done([database.connect().await?.fire_schedule(&name).await?].iter()),
+        Verb::Drop { name } => Ok(database.connect().await?.drop_schedule(&name).await?),
+        Verb::Run => {
+            let mut stop = Stop::on_signals()?;
+            Ok(database.connect().await?.run_schedules(stop.asked()).await?)
+        }
+    }
+}

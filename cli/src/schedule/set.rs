@@ -1,0 +1,78 @@
+//! `trunkline schedule set`
+
+use std::{ffi::OsString, os::unix::ffi::OsStringExt, time::SystemTime};
+
+use trunkline::{Metadata, Missed, Schedule};
+
+use crate::{database::Database, enqueue::named, error::Result, print, text::Text, time};
+
+/// The arguments of `trunkline schedule set`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+An expression has five fields of cron (minute, hour, day of the month, month, day of the week), or
+six with seconds first; or is @hourly, @daily, @weekly, @monthly, @yearly; or `every 90 seconds`
+(minutes, hours, days), which counts from 1970-01-01 UTC.
+
+Each message has the metadata `schedule`, the name, and `tick`, the time of the tick in UTC.
+A tick is missed when nobody made it within a minute, or before the next one.
+
+Ticks are made by `trunkline work`, by `trunkline schedule run`, and by every program with a worker.
+
+Examples:
+  trunkline queue create reports --type text
+  trunkline schedule set nightly reports '0 3 * * *' 'all customers' --zone Europe/Berlin
+  trunkline schedule set pulse reports 'every 90 seconds' ping --missed skip")]
+pub struct Args {
+    /// The schedule: 1 to 48 characters, a lower-case letter, then a-z, 0-9, _, . or -
+    name: String,
+    /// The queue that gets its messages
+    queue: String,
+    /// When it ticks
+    expression: String,
+    /// The payload of each message
+    payload: OsString,
+    /// The time zone whose clock the fields of the expression mean
+    #[arg(long, value_name = "ZONE", default_value = "UTC")]
+    zone: String,
+    /// What becomes of ticks that nobody made in time: none of them, one for all, or each is made, the last 1,000 at most
+    #[arg(long, value_name = "skip|once|each", default_value = "once", value_parser = missed)]
+    missed: Missed,
+    /// The priority of each message, in a queue that has some: from 0, the lowest
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    priority: u8,
+    /// The key of each message, in a queue with keys
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+    /// Metadata: a name and its text beside the payload, as tenant=acme; once for each name
+    #[arg(long = "with", value_name = "NAME=VALUE", value_parser = named)]
+    metadata: Vec<(String, String)>,
+}
+
+pub async fn run(args: Args, database: &Database) -> Result<()> {
+    let schedule = Schedule::new(args.name, args.expression)
+        .zone(args.zone)
+        .missed(args.missed)
+        .priority(args.priority)
+        .metadata(Metadata::from_iter(args.metadata));
+    let schedule = match args.key {
+        Some(key) => schedule.key(key),
+        None => schedule,
+    };
+    schedule.next_after(SystemTime::now())?; // what is wrong with it is told before anything is opened
+    let queue = database.queue_of_one(&args.queue).await?;
+    queue.schedule(&schedule, &Text(args.payload.into_vec())).await?;
+    let mut next = Vec::new();
+    let mut time = SystemTime::now();
+    while next.len() < 3
+        && let Some(tick) = schedule.next_after(time)?
+    {
+        next.push(time::rfc3339(tick));
+        time = tick;
+    }
+    print::done(next.iter())
+}
+
+fn missed(text: &str) -> Result<Missed, String> {
+    let all = [Missed::Skip, Missed::Once, Missed::Each];
+    all.into_iter().find(|missed| missed.name() == text).ok_or_else(|| "it must be skip, once or each".to_owned())
+}

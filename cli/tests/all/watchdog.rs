@@ -1,0 +1,84 @@
+//! A program that does not end fails its test, and says where it stands: tests wait for it without a time of their own.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::{self, Write},
+    panic,
+    sync::Once,
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::fixture::rows;
+
+/// No test's program runs so long.
+const LONGEST: Duration = Duration::from_secs(240);
+const BETWEEN_LOOKS: Duration = Duration::from_secs(5);
+
+/// Watches over the programs that this process starts, from the first on.
+pub fn watch() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        thread::spawn(|| {
+            let mut seen: BTreeMap<i32, Instant> = BTreeMap::new();
+            loop {
+                let ours = ours();
+                seen.retain(|id, _| ours.contains(id));
+                for id in ours {
+                    if seen.entry(id).or_insert_with(Instant::now).elapsed() > LONGEST {
+                        end(id);
+                    }
+                }
+                thread::sleep(BETWEEN_LOOKS);
+            }
+        });
+    });
+}
+
+/// Programs `trunkline` that this process has started.
+fn ours() -> Vec<i32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(|id| is_ours(*id)).collect()
+}
+
+fn is_ours(id: i32) -> bool {
+    // `id (name) state parent …`
+    let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+    let parent = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1)).and_then(|id| id.parse().ok());
+    stat.contains("(trunkline)") && parent == Some(std::process::id())
+}
+
+/// Past the harness, which would keep this for the test that came first, and show it only if that one failed.
+fn say(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}"); // there is nobody else to tell
+}
+
+fn end(id: i32) {
+    let read = |name: &str| {
+        let text = fs::read(format!("/proc/{id}/{name}")).unwrap_or_default();
+        String::from_utf8_lossy(&text).into_owned()
+    };
+    say(&format!("{} runs for more than {} s:", read("cmdline").replace('\0', " "), LONGEST.as_secs()));
+    let threads = fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();
+    for thread in threads.filter_map(|thread| thread.file_name().into_string().ok()) {
+        let [name, waits_in, calls] = ["comm", "wchan", "syscall"].map(|file| read(&format!("task/{thread}/{file}")));
+        say(&format!("  thread {thread} {} in {waits_in}, system call {}", name.trim_end(), calls.trim_end()));
+    }
+    let environment = read("environ");
+    if let Some(url) = environment.split('\0').find_map(|variable| variable.strip_prefix("DATABASE_URL=")) {
+        let sessions = "select format('  session %s %s %s since %s: %s', pid, application_name, state, \
+                                      clock_timestamp() - state_change, left(query, 200)) \
+                        from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()";
+        // The server may be away, as some tests want it.
+        let found = panic::catch_unwind(|| rows(url, sessions)).unwrap_or_default();
+        for session in found {
+            say(&session);
+        }
+    }
+    if let Some(id) = Pid::from_raw(id) {
+        let _ = kill_process(id, Signal::KILL); // it may have ended just now
+    }
+}
