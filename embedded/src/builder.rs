@@ -6,6 +6,7 @@ use crate::home::Home;
 use crate::places;
 use crate::running::Running;
 use crate::watchdog::Watchdog;
+use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -75,6 +76,7 @@ pub struct Builder {
     path: Option<PathBuf>,
     stay: bool,
     settings: Vec<(String, String)>,
+    environment: Vec<(OsString, OsString)>,
     binaries: Option<Binaries>,
     progress: Box<dyn FnMut(u64, u64)>,
 }
@@ -83,7 +85,7 @@ impl Builder {
     pub(crate) fn new(path: Option<PathBuf>) -> Self {
         let connections = path.is_none().then(|| ("max_connections".to_owned(), "200".to_owned()));
         let settings = connections.into_iter().collect();
-        Self { path, stay: false, settings, binaries: None, progress: Box::new(|_, _| {}) }
+        Self { path, stay: false, settings, environment: Vec::new(), binaries: None, progress: Box::new(|_, _| {}) }
     }
 
     /// A server setting, as in postgresql.conf; the later of two of the same name counts. `listen_addresses`, `port`
@@ -94,6 +96,21 @@ impl Builder {
     /// ```
     pub fn setting(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.settings.push((name.into(), value.into()));
+        self
+    }
+
+    /// An environment variable of the server's processes, beside those that they inherit from this one; the later of two
+    /// of the same name counts. Variables whose names begin with `PG` are not inherited, but may be given here. It counts
+    /// at every start, and for `pg_ctl`, which starts the server, too, but not while the cluster is created. A server that
+    /// already runs keeps the environment it has.
+    ///
+    /// A name that is empty or has `=` in it makes [`start`](Builder::start) fail, and so does a zero byte.
+    ///
+    /// ```
+    /// let builder = trunkline_embedded::Cluster::temporary().env("LD_PRELOAD", "/usr/lib/libfaketime.so.1");
+    /// ```
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.environment.push((name.into(), value.into()));
         self
     }
 
@@ -143,6 +160,7 @@ impl Builder {
     /// ```
     pub fn start(mut self) -> Result<Cluster> {
         crate::settings::file(&self.settings, Path::new("/"))?;
+        crate::settings::environment(&self.environment)?;
         let account = Account::of_the_server()?;
         let Some(path) = self.path.take() else { return self.start_temporary(account) };
         let account = account.of_the_owner(&path.join("data"));
@@ -176,7 +194,8 @@ impl Builder {
         watchdog: Option<Watchdog>,
     ) -> Result<Cluster> {
         let socket_dir = home.socket_dir().to_owned();
-        let mut cluster = Cluster { account, binaries, home, settings: self.settings, end, socket_dir, watchdog };
+        let Self { settings, environment, .. } = self;
+        let mut cluster = Cluster { account, binaries, home, settings, environment, end, socket_dir, watchdog };
         let running = cluster.run()?;
         running.socket_dir().clone_into(&mut cluster.socket_dir);
         Ok(cluster)
@@ -207,6 +226,6 @@ impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Builder");
         shown.field("path", &self.path).field("stay", &self.stay).field("settings", &self.settings);
-        shown.field("binaries", &self.binaries).finish_non_exhaustive()
+        shown.field("environment", &self.environment).field("binaries", &self.binaries).finish_non_exhaustive()
     }
 }

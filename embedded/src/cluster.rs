@@ -6,6 +6,7 @@ use crate::running::{self, Running, USER};
 use crate::server::{self, Stop};
 use crate::settings::PORT;
 use crate::watchdog::Watchdog;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -27,6 +28,7 @@ pub struct Cluster {
     pub(crate) binaries: Binaries,
     pub(crate) home: Home,
     pub(crate) settings: Vec<(String, String)>,
+    pub(crate) environment: Vec<(OsString, OsString)>,
     pub(crate) end: End,
     /// What it found running keeps the socket folder that it was started with.
     pub(crate) socket_dir: PathBuf,
@@ -116,7 +118,7 @@ impl Cluster {
         server::stop(&self.account, &self.home.data(), how)
     }
 
-    /// Starts the server after [`Cluster::stop`], with the same settings; nothing happens when it runs.
+    /// Starts the server after [`Cluster::stop`], with the same settings and environment; nothing happens when it runs.
     ///
     /// Fails as [`Builder::start`](crate::Builder::start) does.
     ///
@@ -159,7 +161,7 @@ impl Cluster {
             }
             server::create(&self.account, &self.binaries, &self.home, self.end != End::Remove, input())?;
         }
-        server::start(&self.account, &self.binaries, &self.home, &self.settings, input())
+        server::start(&self.account, &self.binaries, &self.home, &self.settings, &self.environment, input())
     }
 }
 

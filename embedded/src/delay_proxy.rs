@@ -1,15 +1,18 @@
 mod upstream;
 mod lane;
+mod trouble;
 
 use crate::error::{Error, Result};
 use lane::{Lane, Piece};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, JoinHandle, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
+pub use trouble::Hold;
+use trouble::{Cut, Gate};
 pub use upstream::Upstream;
 
 const LONGEST: Duration = Duration::from_secs(3600);
@@ -69,9 +72,7 @@ impl DelayProxy {
     /// # Ok::<(), trunkline_embedded::Error>(())
     /// ```
     pub fn start(listen: impl ToSocketAddrs, to: impl Into<Upstream>, delay: Duration) -> Result<Self> {
-        if delay > LONGEST {
-            return Err(Error::new("a delay of at most an hour is possible"));
-        }
+        within_bounds(delay)?;
         let listen: Vec<SocketAddr> =
             listen.to_socket_addrs().map_err(Error::because("cannot find the address to listen on"))?.collect();
         let shown: Vec<String> = listen.iter().map(ToString::to_string).collect();
@@ -81,9 +82,11 @@ impl DelayProxy {
         let shared = Shared {
             name: format!("delay:{}", addr.port()),
             to: to.into(),
-            delay,
+            delay: AtomicU64::new(delay.as_nanos() as u64),
             answers: Cut::default(),
             requests: Cut::default(),
+            answers_gate: Gate::default(),
+            requests_gate: Gate::default(),
             open: Mutex::new(Some(Vec::new())),
         };
         let shared = Arc::new(shared);
@@ -152,6 +155,7 @@ impl DelayProxy {
 
 impl Drop for DelayProxy {
     fn drop(&mut self) {
+        self.hold(Hold::Nothing);
         let open = locked(&self.shared.open).take();
         open.iter().flatten().filter_map(Weak::upgrade).for_each(|connection| connection.end());
         let Some(acceptor) = self.acceptor.take() else { return };
@@ -171,9 +175,12 @@ impl Drop for DelayProxy {
 struct Shared {
     name: String,
     to: Upstream,
-    delay: Duration,
+    /// In nanoseconds; it may change at any time.
+    delay: AtomicU64,
     answers: Cut,
     requests: Cut,
+    answers_gate: Gate,
+    requests_gate: Gate,
     /// `None` from the end of the proxy on.
     open: Mutex<Option<Vec<Weak<Connection>>>>,
 }
@@ -194,35 +201,6 @@ impl Shared {
         open.retain(|known| known.strong_count() > 0);
         open.push(Arc::downgrade(connection));
         true
-    }
-}
-
-/// Bytes up to a cut, if there is to be one.
-#[derive(Debug, Default)]
-struct Cut(Mutex<Option<usize>>);
-
-impl Cut {
-    fn set(&self, bytes: Option<usize>) {
-        *locked(&self.0) = bytes;
-    }
-
-    fn is_ahead(&self) -> bool {
-        locked(&self.0).is_some()
-    }
-
-    /// How many of these bytes are delivered, and whether the connection is cut then.
-    fn passes(&self, bytes: usize) -> (usize, bool) {
-        let mut left = locked(&self.0);
-        match *left {
-            Some(least) if least <= bytes => {
-                *left = None;
-                (least, true)
-            }
-            _ => {
-                *left = left.map(|left| left - bytes);
-                (bytes, false)
-            }
-        }
     }
 }
 
@@ -247,7 +225,14 @@ fn accept(listener: TcpListener, shared: &Shared) {
 fn serve(client: TcpStream, shared: &Shared) {
     let Ok(server) = shared.to.connect() else { return };
     let _ = client.set_nodelay(true);
-    let connection = Connection { client, server, there: Lane::new(), back: Lane::new(), half: AtomicBool::new(false) };
+    let connection = Connection {
+        client,
+        server,
+        there: Lane::new(),
+        back: Lane::new(),
+        half: AtomicBool::new(false),
+        left: AtomicBool::new(false),
+    };
     let connection = Arc::new(connection);
     if !shared.register(&connection) {
         return;
@@ -255,14 +240,14 @@ fn serve(client: TcpStream, shared: &Shared) {
     let Connection { client, server, there, back, .. } = &*connection;
     thread::scope(|scope| {
         let started = [
-            shared.spawn(scope, || take(client, there, shared.delay)),
-            shared.spawn(scope, || deliver(&connection, there, server, &shared.requests)),
-            shared.spawn(scope, || take(server, back, shared.delay)),
+            shared.spawn(scope, || take(&connection, client, there, shared)),
+            shared.spawn(scope, || deliver(&connection, there, server, (&shared.requests, &shared.requests_gate))),
+            shared.spawn(scope, || take(&connection, server, back, shared)),
         ];
         if started.iter().any(std::result::Result::is_err) {
             connection.end();
         }
-        deliver(&connection, back, client, &shared.answers);
+        deliver(&connection, back, client, (&shared.answers, &shared.answers_gate));
     });
 }
 
@@ -274,6 +259,8 @@ struct Connection {
     back: Lane,
     /// Whether one direction has ended.
     half: AtomicBool,
+    /// Whether the client is gone and the server is not to know.
+    left: AtomicBool,
 }
 
 impl Connection {
@@ -287,7 +274,7 @@ impl Connection {
 }
 
 /// From a socket into a lane.
-fn take(mut from: &TcpStream, lane: &Lane, delay: Duration) {
+fn take(connection: &Connection, mut from: &TcpStream, lane: &Lane, shared: &Shared) {
     let mut chunk = vec![0; CHUNK];
     loop {
         let piece = match from.read(&mut chunk) {
@@ -297,6 +284,10 @@ fn take(mut from: &TcpStream, lane: &Lane, delay: Duration) {
             Err(_) => Piece::Broken,
         };
         let is_last = !matches!(piece, Piece::Bytes(_));
+        if connection.left.load(Ordering::Acquire) && std::ptr::eq(from, &raw const connection.client) {
+            return;
+        }
+        let delay = Duration::from_nanos(shared.delay.load(Ordering::Relaxed));
         if !lane.push(Instant::now() + delay, piece) || is_last {
             return;
         }
@@ -304,9 +295,10 @@ fn take(mut from: &TcpStream, lane: &Lane, delay: Duration) {
 }
 
 /// From a lane into a socket, up to the cut.
-fn deliver(connection: &Connection, lane: &Lane, mut to: &TcpStream, cut: &Cut) {
+fn deliver(connection: &Connection, lane: &Lane, mut to: &TcpStream, (cut, gate): (&Cut, &Gate)) {
     finer_timer();
     while let Some(piece) = lane.pop() {
+        gate.pass(lane);
         let end = match piece {
             Piece::Bytes(bytes) => match cut.passes(bytes.len()) {
                 (length, false) if to.write_all(&bytes[..length]).is_ok() => continue,
@@ -334,6 +326,13 @@ fn deliver(connection: &Connection, lane: &Lane, mut to: &TcpStream, cut: &Cut) 
 fn finer_timer() {
     if let Some(thread) = std::fs::read_link("/proc/thread-self").ok().as_deref().and_then(Path::file_name) {
         let _ = std::fs::write(Path::new("/proc").join(thread).join("timerslack_ns"), "1");
+    }
+}
+
+fn within_bounds(delay: Duration) -> Result<()> {
+    match delay > LONGEST {
+        true => Err(Error::new("a delay of at most an hour is possible")),
+        false => Ok(()),
     }
 }
 

@@ -75,7 +75,7 @@ mod delay_proxy;
 
 pub use builder::Builder;
 pub use cluster::Cluster;
-pub use delay_proxy::{DelayProxy, Upstream};
+pub use delay_proxy::{DelayProxy, Hold, Upstream};
 pub use error::{Error, Result};
 pub use find::Binaries;
 pub use running::Running;

@@ -4,6 +4,7 @@ use crate::find::Binaries;
 use crate::home::Home;
 use crate::running::{self, Running, USER};
 use crate::settings;
+use std::ffi::OsString;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
@@ -49,6 +50,7 @@ pub(crate) fn start(
     binaries: &Binaries,
     home: &Home,
     settings: &[(String, String)],
+    environment: &[(OsString, OsString)],
     input: Stdio,
 ) -> Result<Running> {
     let (data, log) = (home.data(), home.log());
@@ -61,6 +63,12 @@ pub(crate) fn start(
     let mut pg_ctl = account.command(binaries.dir().join("pg_ctl"));
     pg_ctl.arg("start").arg("-D").arg(&data).arg("-l").arg(&log);
     pg_ctl.args(["-w", "-s", "-t", &START_LIMIT.as_secs().to_string()]);
+    // Where it was unpacked, and not installed, what it loads later (for replication) would look elsewhere for its libpq.
+    let libraries = binaries.dir().join("../lib");
+    if libraries.join("libpq.so.5").exists() {
+        pg_ctl.env("LD_LIBRARY_PATH", libraries);
+    }
+    pg_ctl.envs(environment.iter().map(|(name, value)| (name, value)));
     run(pg_ctl.stdin(input), "start the server", Some((&log, before)))?;
     ready(&data)
 }

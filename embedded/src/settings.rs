@@ -1,4 +1,5 @@
 use crate::error::{Error, Result};
+use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -22,6 +23,21 @@ pub(crate) fn file(settings: &[(String, String)], socket_dir: &Path) -> Result<S
     line(&mut text, "port", &PORT.to_string());
     line(&mut text, "unix_socket_directories", &folder);
     Ok(text)
+}
+
+/// Whether a process can have these variables: std's `Command` would fail with no word of which.
+pub(crate) fn environment(variables: &[(OsString, OsString)]) -> Result<()> {
+    for (name, value) in variables {
+        let (bytes, zero) = (name.as_encoded_bytes(), |text: &OsString| text.as_encoded_bytes().contains(&0));
+        if bytes.is_empty() || bytes.contains(&b'=') || zero(name) || zero(value) {
+            let shown = name.to_string_lossy();
+            return Err(Error::new(format!(
+                "the environment variable `{shown}` cannot be set: a name has at least one letter and no `=`, and neither it nor \
+                 its value has a zero byte"
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn line(text: &mut String, name: &str, value: &str) {

@@ -88,6 +88,10 @@ impl Lane {
         self.filled.notify_all();
     }
 
+    pub(crate) fn is_closed(&self) -> bool {
+        self.locked().closed
+    }
+
     fn locked(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

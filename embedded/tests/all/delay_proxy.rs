@@ -3,7 +3,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
-use trunkline_embedded::{Cluster, DelayProxy, Stop, Upstream};
+use trunkline_embedded::{Cluster, DelayProxy, Hold, Stop, Upstream};
 
 /// A server of one connection, which does that work, behind a proxy; and a client of it.
 fn connect<T: Send + 'static>(
@@ -250,4 +250,78 @@ fn a_cluster_is_far_away_and_comes_back() {
     read_all(open);
     cluster.start_again().unwrap();
     assert_eq!(exchange(far(), "SELECT 7").as_deref(), Some("7"));
+}
+
+#[test]
+fn a_delay_that_is_changed_counts_for_open_connections() {
+    let (proxy, mut client, _server) = connect(Duration::ZERO, echo);
+    let mut round_trip = || {
+        let start = Instant::now();
+        client.write_all(b"x").unwrap();
+        client.read_exact(&mut [0]).unwrap();
+        start.elapsed()
+    };
+    round_trip();
+    proxy.set_delay(Duration::from_millis(60)).unwrap();
+    assert!(round_trip() >= Duration::from_millis(120));
+    proxy.set_delay(Duration::ZERO).unwrap();
+    assert!((0..20).map(|_| round_trip()).min().unwrap() < Duration::from_millis(60));
+    assert!(proxy.set_delay(Duration::from_secs(3601)).is_err());
+}
+
+#[test]
+fn what_is_held_passes_one_way_only_and_nothing_is_lost() {
+    let (proxy, mut client, server) = connect(Duration::ZERO, |mut stream| {
+        stream.write_all(b"before").unwrap();
+        let mut heard = [0; 5];
+        stream.read_exact(&mut heard).unwrap();
+        stream.write_all(b"after").unwrap();
+        heard
+    });
+    let mut said = [0; 6];
+    client.read_exact(&mut said).unwrap();
+    proxy.hold(Hold::Answers);
+    client.write_all(b"hello").unwrap();
+    assert_eq!(&server.join().unwrap(), b"hello", "requests pass");
+    client.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    let error = client.read(&mut [0]).unwrap_err();
+    assert!([ErrorKind::WouldBlock, ErrorKind::TimedOut].contains(&error.kind()), "{error}");
+    proxy.hold(Hold::Nothing);
+    client.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    assert_eq!(read_all(client), b"after");
+}
+
+#[test]
+fn connections_can_be_cut_all_at_once_also_while_they_are_held() {
+    let (proxy, client, server) = connect(Duration::ZERO, |mut stream| {
+        stream.write_all(b"held").unwrap();
+        is_over(stream)
+    });
+    proxy.hold(Hold::Both);
+    // It is on its way for certain only when the client has connected to the server.
+    eventually(|| {
+        proxy.cut_all();
+        server.is_finished()
+    });
+    assert!(server.join().unwrap());
+    assert!(is_over(client));
+}
+
+#[test]
+fn a_connection_that_is_left_half_open_ends_for_the_client_alone() {
+    let (tell, told) = std::sync::mpsc::channel();
+    let (proxy, mut client, server) = connect(Duration::ZERO, move |mut stream| {
+        stream.write_all(b"x").unwrap();
+        stream.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+        tell.send(stream.read(&mut [0]).unwrap_err().kind()).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        is_over(stream)
+    });
+    client.read_exact(&mut [0]).unwrap();
+    proxy.leave_half_open();
+    assert!(is_over(&client), "the client notices");
+    let silent = told.recv().unwrap();
+    assert!([ErrorKind::WouldBlock, ErrorKind::TimedOut].contains(&silent), "the server does not: {silent}");
+    proxy.cut_all();
+    assert!(server.join().unwrap(), "until it is told");
 }

@@ -48,6 +48,30 @@ fn a_stopped_cluster_starts_again() {
 }
 
 #[test]
+fn the_server_has_the_environment_that_it_was_given_and_keeps_it_over_a_restart() {
+    let given = "two words, 'quotes'";
+    let cluster = Cluster::temporary().env("TRUNKLINE_GIVEN", "another").env("TRUNKLINE_GIVEN", given);
+    let cluster = cluster.env("PGAPPNAME", "ours").setting("fsync", "off").start().unwrap();
+    let say = |statement: &str| ask(cluster.socket_dir(), cluster.port(), statement);
+    say("CREATE TABLE given (value text)");
+    for start in ["first", "second"] {
+        // What the server starts inherits from it.
+        say("COPY given FROM PROGRAM 'echo \"$TRUNKLINE_GIVEN $PGAPPNAME\"'");
+        assert_eq!(say("SELECT value FROM given").as_deref(), Some(&*format!("{given} ours")), "{start} start");
+        say("TRUNCATE given");
+        cluster.restart(Stop::Fast).unwrap();
+    }
+}
+
+#[test]
+fn a_variable_that_no_process_can_have_is_refused() {
+    for (name, value) in [("", "1"), ("A=B", "1"), ("A\0", "1"), ("A", "\0")] {
+        let error = Cluster::temporary().env(name, value).start().unwrap_err().to_string();
+        assert!(error.contains("the environment variable `"), "{error}");
+    }
+}
+
+#[test]
 fn clusters_run_side_by_side() {
     let clusters = [(), ()].map(|()| std::thread::spawn(|| Cluster::temporary().start().unwrap()));
     let [one, other] = clusters.map(|thread| thread.join().unwrap());

@@ -1,0 +1,302 @@
+//! The functions that PostgreSQL makes its files durable with, and longer.
+//!
+//! An fsync is `fsync`, `fdatasync`, or a write to a file that was opened with `O_DSYNC` or `O_SYNC`, so that each `wal_sync_method` of Linux
+//! is slowed. Writes of C's own streams (`fwrite`) do not come by here, nor do `copy_file_range` and what a process writes to memory that
+//! it has mapped; PostgreSQL uses them for no table, index or log.
+
+#![allow(
+    unsafe_code,
+    reason = "a function with the name of one of the C library's is exported without mangling and takes raw pointers, and what it does \
+              is to call that one, found by the linker; nothing in std does either"
+)]
+
+use std::{
+    ffi::{CStr, c_char, c_int, c_void},
+    io::Write,
+    sync::atomic::{AtomicPtr, Ordering},
+    time::Duration,
+};
+
+use libc::{iovec, off_t, size_t, ssize_t, timespec};
+
+use crate::page::{FSYNC, LENGTH, LONGEST, PATH, WORDS};
+
+const FILE: &CStr = c"TRUNKLINE_DISK_FILE";
+
+/// A function that lies behind this library: the C library's, or that of another one that is preloaded.
+struct Next(&'static CStr, AtomicPtr<c_void>);
+
+impl Next {
+    const fn new(name: &'static CStr) -> Self {
+        Self(name, AtomicPtr::new(std::ptr::null_mut()))
+    }
+
+    fn get(&self) -> *mut c_void {
+        let mut found = self.1.load(Ordering::Relaxed);
+        if found.is_null() {
+            // SAFETY: the name ends with a zero byte. Whatever came to be called by it has a definition behind this one.
+            found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.0.as_ptr()) };
+            if found.is_null() {
+                std::process::abort();
+            }
+            self.1.store(found, Ordering::Relaxed);
+        }
+        found
+    }
+}
+
+/// The file as this process sees it, mapped at the first call; what is forked afterwards has it, too. A word is read without a call of the
+/// kernel, a lock or memory: PostgreSQL writes in signal handlers, and a disk that is as it is should cost nothing.
+struct Page(*const u64);
+
+impl Page {
+    fn find() -> Option<Self> {
+        /// What was mapped; `NOWHERE` where there is nothing to map.
+        static FOUND: AtomicPtr<u64> = AtomicPtr::new(std::ptr::null_mut());
+        const NOWHERE: *mut u64 = std::ptr::dangling_mut();
+        let mut found = FOUND.load(Ordering::Acquire);
+        if found.is_null() {
+            found = Self::map().unwrap_or(NOWHERE);
+            FOUND.store(found, Ordering::Release);
+        }
+        (found != NOWHERE).then_some(Self(found))
+    }
+
+    fn map() -> Option<*mut u64> {
+        // SAFETY: nobody changes the environment while a process of PostgreSQL works; the path in it ends with a zero byte. A file that is
+        // shorter is none of ours, for its words would be no memory. errno is the caller's, who may look at it although the call went well.
+        unsafe {
+            let before = *libc::__errno_location();
+            let path = libc::getenv(FILE.as_ptr());
+            let file = if path.is_null() { -1 } else { libc::open(path, libc::O_RDONLY | libc::O_CLOEXEC) };
+            let mut mapped = libc::MAP_FAILED;
+            if file >= 0 {
+                let mut told: libc::stat = std::mem::zeroed();
+                if libc::fstat(file, &raw mut told) == 0 && usize::try_from(told.st_size) == Ok(WORDS * 8) {
+                    mapped = libc::mmap(std::ptr::null_mut(), WORDS * 8, libc::PROT_READ, libc::MAP_SHARED, file, 0);
+                }
+                libc::close(file);
+            }
+            *libc::__errno_location() = before;
+            (mapped != libc::MAP_FAILED).then_some(mapped.cast())
+        }
+    }
+
+    fn word(&self, at: usize) -> u64 {
+        // SAFETY: the page has that many words, is aligned to more than a word, and stays mapped; whoever changes it writes whole words.
+        unsafe { std::ptr::read_volatile(self.0.add(at.min(WORDS - 1))) }
+    }
+
+    fn fsync(&self) -> Duration {
+        Duration::from_micros(self.word(FSYNC))
+    }
+
+    /// The folder below which the disk is full, in that room.
+    fn full_below<'a>(&self, room: &'a mut [u8; LONGEST]) -> Option<&'a [u8]> {
+        let length = self.word(LENGTH);
+        for (at, eight) in room.chunks_exact_mut(8).enumerate() {
+            eight.copy_from_slice(&self.word(PATH + at).to_ne_bytes());
+        }
+        // Changed meanwhile: the next call sees it.
+        let same = length == self.word(LENGTH) && length > 0;
+        room.get(..usize::try_from(length).ok()?).filter(|_| same)
+    }
+}
+
+/// The clock as it is, for a preloaded libfaketime would bend what the C library tells.
+fn now() -> Duration {
+    let mut time = timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel fills in a time of that layout.
+    unsafe { libc::syscall(libc::SYS_clock_gettime, libc::CLOCK_MONOTONIC, &raw mut time) };
+    Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
+}
+
+/// A disk cannot be interrupted: whoever is signalled meanwhile goes on waiting.
+fn sleep_until(end: Duration) {
+    let time =
+        timespec { tv_sec: end.as_secs().try_into().unwrap_or(libc::time_t::MAX), tv_nsec: end.subsec_nanos().into() };
+    while now() < end {
+        // SAFETY: the kernel reads a time of that layout; what is left of it is not asked for.
+        unsafe {
+            libc::syscall(
+                libc::SYS_clock_nanosleep,
+                libc::CLOCK_MONOTONIC,
+                libc::TIMER_ABSTIME,
+                &raw const time,
+                std::ptr::null_mut::<timespec>(),
+            )
+        };
+    }
+}
+
+/// The call, which takes at least the time that is set, unless it fails.
+fn slow<T: PartialOrd + Default>(call: impl FnOnce() -> T) -> T {
+    let least = Page::find().map_or(Duration::ZERO, |page| page.fsync());
+    if least.is_zero() {
+        return call();
+    }
+    let began = now();
+    let result = call();
+    if result >= T::default() {
+        sleep_until(began + least);
+    }
+    result
+}
+
+/// Writes `length` bytes, at the file's position where no place is told: not at all if the disk is full, and slowly if that makes them durable.
+fn write_to(fd: c_int, at: Option<off_t>, length: size_t, call: impl FnOnce() -> ssize_t) -> ssize_t {
+    if is_full(fd, at, length) {
+        // SAFETY: errno is this thread's own.
+        unsafe { *libc::__errno_location() = libc::ENOSPC };
+        return -1;
+    }
+    if Page::find().is_none_or(|page| page.fsync().is_zero()) {
+        return call();
+    }
+    // SAFETY: a question about a number that may be no file's; then it is no durable one.
+    let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
+    // `O_SYNC` has the bit of `O_DSYNC`, too.
+    if flags >= 0 && flags & libc::O_DSYNC != 0 { slow(call) } else { call() }
+}
+
+/// Whether a file that lies where the disk is full would get longer.
+fn is_full(fd: c_int, at: Option<off_t>, length: size_t) -> bool {
+    let Some(page) = Page::find().filter(|page| page.word(LENGTH) > 0) else { return false };
+    let (mut room, mut path) = ([0; LONGEST], [0_u8; LONGEST + 1]);
+    let Some(folder) = page.full_below(&mut room) else { return false };
+    let mut name = [0_u8; 32];
+    // SAFETY: the name is shorter than its room, whose last byte stays zero, and what the kernel writes fits into the path and the stat,
+    // which is plain numbers. A file number of nobody's leads to no path.
+    unsafe {
+        if write!(&mut name[..31], "/proc/self/fd/{fd}").is_err() {
+            return false;
+        }
+        let told = libc::readlink(name.as_ptr().cast::<c_char>(), path.as_mut_ptr().cast(), path.len());
+        let path = &path[..usize::try_from(told).unwrap_or(0)];
+        // Below it, and not beside it with a longer name.
+        if path.strip_prefix(folder).is_none_or(|rest| rest.first() != Some(&b'/')) {
+            return false;
+        }
+        let mut file: libc::stat = std::mem::zeroed();
+        if libc::fstat(fd, &raw mut file) != 0 {
+            return false;
+        }
+        let appends = libc::fcntl(fd, libc::F_GETFL) & libc::O_APPEND != 0;
+        let at = at.unwrap_or_else(|| if appends { file.st_size } else { libc::lseek(fd, 0, libc::SEEK_CUR) });
+        at.saturating_add(off_t::try_from(length).unwrap_or(off_t::MAX)) > file.st_size
+    }
+}
+
+/// The bytes of all parts of a vector.
+///
+/// # Safety
+///
+/// There are so many parts at that place.
+unsafe fn total(parts: *const iovec, count: c_int) -> size_t {
+    let Ok(count) = usize::try_from(count) else { return 0 };
+    // SAFETY: the caller's.
+    (0..count).map(|part| unsafe { (*parts.add(part)).iov_len }).sum()
+}
+
+type Sync = unsafe extern "C" fn(c_int) -> c_int;
+type WriteAll = unsafe extern "C" fn(c_int, *const c_void, size_t) -> ssize_t;
+type WriteAt = unsafe extern "C" fn(c_int, *const c_void, size_t, off_t) -> ssize_t;
+type WriteParts = unsafe extern "C" fn(c_int, *const iovec, c_int) -> ssize_t;
+type WritePartsAt = unsafe extern "C" fn(c_int, *const iovec, c_int, off_t) -> ssize_t;
+type Reserve = unsafe extern "C" fn(c_int, off_t, off_t) -> c_int;
+type Allocate = unsafe extern "C" fn(c_int, c_int, off_t, off_t) -> c_int;
+
+// SAFETY of all that follow: each has the signature of its namesake in the C library (of 64 bits, where `off_t` is `off64_t`), is called as
+// that one is, and hands on what it was given; `Next` has found a function of that very name.
+
+/// As the C library's, but slow.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fsync(fd: c_int) -> c_int {
+    static NEXT: Next = Next::new(c"fsync");
+    slow(|| unsafe { std::mem::transmute::<*mut c_void, Sync>(NEXT.get())(fd) })
+}
+
+/// As the C library's, but slow.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fdatasync(fd: c_int) -> c_int {
+    static NEXT: Next = Next::new(c"fdatasync");
+    slow(|| unsafe { std::mem::transmute::<*mut c_void, Sync>(NEXT.get())(fd) })
+}
+
+/// As the C library's, on that disk.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn write(fd: c_int, bytes: *const c_void, length: size_t) -> ssize_t {
+    static NEXT: Next = Next::new(c"write");
+    let call = || unsafe { std::mem::transmute::<*mut c_void, WriteAll>(NEXT.get())(fd, bytes, length) };
+    write_to(fd, None, length, call)
+}
+
+/// As the C library's, on that disk.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pwrite(fd: c_int, bytes: *const c_void, length: size_t, at: off_t) -> ssize_t {
+    static NEXT: Next = Next::new(c"pwrite");
+    let call = || unsafe { std::mem::transmute::<*mut c_void, WriteAt>(NEXT.get())(fd, bytes, length, at) };
+    write_to(fd, Some(at), length, call)
+}
+
+/// `pwrite` by the name that programs with large files call it by.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pwrite64(fd: c_int, bytes: *const c_void, length: size_t, at: off_t) -> ssize_t {
+    unsafe { pwrite(fd, bytes, length, at) }
+}
+
+/// As the C library's, on that disk.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn writev(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t {
+    static NEXT: Next = Next::new(c"writev");
+    let call = || unsafe { std::mem::transmute::<*mut c_void, WriteParts>(NEXT.get())(fd, parts, count) };
+    write_to(fd, None, unsafe { total(parts, count) }, call)
+}
+
+/// As the C library's, on that disk.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pwritev(fd: c_int, parts: *const iovec, count: c_int, at: off_t) -> ssize_t {
+    static NEXT: Next = Next::new(c"pwritev");
+    let call = || unsafe { std::mem::transmute::<*mut c_void, WritePartsAt>(NEXT.get())(fd, parts, count, at) };
+    write_to(fd, Some(at), unsafe { total(parts, count) }, call)
+}
+
+/// `pwritev` by the name that programs with large files call it by.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pwritev64(fd: c_int, parts: *const iovec, count: c_int, at: off_t) -> ssize_t {
+    unsafe { pwritev(fd, parts, count, at) }
+}
+
+/// As the C library's, on that disk: it returns the error's number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn posix_fallocate(fd: c_int, at: off_t, length: off_t) -> c_int {
+    static NEXT: Next = Next::new(c"posix_fallocate");
+    if is_full(fd, Some(at), length.try_into().unwrap_or(0)) {
+        return libc::ENOSPC;
+    }
+    unsafe { std::mem::transmute::<*mut c_void, Reserve>(NEXT.get())(fd, at, length) }
+}
+
+/// `posix_fallocate` by the name that programs with large files call it by.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn posix_fallocate64(fd: c_int, at: off_t, length: off_t) -> c_int {
+    unsafe { posix_fallocate(fd, at, length) }
+}
+
+/// As the C library's, on that disk.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fallocate(fd: c_int, how: c_int, at: off_t, length: off_t) -> c_int {
+    static NEXT: Next = Next::new(c"fallocate");
+    if is_full(fd, Some(at), length.try_into().unwrap_or(0)) {
+        // SAFETY: errno is this thread's own.
+        unsafe { *libc::__errno_location() = libc::ENOSPC };
+        return -1;
+    }
+    unsafe { std::mem::transmute::<*mut c_void, Allocate>(NEXT.get())(fd, how, at, length) }
+}
+
+/// `fallocate` by the name that programs with large files call it by.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fallocate64(fd: c_int, how: c_int, at: off_t, length: off_t) -> c_int {
+    unsafe { fallocate(fd, how, at, length) }
+}

@@ -1,0 +1,10 @@
+//! Stands between the processes of a PostgreSQL and the C library, by `LD_PRELOAD`: an fsync takes a least time, and a write that makes a
+//! file longer finds the disk full. How long, and where, says the file that `TRUNKLINE_DISK_FILE` names, whatever it says at that moment.
+//! Without that variable, or that file, nothing is changed.
+//!
+//! `trunkline-disk` builds this, writes the file and knows what may be asked.
+
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+mod page;
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+mod calls;

@@ -1,0 +1,112 @@
+//! The disk of a real server, slow and full and as it was, while the server runs.
+
+#![cfg(target_os = "linux")]
+
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use tokio_postgres::{Client, NoTls, error::SqlState};
+use trunkline_disk::Disk;
+use trunkline_embedded::Cluster;
+
+const SLOW: Duration = Duration::from_millis(20);
+
+fn disk() -> Disk {
+    // Beside what cargo built this test into.
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("a target folder");
+    Disk::new(target).expect("the library is built")
+}
+
+fn server(disk: &Disk, settings: &[(&str, &str)]) -> Cluster {
+    // Nobody else writes meanwhile.
+    let cluster = Cluster::temporary().setting("autovacuum", "off");
+    let cluster = settings.iter().fold(cluster, |cluster, (name, value)| cluster.setting(*name, *value));
+    let cluster = disk.environment().into_iter().fold(cluster, |cluster, (name, value)| cluster.env(name, value));
+    let cluster = cluster.start().expect("a private PostgreSQL starts");
+    assert!(disk.is_under(cluster.pid().expect("it runs")).expect("its maps can be read"));
+    cluster
+}
+
+async fn connect(server: &Cluster) -> Client {
+    let (client, connection) =
+        tokio_postgres::connect(&server.url("postgres"), NoTls).await.expect("the server takes connections");
+    tokio::spawn(connection);
+    client.batch_execute("create table written (number int8)").await.expect("a table");
+    client
+}
+
+/// The least time of some commits: a busy machine only ever adds to it.
+async fn commit(client: &Client) -> Duration {
+    let mut least = Duration::MAX;
+    for number in 0..5_i64 {
+        let began = Instant::now();
+        client.execute("insert into written values ($1)", &[&number]).await.expect("a commit");
+        least = least.min(began.elapsed());
+    }
+    least
+}
+
+#[tokio::test]
+async fn a_commit_takes_as_long_as_an_fsync_and_what_is_set_counts_at_once() {
+    let disk = disk();
+    let server = server(&disk, &[]);
+    let client = connect(&server).await;
+    assert!(commit(&client).await < SLOW, "the disk as it is");
+    disk.fsync_takes(SLOW).expect("it is written");
+    let slow = commit(&client).await;
+    assert!(slow >= SLOW, "{slow:?}");
+    disk.fsync_takes(Duration::ZERO).expect("it is written");
+    let again = commit(&client).await;
+    assert!(again < SLOW, "{again:?}");
+    // At its end the disk is as it was.
+    disk.fsync_takes(SLOW).expect("it is written");
+    drop(disk);
+    let without = commit(&client).await;
+    assert!(without < SLOW, "{without:?}");
+}
+
+#[tokio::test]
+async fn every_way_of_writing_the_log_durably_is_slow() {
+    for method in ["fsync", "fdatasync", "open_sync", "open_datasync"] {
+        let disk = disk();
+        let server = server(&disk, &[("wal_sync_method", method)]);
+        let client = connect(&server).await;
+        disk.fsync_takes(SLOW).expect("it is written");
+        let slow = commit(&client).await;
+        assert!(slow >= SLOW, "{method}: {slow:?}");
+        disk.fsync_takes(Duration::ZERO).expect("it is written");
+        let again = commit(&client).await;
+        assert!(again < SLOW, "{method}: {again:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_refuses_what_grows_and_has_room_again() {
+    const FILL: &str = "insert into written select generate_series(1, 10000)";
+    let disk = disk();
+    let server = server(&disk, &[]);
+    let client = connect(&server).await;
+    client.batch_execute("create table other (number int8); insert into other values (0)").await.expect("room");
+    disk.is_full_below(Some(&server.data_dir().join("base"))).expect("it is written");
+    let error = client.batch_execute(FILL).await.expect_err("a full disk");
+    assert_eq!(error.code(), Some(&SqlState::DISK_FULL), "{error:?}");
+    // A page that is there, and the log, which lies elsewhere.
+    client.batch_execute("insert into other values (1); checkpoint").await.expect("nothing grows");
+    disk.is_full_below(None).expect("it is written");
+    client.batch_execute(FILL).await.expect("room again");
+    let kept: i64 = client.query_one("select count(*) from written", &[]).await.expect("a count").get(0);
+    assert_eq!(kept, 10_000);
+}
+
+#[test]
+fn a_folder_that_is_not_there_cannot_be_full() {
+    let error = disk().is_full_below(Some(Path::new("/nowhere/at all"))).expect_err("no such folder");
+    assert!(error.to_string().contains("/nowhere/at all"), "{error}");
+}
+
+#[test]
+fn a_process_that_was_started_otherwise_does_not_have_the_library() {
+    assert!(!disk().is_under(std::process::id()).expect("its own maps can be read"));
+}

@@ -1,0 +1,141 @@
+use super::lane::Lane;
+use super::{Connection, DelayProxy, locked, within_bounds};
+use crate::error::Result;
+use std::net::Shutdown;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+/// How often what is held looks whether its connection has ended.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Which way bytes are held by [`DelayProxy::hold`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hold {
+    /// Everything passes.
+    Nothing,
+    /// The server hears nothing more, and its answers pass.
+    Requests,
+    /// The clients hear nothing more, and what they say passes.
+    Answers,
+    /// Nothing passes.
+    Both,
+}
+
+/// Trouble on the line, besides a cut.
+impl DelayProxy {
+    /// Makes what is said from now on as late as this, in connections that are there already as well. What is on its way keeps
+    /// its delay, and nothing overtakes it.
+    ///
+    /// Fails for more than an hour.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use trunkline_embedded::{DelayProxy, Upstream};
+    /// # let server: Upstream = "127.0.0.1:5432".parse()?;
+    /// let proxy = DelayProxy::start("127.0.0.1:0", server, Duration::ZERO)?;
+    /// proxy.set_delay(Duration::from_millis(200))?;
+    /// # Ok::<(), trunkline_embedded::Error>(())
+    /// ```
+    pub fn set_delay(&self, delay: Duration) -> Result<()> {
+        within_bounds(delay)?;
+        self.shared.delay.store(delay.as_nanos() as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Holds what would be delivered from now on, in all connections and in those that come: nothing is lost and no end is
+    /// seen, as on a line that went dead. Lasts until it is changed; then what was held is delivered in order.
+    ///
+    /// ```
+    /// # use std::{io::{ErrorKind, Read, Write}, net::{TcpListener, TcpStream}, time::Duration};
+    /// # use trunkline_embedded::{DelayProxy, Hold};
+    /// # let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    /// let proxy = DelayProxy::start("127.0.0.1:0", server.local_addr().unwrap(), Duration::ZERO)?;
+    /// proxy.hold(Hold::Answers);
+    /// let mut client = TcpStream::connect(proxy.addr()).unwrap();
+    /// server.accept().unwrap().0.write_all(b"answer").unwrap();
+    /// client.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+    /// assert!(client.read(&mut [0]).is_err(), "nothing comes");
+    /// proxy.hold(Hold::Nothing);
+    /// client.set_read_timeout(None).unwrap();
+    /// let mut got = String::new();
+    /// client.read_to_string(&mut got).unwrap();
+    /// assert_eq!(got, "answer");
+    /// # Ok::<(), trunkline_embedded::Error>(())
+    /// ```
+    pub fn hold(&self, hold: Hold) {
+        self.shared.requests_gate.set(matches!(hold, Hold::Requests | Hold::Both));
+        self.shared.answers_gate.set(matches!(hold, Hold::Answers | Hold::Both));
+    }
+
+    /// Ends every connection at once, on both sides, and throws away what is on its way; also those that
+    /// [`DelayProxy::leave_half_open`] left. Connections that come later are served.
+    pub fn cut_all(&self) {
+        self.connections().iter().for_each(|connection| connection.end());
+    }
+
+    /// Ends every connection on the clients' side alone: the server hears neither an end nor anything else, as after the
+    /// loss of a machine, and keeps sessions, transactions and locks, until [`DelayProxy::cut_all`] or the end of the proxy.
+    /// Connections that come later are served.
+    pub fn leave_half_open(&self) {
+        for connection in self.connections() {
+            connection.left.store(true, Ordering::Release);
+            let _ = connection.client.shutdown(Shutdown::Both);
+        }
+    }
+
+    fn connections(&self) -> Vec<Arc<Connection>> {
+        locked(&self.shared.open).iter().flatten().filter_map(Weak::upgrade).collect()
+    }
+}
+
+/// Shut while bytes are held.
+#[derive(Debug, Default)]
+pub(super) struct Gate {
+    shut: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Gate {
+    fn set(&self, shut: bool) {
+        *locked(&self.shut) = shut;
+        self.opened.notify_all();
+    }
+
+    /// Waits until it is open, or the lane is closed.
+    pub(super) fn pass(&self, lane: &Lane) {
+        let mut shut = locked(&self.shut);
+        while *shut && !lane.is_closed() {
+            shut = self.opened.wait_timeout(shut, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+/// Bytes up to a cut, if there is to be one.
+#[derive(Debug, Default)]
+pub(super) struct Cut(Mutex<Option<usize>>);
+
+impl Cut {
+    pub(super) fn set(&self, bytes: Option<usize>) {
+        *locked(&self.0) = bytes;
+    }
+
+    pub(super) fn is_ahead(&self) -> bool {
+        locked(&self.0).is_some()
+    }
+
+    /// How many of these bytes are delivered, and whether the connection is cut then.
+    pub(super) fn passes(&self, bytes: usize) -> (usize, bool) {
+        let mut left = locked(&self.0);
+        match *left {
+            Some(least) if least <= bytes => {
+                *left = None;
+                (least, true)
+            }
+            _ => {
+                *left = left.map(|left| left - bytes);
+                (bytes, false)
+            }
+        }
+    }
+}
