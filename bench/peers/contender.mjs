@@ -17,6 +17,7 @@ const settings = {
   payload: Number(process.env.BENCH_PAYLOAD),
   batch: Number(process.env.BENCH_BATCH),
   producers: Number(process.env.BENCH_PRODUCERS),
+  keys: Number(process.env.BENCH_KEYS ?? 0),
   consumers: Number(process.env.BENCH_CONSUMERS),
   rate: process.env.BENCH_RATE === "max" ? undefined : Number(process.env.BENCH_RATE),
   backlog: Number(process.env.BENCH_BACKLOG),
@@ -29,6 +30,7 @@ const tally = {
   sent: 0,
   received: 0,
   over: false,
+  disordered: 0,
   latencies: new Map(),
   wanted: Infinity,
   reached: () => {},
@@ -49,10 +51,21 @@ const tally = {
 
 /** A handler calls this for every message that it is given. */
 function receive(payload) {
+  if (settings.keys > 0) inOrder(payload);
   if (tally.over) return;
   if (settings.case === "cycle" && settings.rate !== undefined) tally.record(now() - payload.at);
   tally.received += 1;
   if (tally.received === tally.wanted) tally.reached();
+}
+
+/** The number that each key's next message has. */
+const next = new Map();
+
+/** Neither one that it had, nor one behind another that is still to come. */
+function inOrder({ key, nr }) {
+  const expected = next.get(key) ?? 0;
+  if (nr !== expected) tally.disordered += 1;
+  next.set(key, Math.max(expected, nr + 1));
 }
 
 /** Microseconds since 1970. */
@@ -61,7 +74,8 @@ function now() {
 }
 
 const AROUND = JSON.stringify({ at: now(), pad: "" }).length;
-const PADDING = Math.max(0, settings.payload - AROUND);
+const OF_A_KEY = settings.keys > 0 ? '"key":1000,"nr":10,'.length : 0;
+const PADDING = Math.max(0, settings.payload - AROUND - OF_A_KEY);
 // Without a pattern, and another piece for each message: what repeats itself would be compressed.
 const POOL = randomBytes(768 * 1024).toString("base64url");
 function pad() {
@@ -74,6 +88,17 @@ function pad() {
 /** So many payloads that were to be sent at this moment. */
 function payloads(n, at = now()) {
   return Array.from({ length: n }, () => ({ at, pad: pad() }));
+}
+
+const calls = new Map();
+
+/** The next payload of a caller, whose keys are its own and have messages in turn: so the order of each key is that of the caller's calls. */
+function keyed(caller, at = now()) {
+  const { keys, producers } = settings;
+  const turn = calls.get(caller) ?? 0;
+  calls.set(caller, turn + 1);
+  const own = Math.ceil((keys - caller) / producers);
+  return { at, key: 1 + caller + producers * (turn % own), nr: Math.floor(turn / own), pad: pad() };
 }
 
 function say(line) {
@@ -94,9 +119,9 @@ export function installed(peer, name) {
 
 /** Sends as fast as the answers come, until it is over. */
 async function closedLoop(send) {
-  const producer = async () => {
+  const producer = async (_, caller) => {
     while (!tally.over) {
-      const batch = payloads(settings.batch);
+      const batch = settings.keys > 0 ? [keyed(caller)] : payloads(settings.batch);
       const began = performance.now();
       await send(batch);
       if (tally.over) return;
@@ -166,7 +191,8 @@ async function race(install) {
   const warms = consumes && settings.backlog === 0;
 
   await seed(peer.send);
-  const each = (n) => Array.from({ length: settings.producers }, () => peer.send(payloads(n)));
+  const one = (caller) => (settings.keys > 0 ? [keyed(caller)] : payloads(1));
+  const each = (n) => Array.from({ length: settings.producers }, (_, caller) => peer.send(n === 1 ? one(caller) : payloads(n)));
   if (warms) {
     const handled = tally.has(settings.producers);
     await peer.consume(receive);
@@ -193,7 +219,8 @@ async function race(install) {
 
   clearInterval(progress);
   if (tally.latencies.size > 0) say({ latency: Object.fromEntries(tally.latencies) });
-  say({ done: { sent: tally.sent, received: tally.received, seconds } });
+  const disordered = settings.keys > 0 ? tally.disordered : undefined;
+  say({ done: { sent: tally.sent, received: tally.received, seconds, disordered } });
   await Promise.race([stop(peer, producing), sleep(STOP)]);
   await end;
 }

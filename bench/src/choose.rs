@@ -1,7 +1,7 @@
 //! Which rows are meant.
 
 use crate::{
-    Choice,
+    BACKLOG, BATCH_SIZES, Choice, MESSAGES, SETTLE,
     suites::{Plan, all},
 };
 
@@ -30,18 +30,28 @@ impl Choice {
         for (is_out, what) in [
             (!self.throughput, "the suite throughput"),
             (!self.poll, "reads that wait"),
+            (self.batch_sizes != BATCH_SIZES, "the messages a call of `send`, `read` and `ack`"),
+            (self.messages != MESSAGES, "the backlog of a drain"),
+            (self.threads != 0, "the contenders' own number of threads"),
+            (!same(self.settle, SETTLE), "the time in which consumers fall asleep"),
+            (!self.callers.is_empty(), "the suites' own numbers of callers"),
             (
                 !(self.producers.is_empty()
                     && self.consumers.is_empty()
                     && self.enqueue_batch.is_empty()
-                    && self.dequeue_batch.is_empty()),
-                "the grid's own producers, consumers and batches",
+                    && self.dequeue_batch.is_empty()
+                    && self.backlog == BACKLOG),
+                "the grid's own producers, consumers, backlog and batches",
             ),
         ] {
             left_out.extend(is_out.then(|| what.to_owned()));
         }
         left_out
     }
+}
+
+fn same(one: f64, other: f64) -> bool {
+    one.total_cmp(&other).is_eq()
 }
 
 /// Whether the name has the pattern's parts in it, in their order; a `^` or `$` holds it to an end.
@@ -59,7 +69,38 @@ pub fn matches(pattern: &str, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+
+    #[derive(clap::Parser)]
+    struct Words {
+        #[command(flatten)]
+        choice: Choice,
+    }
+
+    #[test]
+    fn whatever_changes_rows_of_a_whole_run_leaves_theirs_out() {
+        let left_out = |words: &[&str]| Words::parse_from([&["list"], words].concat()).choice.left_out().len();
+        assert_eq!(left_out(&[]), 0);
+        for words in [
+            ["--callers", "3"],
+            ["--producers", "3"],
+            ["--consumers", "3"],
+            ["--backlog", "3"],
+            ["--enqueue-batch", "3"],
+            ["--dequeue-batch", "3"],
+            ["--batch-sizes", "3"],
+            ["--messages", "3"],
+            ["--settle", "3"],
+            ["--threads", "3"],
+            ["--poll", "false"],
+            ["--throughput", "false"],
+            ["-p", "burst"],
+        ] {
+            assert_eq!(left_out(&words), 1, "{words:?}");
+        }
+    }
 
     #[test]
     fn a_pattern_is_found_anywhere_unless_it_is_held_to_an_end() {

@@ -64,7 +64,7 @@ pub async fn run(asked: &Claims) -> Result<(), Failure> {
     let mut ground = Ground::start(&asked.server.wanted()).await?;
     let mut sections = String::new();
     for claim in claims {
-        let database = ground.database(false).await?;
+        let database = ground.database(false, 0).await?;
         let turns = turns(claim, &database.client, &ground, &database.name, asked).await;
         if !asked.server.skip_cleanup {
             ground.drop(database).await?;

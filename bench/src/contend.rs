@@ -66,6 +66,8 @@ pub struct Done {
     pub sent: u64,
     pub received: u64,
     pub seconds: f64,
+    /// Messages that came out of the order of their keys.
+    pub disordered: Option<u64>,
     pub allocations: Option<u64>,
     pub allocated_bytes: Option<u64>,
 }
@@ -88,6 +90,13 @@ impl From<std::io::Error> for Ended {
     fn from(error: std::io::Error) -> Self {
         Self::Failed(error.to_string())
     }
+}
+
+/// The database that a contender gets, and where it is on each server, if there are several.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    pub name: &'a str,
+    pub stripes: &'a [String],
 }
 
 /// A contender that is running.
@@ -113,10 +122,11 @@ impl Contending {
     pub fn start(
         program: &Program,
         address: &Address,
-        database: &str,
+        database: &Place<'_>,
         told: &Told,
         silence: Duration,
     ) -> Result<Self, Ended> {
+        let Place { name: database, stripes } = *database;
         let mut command = Command::new(&program.path);
         command.args(&program.arguments).current_dir(&program.folder).process_group(0).kill_on_drop(true);
         command.env("BENCH_URL", address.url(database)).env("PGDATABASE", database);
@@ -130,6 +140,7 @@ impl Contending {
             ("CONSUMERS", told.consumers.to_string()),
             ("RATE", told.rate.map_or_else(|| "max".to_owned(), |rate| rate.to_string())),
             ("BACKLOG", told.backlog.to_string()),
+            ("KEYS", told.keys.to_string()),
             ("DEAD", told.dead.to_string()),
             ("WINDOWS", told.windows.to_string()),
             ("SECONDS", told.seconds.to_string()),
@@ -138,6 +149,9 @@ impl Contending {
             ("THREADS", told.threads.to_string()),
         ] {
             command.env(format!("BENCH_{name}"), value);
+        }
+        if !stripes.is_empty() {
+            command.env("BENCH_STRIPES", stripes.join("\n"));
         }
         if told.threads > 0 {
             // Go has no other word for it.

@@ -1,16 +1,24 @@
 //! The server that everything is measured on, and what it says of itself.
 
+mod private;
+
 use std::{
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Command, Stdio},
     str::FromStr,
     time::{Duration, Instant},
 };
 
 use tokio_postgres::{Client, Config, NoTls, config::Host};
-use trunkline_embedded::{Binaries, Cluster, DelayProxy, Upstream};
+use trunkline_embedded::{Cluster, DelayProxy, Upstream};
 
-use crate::{Failure, machine, results::Server};
+use self::private::private;
+use crate::{
+    Failure,
+    disk::{self, SlowDisk},
+    machine,
+    results::Server,
+};
 
 /// The server, and the way to it.
 pub struct Ground {
@@ -19,6 +27,11 @@ pub struct Ground {
     address: Address,
     admin: Client,
     pub server: Server,
+    pub disk: SlowDisk,
+    /// More servers like the private one, as far as rows asked for them, each with a session.
+    others: Vec<(Cluster, Client)>,
+    settings: Vec<String>,
+    programs: Option<PathBuf>,
     counts_statements: bool,
     /// Whether contenders go by TCP where there is a socket.
     pub tcp: bool,
@@ -35,6 +48,8 @@ pub struct Wanted {
     pub programs: Option<PathBuf>,
     /// Go to it by TCP.
     pub tcp: bool,
+    /// Whether its disk is to be made slow.
+    pub slow_disk: bool,
 }
 
 /// What our own sessions are called, so that they are not taken for the contender's.
@@ -77,10 +92,11 @@ impl Address {
 impl Ground {
     /// A private cluster with default durability and these settings, or the server that the URL names.
     pub async fn start(where_to: &Wanted) -> Result<Self, Failure> {
-        let Wanted { url, settings, programs, tcp } = where_to;
+        let Wanted { url, settings, programs, tcp, .. } = where_to;
+        let disk = disk::wanted(where_to);
         let (cluster, address) = match url.as_deref() {
             None => {
-                let cluster = private(settings, programs.as_deref())?;
+                let cluster = private(settings, programs.as_deref(), &disk)?;
                 let host =
                     cluster.socket_dir().to_str().ok_or("the cluster's folder has a name that is not text")?.to_owned();
                 let address =
@@ -97,16 +113,29 @@ impl Ground {
         };
         let admin = connect(&address.url("postgres")).await?;
         let server = server(&admin, *tcp || !address.host.starts_with('/')).await?;
+        let disk = disk::proven(disk, cluster.as_ref(), &server.fsync);
         let preloaded: String = admin.query_one("show shared_preload_libraries", &[]).await?.get(0);
         let counts_statements = preloaded.contains("pg_stat_statements");
         if counts_statements {
             admin.batch_execute("create extension if not exists pg_stat_statements").await?;
         }
-        Ok(Self { cluster, address, admin, server, counts_statements, tcp: *tcp, made: 0 })
+        Ok(Self {
+            cluster,
+            address,
+            admin,
+            server,
+            disk,
+            others: Vec::new(),
+            settings: settings.clone(),
+            programs: programs.clone(),
+            counts_statements,
+            tcp: *tcp,
+            made: 0,
+        })
     }
 
-    /// A fresh, empty database; statements in it are counted if that is asked for and can be.
-    pub async fn database(&mut self, statements: bool) -> Result<Database, Failure> {
+    /// A fresh, empty database; statements in it are counted if that is asked for and can be. On so many servers in all.
+    pub async fn database(&mut self, statements: bool, servers: usize) -> Result<Database, Failure> {
         self.made += 1;
         let name = format!("trunkline_bench_{}_{}", std::process::id(), self.made);
         self.admin.batch_execute(&format!("create database {name}")).await?;
@@ -121,12 +150,27 @@ impl Ground {
             // Our own looks are nobody's statements.
             client.batch_execute("set pg_stat_statements.track = 'none'").await?;
         }
-        Ok(Database { name, address: self.address.clone(), client, counts_statements })
+        let mut stripes: Vec<String> = (servers > 0).then(|| self.address.url(&name)).into_iter().collect();
+        for at in 1..servers {
+            if self.others.len() < at {
+                let cluster = private(&self.settings, self.programs.as_deref(), &self.disk)?;
+                let admin = connect(&cluster.url("postgres")).await?;
+                self.others.push((cluster, admin));
+            }
+            let (cluster, admin) = &self.others[at - 1];
+            admin.batch_execute(&format!("create database {name}")).await?;
+            admin.batch_execute("checkpoint").await?;
+            stripes.push(cluster.url(&name));
+        }
+        Ok(Database { name, address: self.address.clone(), client, stripes, counts_statements })
     }
 
     pub async fn drop(&self, database: Database) -> Result<(), Failure> {
         let name = database.name.clone();
         drop(database);
+        for (_, admin) in &self.others {
+            admin.batch_execute(&format!("drop database if exists {name} with (force)")).await?;
+        }
         // Contenders that were killed may not have gone yet.
         Ok(self.admin.batch_execute(&format!("drop database if exists {name} with (force)")).await?)
     }
@@ -220,6 +264,8 @@ pub struct Database {
     pub name: String,
     pub address: Address,
     pub client: Client,
+    /// Where it is on each server, if a row asked for several.
+    pub stripes: Vec<String>,
     counts_statements: bool,
 }
 
@@ -244,30 +290,6 @@ pub struct Counters {
     pub statements: Option<u64>,
     /// By the private cluster's processes.
     pub used: Option<machine::Used>,
-}
-
-fn private(settings: &[String], programs: Option<&Path>) -> Result<Cluster, Failure> {
-    let binaries = match programs {
-        Some(folder) => Binaries::inspect(folder)?,
-        None => Binaries::find_or_fetch(|_, _| {})?,
-    };
-    let counts = binaries.dir().parent().is_some_and(has_statements);
-    let mut builder = Cluster::temporary().binaries(binaries).setting("max_connections", "600");
-    if counts {
-        // Loaded, it costs nothing until a database switches it on.
-        builder = builder
-            .setting("shared_preload_libraries", "pg_stat_statements")
-            .setting("pg_stat_statements.track", "none");
-    }
-    for setting in settings {
-        let (name, value) = setting.split_once('=').ok_or_else(|| format!("{setting:?} is not NAME=VALUE"))?;
-        builder = builder.setting(name, value);
-    }
-    Ok(builder.start()?)
-}
-
-fn has_statements(home: &Path) -> bool {
-    ["lib", "lib64", "lib/postgresql"].iter().any(|lib| home.join(lib).join("pg_stat_statements.so").exists())
 }
 
 fn address(url: &str) -> Result<Address, Failure> {

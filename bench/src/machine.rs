@@ -36,7 +36,9 @@ pub fn used(root: u32) -> Option<Used> {
             continue;
         };
         let (counted, scheduled) = (stat.ticks as f64 * TICK, scheduled(pid));
-        if scheduled.is_none() {
+        // One that has only just begun, or ended meanwhile, has no such counter; that says nothing of the others'.
+        let has_worked = |stat: Stat| stat.ticks > 0;
+        if scheduled.is_none() && (at == 0 || Stat::of(pid).is_some_and(has_worked)) {
             all.step = TICK;
         }
         // Threads that have ended are in the ticks alone.

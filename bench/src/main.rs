@@ -4,6 +4,7 @@ mod results;
 mod contenders;
 mod prepare;
 mod machine;
+mod disk;
 mod ground;
 mod suites;
 mod choose;
@@ -67,6 +68,19 @@ enum Verb {
     },
 }
 
+/// What a whole run has.
+const BATCH_SIZES: [usize; 4] = [1, 10, 50, 100];
+const MESSAGES: usize = 100_000;
+const BACKLOG: usize = 20_000;
+const SETTLE: f64 = 5.0;
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse::<usize>() {
+        Ok(0) => Err("at least one".to_owned()),
+        number => number.map_err(|wrong| wrong.to_string()),
+    }
+}
+
 /// Which rows.
 #[derive(Args, Clone)]
 struct Choice {
@@ -77,10 +91,10 @@ struct Choice {
     #[arg(long)]
     quick: bool,
     /// How many messages a call are tried in `send`, `read` and `ack`
-    #[arg(long, env = "BENCH_BATCH_SIZES", value_name = "N,N", value_delimiter = ',', default_values_t = [1, 10, 50, 100])]
+    #[arg(long, env = "BENCH_BATCH_SIZES", value_name = "N,N", value_delimiter = ',', default_values_t = BATCH_SIZES)]
     batch_sizes: Vec<usize>,
     /// The backlog of a drain, for peers; Trunkline's is ten times as long
-    #[arg(long, env = "BENCH_MESSAGE_COUNT", value_name = "N", default_value_t = 100_000)]
+    #[arg(long, env = "BENCH_MESSAGE_COUNT", value_name = "N", default_value_t = MESSAGES)]
     messages: usize,
     /// Whether to time reads that wait for messages
     #[arg(long, env = "BENCH_ENABLE_POLL", value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
@@ -88,26 +102,30 @@ struct Choice {
     /// Whether to run the suite `throughput`
     #[arg(long, env = "BENCH_ENABLE_THROUGHPUT", value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     throughput: bool,
+    /// Callers at the same time that each await their message, instead of each contender's best: of `send` and `cycle` in
+    /// `throughput`, of `layer-comparison` and of `fsync`
+    #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = at_least_one)]
+    callers: Vec<usize>,
     /// Producers of `grid`, instead of its own choice
-    #[arg(long, value_name = "N,N", value_delimiter = ',')]
+    #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = at_least_one)]
     producers: Vec<usize>,
     /// Consumers of `grid`, instead of its own choice
-    #[arg(long, value_name = "N,N", value_delimiter = ',')]
+    #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = at_least_one)]
     consumers: Vec<usize>,
     /// Messages that are there before a row of `grid` begins
-    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    #[arg(long, value_name = "N", default_value_t = BACKLOG)]
     backlog: usize,
     /// Messages that a producer of `grid` sends at a time [default: 1 and 100]
-    #[arg(long, value_name = "N,N", value_delimiter = ',')]
+    #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = at_least_one)]
     enqueue_batch: Vec<usize>,
     /// Messages that a consumer of `grid` fetches at a time [default: as many as are sent at a time]
-    #[arg(long, value_name = "N,N", value_delimiter = ',')]
+    #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = at_least_one)]
     dequeue_batch: Vec<usize>,
     /// Threads of the contenders' runtimes, where they can be told; 0 is as many as they like
     #[arg(long, value_name = "N", default_value_t = 0)]
     threads: usize,
     /// Seconds for the consumers of `idle` to fall asleep, before the clock starts
-    #[arg(long, value_name = "SECONDS", default_value_t = 5.0)]
+    #[arg(long, value_name = "SECONDS", default_value_t = SETTLE)]
     settle: f64,
 }
 

@@ -53,8 +53,18 @@ impl Making {
         Self { file: file.to_owned(), results, programs: Programs::default() }
     }
 
-    /// Every row in turns, but for the turns that it has already.
+    /// Every row in turns, but for the turns that it has already; those whose disk is slow on a server of their own: no
+    /// other row has anything between its server and the C library.
     pub async fn turns(&mut self, plans: &[Plan], wanted: &Wanted, keep_databases: bool) -> Result<(), Failure> {
+        for slow_disk in [false, true] {
+            let of: Vec<Plan> =
+                plans.iter().filter(|plan| plan.told.fsync_ms.is_some() == slow_disk).cloned().collect();
+            self.turns_on(&of, &Wanted { slow_disk, ..wanted.clone() }, keep_databases).await?;
+        }
+        Ok(())
+    }
+
+    async fn turns_on(&mut self, plans: &[Plan], wanted: &Wanted, keep_databases: bool) -> Result<(), Failure> {
         let left = |plan: &Plan| plan.rounds.saturating_sub(self.done(plan));
         let turns: u32 = plans.iter().map(left).sum();
         if turns == 0 {
@@ -170,6 +180,9 @@ impl Making {
         let told = |Progress { sent, received }: Progress| {
             bar.set_message(format!("{}: {sent} sent, {received} received", name(plan)));
         };
+        if let (Some(_), Err(why)) = (plan.told.fsync_ms, &ground.disk) {
+            return Ok(Err(Outcome::Missing(why.clone())));
+        }
         let program = match self.programs.of(plan, LAYERS) {
             Ok(program) => program,
             Err(Unfit::Missing(why)) => return Ok(Err(Outcome::Missing(why))),

@@ -11,14 +11,12 @@ use crate::{
     ground::Wanted,
     making::Making,
     report,
-    suites::Plan,
+    suites::{NEAREST, Plan},
     tree,
 };
 
 /// What is measured on every major version of PostgreSQL.
 const ON_EVERY_MAJOR: [&str; 2] = ["throughput", "layer-comparison"];
-/// Queues, as ours is, and the fastest of them: under a held snapshot as long as ours.
-const NEAREST: [&str; 4] = ["trunkline", "hasql-queue", "pgmq", "pgq"];
 const CLAIMS: &str = "claims";
 
 pub async fn run(asked: &Publication) -> Result<(), Failure> {
@@ -184,18 +182,19 @@ fn on(plans: &[Plan], major: u32) -> Vec<Plan> {
 fn length(plan: &mut Plan) {
     let (rounds, seconds) = match plan.suite {
         "throughput" if plan.told.case.starts_with("full-cycle") => (2, 1.0),
-        "throughput" | "grid" => (2, 2.0),
-        "latency" => (2, 5.0),
-        "old-snapshot" if plan.told.dead > 0 => (1, 300.0),
-        "old-snapshot" if NEAREST.contains(&plan.contender.name) => (1, 1800.0),
-        "old-snapshot" => (1, 300.0),
-        "layer-comparison" => (3, 1.0),
-        "send" | "read" | "ack" => (2, 1.0),
+        "throughput" | "grid" => (2, 1.25),
+        "latency" => (2, 4.0),
+        "old-snapshot" if plan.told.dead > 0 || plan.told.rate > Some(1000.0) => (1, 300.0),
+        // The nearest as long as ours.
+        "old-snapshot" if plan.contender.name == "trunkline" || NEAREST.contains(&plan.contender.name) => (1, 1800.0),
+        "old-snapshot" => (1, 270.0),
+        "layer-comparison" | "send" | "read" | "ack" => (2, 1.0),
         "idle" if plan.told.rate == Some(0.0) => (1, 60.0),
-        "exactly-once" => (3, 5.0),
-        "burst" => (1, 30.0),
+        "exactly-once" => (2, 5.0),
+        "fsync" => (2, 3.0),
+        "burst" => (1, 20.0),
         "soak" => (1, 3600.0),
-        // `idle` with messages, `distance`.
+        // `idle` with messages, `distance`, `stripes`.
         "idle" => (1, 10.0),
         _ => (1, 1.0),
     };
@@ -247,9 +246,10 @@ mod tests {
         for (suite, contender, seconds) in [
             ("old-snapshot", "trunkline", 1800.0),
             ("old-snapshot", "pgmq", 1800.0),
-            ("old-snapshot", "river", 300.0),
+            ("old-snapshot", "river", 270.0),
             ("soak", "trunkline", 3600.0),
             ("idle", "hasql-queue", 60.0),
+            ("fsync", "pgq", 3.0),
         ] {
             assert!((long(suite, contender) - seconds).abs() < f64::EPSILON, "{suite} {contender}");
         }

@@ -107,6 +107,16 @@ pub struct Told {
     /// Seconds without anything to do before the clock starts, in which consumers fall asleep.
     #[serde(default)]
     pub settle: f64,
+    /// Milliseconds that an fsync of the server takes at least, on a server whose disk can be made slow: nought is as the disk is. None on
+    /// any other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fsync_ms: Option<f64>,
+    /// Servers that hold the queue together; nought is one, which is no stripe.
+    #[serde(default)]
+    pub stripes: usize,
+    /// Keys that the messages have in turn; nought is none.
+    #[serde(default)]
+    pub keys: usize,
 }
 
 /// The server and the machine under it.
@@ -178,6 +188,9 @@ pub struct Round {
     /// None where the server's statistics did not know.
     pub dead_before: Option<u64>,
     pub dead_after: Option<u64>,
+    /// Messages that came out of the order of their keys, where they have keys.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disordered: Option<u64>,
     /// Allocations a step and their bytes, where they are counted.
     pub allocations: Option<f64>,
     pub allocated_bytes: Option<f64>,

@@ -7,7 +7,8 @@ use std::{
 
 use crate::{
     Failure,
-    contend::{Contending, Done, Ended, Progress, Ready},
+    contend::{Contending, Done, Ended, Place, Progress, Ready},
+    disk::Slowed,
     ground::{Address, Counters, Database, Ground},
     machine::{self, Used},
     prepare::Program,
@@ -29,7 +30,7 @@ pub async fn round(
     keep: bool,
     told: impl FnMut(Progress),
 ) -> Result<Result<(Ready, Round), Ended>, Failure> {
-    let database = ground.database(plan.statements).await?;
+    let database = ground.database(plan.statements, plan.told.stripes).await?;
     let outcome = measured(ground, &database, plan, program, silence, told).await;
     if !keep {
         ground.drop(database).await?;
@@ -60,7 +61,8 @@ async fn measured(
     };
     // What is dead beforehand died under the snapshot; elsewhere the contender's own beginning is not its business.
     let _holder_of_dead = hold(plan.told.held_snapshot && plan.told.dead > 0).await?;
-    let mut contending = Contending::start(program, &address, &database.name, &plan.told, silence)?;
+    let place = Place { name: &database.name, stripes: &database.stripes };
+    let mut contending = Contending::start(program, &address, &place, &plan.told, silence)?;
     let ready = contending.ready().await?;
     if plan.told.backlog > 0 {
         // Autovacuum would have done so before a real backlog was as long; without it many a peer's plan sorts its whole table.
@@ -79,6 +81,7 @@ async fn measured(
     let client = machine::used(contending.pid);
     let before = ground.counters(database).await?;
     let mut series = Series::new(before);
+    let slowed = Slowed::begin(&ground.disk, plan.told.fsync_ms)?;
     let began = Instant::now();
     contending.go().await?;
     let done = loop {
@@ -91,6 +94,7 @@ async fn measured(
         }
     };
     let wall = began.elapsed().as_secs_f64();
+    drop(slowed);
     let after = ground.counters(database).await?;
     let client = spent(client, machine::used(contending.pid));
     let memory = machine::memory(contending.pid);
@@ -136,7 +140,8 @@ fn costs(plan: &Plan, done: &Done, client: Option<Used>, wall: f64, before: &Cou
     // step that needs others before it, whose cost is in the counters, too; nor where the consumers did not keep up, and so did not cost.
     let messages = done.sent.max(done.received);
     let kept_up = plan.told.case != "cycle" || done.received as f64 >= 0.9 * done.sent as f64;
-    let told = messages > 0 && kept_up && !plan.is_prepared();
+    // The counters are of one server.
+    let told = messages > 0 && kept_up && !plan.is_prepared() && plan.told.stripes < 2;
     let each = |cost: f64| told.then(|| cost / messages as f64);
     let statements = before.statements.zip(after.statements);
     let statements = statements.map(|(before, after)| after.saturating_sub(before) as f64);
@@ -145,6 +150,7 @@ fn costs(plan: &Plan, done: &Done, client: Option<Used>, wall: f64, before: &Cou
         sent: done.sent,
         received: done.received,
         seconds: done.seconds,
+        disordered: done.disordered,
         client_cpu_us: cpu(client).and_then(|cpu| each(cpu * 1e6)),
         server_cpu_us: cpu(server).and_then(|cpu| each(cpu * 1e6)),
         wal_bytes: each((after.wal - before.wal) as f64),

@@ -49,6 +49,7 @@ impl Server {
             settings: self.settings.clone(),
             programs: self.programs.clone(),
             tcp: self.tcp,
+            slow_disk: false,
         }
     }
 }

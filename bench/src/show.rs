@@ -54,6 +54,10 @@ pub fn round(plan: &Plan, turn: u32, round: &Round) -> String {
         words.push(format!("CPU {client:.1} + {server:.1} µs"));
     }
     words.extend(round.statements_per_second.map(|statements| format!("{} statements/s", short(statements))));
+    words.extend(round.disordered.map(|count| match count {
+        0 => "in order".to_owned(),
+        count => format!("{count} OUT OF ORDER"),
+    }));
     words.extend(round.disturbed.iter().map(|why| format!("(disturbed: {why})")));
     words.join("  ")
 }

@@ -1,8 +1,18 @@
 //! What is measured: every suite, its cases, and who takes part in them.
 
+mod throughput;
 mod steps;
+mod fsync;
+mod lanes;
+mod stripes;
 
-use self::steps::{ack, read, send};
+use self::{
+    fsync::fsync,
+    lanes::lanes,
+    steps::{ack, layer_comparison, read, send},
+    stripes::stripes,
+    throughput::throughput,
+};
 use crate::{
     Choice,
     contenders::{CONTENDERS, Contender, named},
@@ -28,12 +38,21 @@ pub struct Plan {
 }
 
 const PAYLOAD: usize = 100;
+/// Queues, as ours is, and the fastest of them: what is measured for longer, or over one more axis, is measured beside them.
+pub const NEAREST: [&str; 3] = ["hasql-queue", "pgmq", "pgq"];
 /// Who has a call for every step.
 const LAYERS: [&str; 3] = ["sql", "queue", "pgmq"];
 
 /// Those that run whole races; the layers alone are compared step by step, and a take with another take.
 fn racers() -> impl Iterator<Item = Contender> {
-    const OTHERS: [&str; 9] = [
+    const OTHERS: [&str; 16] = [
+        "priorities",
+        "unique",
+        "keys",
+        "keys-4-workers",
+        "striped",
+        "striped-round-robin",
+        "striped-jobs",
         "sql",
         "queue",
         "coalesced",
@@ -69,6 +88,9 @@ fn plan(suite: &'static str, case: impl Into<String>, contender: Contender, kind
         dequeue_batch: 0,
         threads: choice.threads,
         settle: 0.0,
+        fsync_ms: None,
+        stripes: 0,
+        keys: 0,
     };
     let rounds = if choice.quick { 3 } else { 5 };
     Plan {
@@ -121,44 +143,18 @@ pub fn all(choice: &Choice) -> Vec<Plan> {
     plans.extend(idle(choice));
     plans.extend(exactly_once(choice));
     plans.extend(distance(choice));
+    plans.extend(lanes(choice));
     plans.extend(burst(choice));
     plans.extend(soak(choice));
+    // Last, because its server is another one.
+    plans.extend(fsync(choice));
+    plans.extend(stripes(choice));
     plans
 }
 
-fn throughput(choice: &Choice) -> Vec<Plan> {
-    let mut plans = Vec::new();
-    for (case, kind) in [
-        ("send-sequential", "send"),
-        ("send", "send"),
-        ("send-batch-100", "send"),
-        ("drain", "drain"),
-        ("cycle", "cycle"),
-        ("cycle-batch-100", "cycle"),
-    ] {
-        let workers = WORKERS.map(named).into_iter().filter(|_| kind != "send");
-        for contender in racers().chain(workers) {
-            let mut plan = plan("throughput", case, contender, kind, choice);
-            (plan.told.producers, plan.told.batch) = match case {
-                "send-sequential" => (1, 1),
-                "send" | "cycle" => (contender.callers, 1),
-                _ => (4, 100),
-            };
-            if case == "drain" {
-                plan.told.backlog = if contender.is_quick { 10 * choice.messages } else { choice.messages };
-            }
-            plans.push(plan);
-        }
-    }
-    for contender in ["sql", "queue", "coalesced", "worker", "pgmq"] {
-        for (case, batch) in [("full-cycle", 1), ("full-cycle-batch-100", 100)] {
-            let mut plan = step("throughput", case, contender, choice);
-            "full-cycle".clone_into(&mut plan.told.case);
-            plan.told.batch = batch;
-            plans.push(plan);
-        }
-    }
-    plans
+/// What was asked for, or else the suite's own choice.
+fn or(asked: &[usize], own: &[usize]) -> Vec<usize> {
+    if asked.is_empty() { own.to_vec() } else { asked.to_vec() }
 }
 
 fn latency(choice: &Choice) -> Vec<Plan> {
@@ -181,11 +177,16 @@ fn old_snapshot(choice: &Choice) -> Vec<Plan> {
         (plan.told.rate, plan.told.producers, plan.told.held_snapshot) = (Some(1000.0), 16, true);
         plans.push(plan);
     }
-    // What a snapshot leaves behind that was held since yesterday.
-    for (case, rate) in [("1000-a-second, many dead", 1000.0), ("10000-a-second, many dead", 10_000.0)] {
+    // What a snapshot leaves behind that was held since yesterday, and the same rate without it.
+    let many = if choice.quick { 100_000 } else { 10_000_000 };
+    for (case, rate, dead) in [
+        ("1000-a-second, many dead", 1000.0, many),
+        ("10000-a-second, many dead", 10_000.0, many),
+        ("10000-a-second", 10_000.0, 0),
+    ] {
         let mut plan = plan("old-snapshot", case, named("trunkline"), "cycle", choice);
         (plan.told.rate, plan.told.producers, plan.told.held_snapshot) = (Some(rate), 16, true);
-        plan.told.dead = if choice.quick { 100_000 } else { 10_000_000 };
+        plan.told.dead = dead;
         plans.push(plan);
     }
     for plan in &mut plans {
@@ -195,36 +196,10 @@ fn old_snapshot(choice: &Choice) -> Vec<Plan> {
     plans
 }
 
-fn layer_comparison(choice: &Choice) -> Vec<Plan> {
-    // A layer without a call of its own for a case has no row in it: the library's reads are the same, coalesced or not.
-    const OWN: [(&str, &[&str]); 6] = [
-        ("send-single", &["sql", "queue", "coalesced", "pgmq"]),
-        ("send-batch-100", &["sql", "queue", "coalesced", "pgmq"]),
-        ("read-batch-10", &["sql", "queue", "pgmq"]),
-        ("delete-single", &["sql", "queue", "pgmq"]),
-        ("pop-batch-10", &["sql", "queue", "pgmq"]),
-        ("full-cycle", &["sql", "queue", "coalesced", "worker", "pgmq"]),
-    ];
-    let mut plans = Vec::new();
-    for (case, contenders) in OWN {
-        for callers in [1, 16] {
-            for contender in contenders {
-                let name = if callers == 1 { case.to_owned() } else { format!("{case}, {callers} callers") };
-                let mut plan = step("layer-comparison", case, contender, choice);
-                (plan.case, plan.told.producers) = (name, callers);
-                plan.allocations = callers == 1 && plan.contender.is_own();
-                plans.push(plan);
-            }
-        }
-    }
-    plans
-}
-
 /// hasql-queue's own benchmark: producers and consumers, one message at a time and a hundred, told and asking. What is asked for
 /// takes the place of its own choice.
 fn grid(choice: &Choice) -> Vec<Plan> {
     const PLACES: [(usize, usize); 6] = [(1, 1), (1, 2), (2, 2), (2, 3), (3, 3), (2, 4)];
-    let or = |asked: &[usize], own: &[usize]| if asked.is_empty() { own.to_vec() } else { asked.to_vec() };
     let pairs = |first: Vec<usize>, second: Vec<usize>| -> Vec<(usize, usize)> {
         first.iter().flat_map(|first| second.iter().map(|second| (*first, *second))).collect()
     };

@@ -5,7 +5,7 @@ use std::{
 
 use tokio::task::{JoinError, JoinHandle};
 
-use crate::{Contender, Failure, Settings, Tally, payloads, produce, say};
+use crate::{Contender, Failure, Settings, Tally, callers::Callers, produce, say};
 
 /// How long consumers may take to notice that it is over.
 const STOP: Duration = Duration::from_secs(5);
@@ -13,12 +13,13 @@ const STOP: Duration = Duration::from_secs(5);
 /// Producers and consumers at the same time.
 pub async fn run<C: Contender>(settings: Settings) -> Result<(), Failure> {
     let (contender, ready) = C::install(&settings).await?;
-    let (contender, tally) = (Arc::new(contender), Arc::new(Tally::new(settings.rate.is_some())));
-    produce::seed(&contender, &settings).await?;
+    let (contender, tally) = (Arc::new(contender), Arc::new(Tally::new(settings.rate.is_some(), settings.keys)));
+    let callers = Callers::of(&contender, &settings);
+    callers.seed().await?;
     let consume = contender.clone().consume(tally.clone());
     let mut consuming = if settings.backlog == 0 {
         let mut consuming = tokio::spawn(consume);
-        contender.send(0, payloads(1, settings.payload)).await?;
+        callers.send_one().await?;
         tokio::select! {
             () = tally.has(1) => {}
             ended = &mut consuming => return Err(too_early(ended)),
@@ -33,7 +34,7 @@ pub async fn run<C: Contender>(settings: Settings) -> Result<(), Failure> {
     tally.start();
     let progress = tokio::spawn(say::progress(tally.clone()));
     let began = Instant::now();
-    let mut producing = tokio::spawn(produce(contender, settings.clone(), tally.clone()));
+    let mut producing = tokio::spawn(produce(callers, settings.clone(), tally.clone()));
     let mut window =
         tokio::time::interval_at((began + settings.time / settings.windows).into(), settings.time / settings.windows);
     let (mut produced, mut windows) = (false, 0);
@@ -50,9 +51,10 @@ pub async fn run<C: Contender>(settings: Settings) -> Result<(), Failure> {
         }
     }
     let (sent, received, took) = (tally.sent(), tally.received_now(), began.elapsed());
+    let disordered = tally.disordered();
     tally.finish();
     progress.abort();
-    say::done(sent, received, took.as_secs_f64());
+    say::done(sent, received, took.as_secs_f64(), disordered);
     say::end().await?;
     if !produced {
         stopped(producing).await?;
@@ -60,10 +62,10 @@ pub async fn run<C: Contender>(settings: Settings) -> Result<(), Failure> {
     stopped(consuming).await
 }
 
-async fn produce<C: Contender>(contender: Arc<C>, settings: Settings, tally: Arc<Tally>) -> Result<(), Failure> {
+async fn produce<C: Contender>(callers: Arc<Callers<C>>, settings: Settings, tally: Arc<Tally>) -> Result<(), Failure> {
     match settings.rate {
-        Some(rate) => produce::open_loop(contender, settings, rate, tally).await,
-        None => produce::closed_loop(contender, settings, tally).await.map(drop),
+        Some(rate) => produce::open_loop(callers, settings, rate, tally).await,
+        None => produce::closed_loop(callers, settings, tally).await.map(drop),
     }
 }
 

@@ -2,15 +2,16 @@ use std::{sync::Arc, time::Instant};
 
 use crate::{
     Contender, Failure, Settings, Tally,
+    callers::Callers,
     cycle::{stopped, too_early},
-    produce, say,
+    say,
 };
 
 /// Consumers alone, over a backlog.
 pub async fn run<C: Contender>(settings: Settings) -> Result<(), Failure> {
     let (contender, ready) = C::install(&settings).await?;
-    let (contender, tally) = (Arc::new(contender), Arc::new(Tally::new(false)));
-    produce::seed(&contender, &settings).await?;
+    let (contender, tally) = (Arc::new(contender), Arc::new(Tally::new(false, 0)));
+    Callers::of(&contender, &settings).seed().await?;
     say::ready(&ready).await?;
     let progress = tokio::spawn(say::progress(tally.clone()));
     let began = Instant::now();
@@ -26,7 +27,7 @@ pub async fn run<C: Contender>(settings: Settings) -> Result<(), Failure> {
     let (received, took) = (tally.all_received(), began.elapsed());
     tally.finish();
     progress.abort();
-    say::done(0, received, took.as_secs_f64());
+    say::done(0, received, took.as_secs_f64(), None);
     say::end().await?;
     stopped(consuming).await
 }

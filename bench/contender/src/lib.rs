@@ -6,7 +6,9 @@
 mod settings;
 mod payload;
 mod say;
+mod order;
 mod tally;
+mod callers;
 mod produce;
 mod send;
 mod drain;
@@ -56,6 +58,21 @@ pub trait Contender: Sized + Send + Sync + 'static {
 
     /// Sends the payloads by the call for one or for many, and returns when they are durable. Caller 0 to producers - 1.
     fn send(&self, caller: usize, payloads: Vec<String>) -> impl Future<Output = Result<(), Failure>> + Send;
+
+    /// Sends a message with a key, whose messages are to be handled one after another.
+    fn send_keyed(
+        &self,
+        _caller: usize,
+        _key: String,
+        _payload: String,
+    ) -> impl Future<Output = Result<(), Failure>> + Send {
+        async { Err("its messages have no keys".into()) }
+    }
+
+    /// As [`seed`](Contender::seed), all of one key, in their order.
+    fn seed_keyed(&self, _key: String, _payloads: Vec<String>) -> impl Future<Output = Result<(), Failure>> + Send {
+        async { Err("its messages have no keys".into()) }
+    }
 
     /// The fastest way to put many messages in before the clock starts.
     fn seed(&self, payloads: Vec<String>) -> impl Future<Output = Result<(), Failure>> + Send {

@@ -1,5 +1,6 @@
 use std::{
     cell::Cell,
+    fmt::{self, Write},
     sync::LazyLock,
     time::{SystemTime, UNIX_EPOCH},
 };
@@ -33,12 +34,18 @@ pub fn payloads(n: usize, bytes: usize) -> Vec<String> {
 
 /// A JSON object of exactly so many bytes (at least 36) that says when it was to be sent.
 pub(crate) fn payload(at: u64, bytes: usize) -> String {
-    const AROUND: usize = r#"{"at":1763737000000000,"pad":""}"#.len();
-    let mut text = String::with_capacity(bytes.max(AROUND));
-    text.push_str("{\"at\":");
-    text.push_str(&at.to_string());
-    text.push_str(",\"pad\":\"");
-    let mut left = bytes.saturating_sub(AROUND);
+    padded(format_args!("\"at\":{at}"), bytes)
+}
+
+/// The same with its key and its number among those of the key.
+pub(crate) fn keyed(at: u64, key: usize, nr: u64, bytes: usize) -> String {
+    padded(format_args!("\"at\":{at},\"key\":{key},\"nr\":{nr}"), bytes)
+}
+
+fn padded(members: fmt::Arguments<'_>, bytes: usize) -> String {
+    let mut text = String::with_capacity(bytes.max(64));
+    let _ = write!(text, "{{{members},\"pad\":\""); // a string takes whatever is written
+    let mut left = bytes.saturating_sub(text.len() + 2);
     while left > 0 {
         let at = random() as usize % PAD.len();
         let piece = &PAD[at..PAD.len().min(at + left)];
@@ -54,10 +61,20 @@ pub(crate) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)
 }
 
-/// When the payload was to be sent. The database may have written it anew, with spaces and in another order.
+/// When the payload was to be sent.
 pub(crate) fn sent_at(payload: &[u8]) -> Option<u64> {
-    let key = payload.windows(5).position(|five| five == b"\"at\":")?;
-    let digits = payload[key + 5..].iter().skip_while(|byte| **byte == b' ').take_while(|byte| byte.is_ascii_digit());
+    number(payload, b"\"at\":")
+}
+
+/// Its key, and its number among those of the key.
+pub(crate) fn place(payload: &[u8]) -> Option<(usize, u64)> {
+    Some((number(payload, b"\"key\":")? as usize, number(payload, b"\"nr\":")?))
+}
+
+/// The number behind a name. The database may have written the payload anew, with spaces and in another order.
+fn number(payload: &[u8], name: &[u8]) -> Option<u64> {
+    let at = payload.windows(name.len()).position(|part| part == name)? + name.len();
+    let digits = payload[at..].iter().skip_while(|byte| **byte == b' ').take_while(|byte| byte.is_ascii_digit());
     digits.map(|digit| u64::from(digit - b'0')).reduce(|value, digit| value * 10 + digit)
 }
 
@@ -74,5 +91,7 @@ mod tests {
         }
         assert_eq!(sent_at(br#"{"pad": "x", "at": 17}"#), Some(17));
         assert_eq!(sent_at(b"{}"), None);
+        let text = keyed(at, 17, 4, 100);
+        assert_eq!((text.len(), sent_at(text.as_bytes()), place(text.as_bytes())), (100, Some(at), Some((17, 4))));
     }
 }

@@ -6,36 +6,27 @@ use std::{
 use hdrhistogram::Histogram;
 use tokio::{runtime::Handle, task::JoinSet};
 
-use crate::{
-    Contender, Failure, Settings, Tally,
-    payload::{now, payload},
-    payloads,
-    tally::histogram,
-};
+use crate::{Contender, Failure, Settings, Tally, callers::Callers, payload::now, tally::histogram};
 
 /// Callers share this many histograms.
 const HISTOGRAMS: usize = 16;
 
-/// Puts the backlog in: 16 calls of 1,000 at the same time, never more than that in memory.
-pub async fn seed<C: Contender>(contender: &Arc<C>, settings: &Settings) -> Result<(), Failure> {
+/// One call of each caller: connections are there, and statements prepared, before the clock starts.
+pub async fn warm_up<C: Contender>(callers: &Arc<Callers<C>>, settings: &Settings) -> Result<(), Failure> {
     let mut calls = JoinSet::new();
-    let mut left = settings.backlog;
-    while left > 0 || !calls.is_empty() {
-        while left > 0 && calls.len() < 16 {
-            let (contender, n, bytes) = (contender.clone(), left.min(1000), settings.payload);
-            calls.spawn(async move { contender.seed(payloads(n, bytes)).await });
-            left -= n;
-        }
-        if let Some(call) = calls.join_next().await {
-            call??;
-        }
+    for caller in 0..settings.producers {
+        let callers = callers.clone();
+        calls.spawn(async move { callers.send(caller, callers.next(caller, now())).await });
+    }
+    while let Some(call) = calls.join_next().await {
+        call??;
     }
     Ok(())
 }
 
 /// Sends as fast as the answers come, until it is over; the times of the calls.
 pub async fn closed_loop<C: Contender>(
-    contender: Arc<C>,
+    sending: Arc<Callers<C>>,
     settings: Settings,
     tally: Arc<Tally>,
 ) -> Result<Histogram<u64>, Failure> {
@@ -43,18 +34,18 @@ pub async fn closed_loop<C: Contender>(
     let histograms: Arc<[_]> = (0..settings.producers.min(HISTOGRAMS)).map(|_| Mutex::new(histogram())).collect();
     let mut callers = JoinSet::new();
     for caller in 0..settings.producers {
-        let (contender, settings, tally) = (contender.clone(), settings.clone(), tally.clone());
+        let (sending, batch, tally) = (sending.clone(), settings.batch, tally.clone());
         let histograms = histograms.clone();
         callers.spawn(async move {
             let latencies = &histograms[caller % histograms.len()];
             while !tally.is_over() {
-                let payloads = payloads(settings.batch, settings.payload);
+                let next = sending.next(caller, now());
                 let began = Instant::now();
-                contender.send(caller, payloads).await?;
+                sending.send(caller, next).await?;
                 let took = began.elapsed().as_micros() as u64;
                 latencies.lock().unwrap_or_else(PoisonError::into_inner).saturating_record(took);
                 if !tally.is_over() {
-                    tally.did_send(settings.batch);
+                    tally.did_send(batch);
                 }
             }
             Ok::<_, Failure>(())
@@ -72,7 +63,7 @@ pub async fn closed_loop<C: Contender>(
 
 /// Sends at a steady rate, however long the answers take. The pace is kept by a thread of its own: a runtime's timers are a millisecond wide.
 pub async fn open_loop<C: Contender>(
-    contender: Arc<C>,
+    sending: Arc<Callers<C>>,
     settings: Settings,
     rate: f64,
     tally: Arc<Tally>,
@@ -90,11 +81,11 @@ pub async fn open_loop<C: Contender>(
                 return;
             }
             let at = began_at + due.as_micros() as u64;
-            let payloads = (0..settings.batch).map(|_| payload(at, settings.payload)).collect();
-            let (contender, failed, tally) = (contender.clone(), failed.clone(), tally.clone());
             let caller = call % settings.producers;
+            let next = sending.next(caller, at);
+            let (sending, failed, tally) = (sending.clone(), failed.clone(), tally.clone());
             runtime.spawn(async move {
-                match contender.send(caller, payloads).await {
+                match sending.send(caller, next).await {
                     Ok(()) => tally.did_send(settings.batch),
                     Err(failure) => *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure),
                 }

@@ -50,8 +50,12 @@ pub fn latencies(latencies: &Histogram<u64>) {
     }
 }
 
-pub fn done(sent: u64, received: u64, seconds: f64) {
-    line(&json!({ "done": { "sent": sent, "received": received, "seconds": seconds } }));
+pub fn done(sent: u64, received: u64, seconds: f64, disordered: Option<u64>) {
+    let mut done = json!({ "sent": sent, "received": received, "seconds": seconds });
+    if let Some(disordered) = disordered {
+        done["disordered"] = disordered.into();
+    }
+    line(&json!({ "done": done }));
 }
 
 /// A step's end, with what it allocated where that was counted.

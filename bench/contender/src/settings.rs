@@ -25,6 +25,8 @@ pub struct Settings {
     pub rate: Option<f64>,
     /// Messages that are there before the clock starts.
     pub backlog: usize,
+    /// Keys that messages have in turn, where they have keys: a caller's own ones, so that the order of each is known.
+    pub keys: usize,
     /// Rows that were deleted before the clock starts, while another session holds a snapshot.
     pub dead: u64,
     /// How many parts of the time tell their latencies apart.
@@ -48,6 +50,10 @@ pub enum Wait {
 
 impl Settings {
     pub(crate) fn from_environment() -> Result<Self, Failure> {
+        let (keys, producers) = (told_or("BENCH_KEYS", 0)?, told::<usize>("BENCH_PRODUCERS")?.max(1));
+        if keys > 0 && keys < producers {
+            return Err(format!("{producers} callers have {keys} keys, and each needs one of its own").into());
+        }
         Ok(Self {
             url: told("BENCH_URL")?,
             case: told("BENCH_CASE")?,
@@ -55,13 +61,14 @@ impl Settings {
             batch: told::<usize>("BENCH_BATCH")?.max(1),
             dequeue_batch: told_or("BENCH_DEQUEUE_BATCH", 0)?,
             threads: told_or("BENCH_THREADS", 0)?,
-            producers: told::<usize>("BENCH_PRODUCERS")?.max(1),
+            producers,
             consumers: told("BENCH_CONSUMERS")?,
             rate: match told::<String>("BENCH_RATE")?.as_str() {
                 "max" => None,
                 rate => Some(rate.parse()?),
             },
             backlog: told("BENCH_BACKLOG")?,
+            keys,
             dead: told_or("BENCH_DEAD", 0)?,
             windows: told_or("BENCH_WINDOWS", 1)?.max(1),
             time: Duration::try_from_secs_f64(told("BENCH_SECONDS")?)?,

@@ -6,7 +6,7 @@ use std::{
 use hdrhistogram::Histogram;
 use tokio::task::JoinSet;
 
-use crate::{Contender, Failure, Settings, Tally, payload::random, payloads, say, tally::histogram};
+use crate::{Contender, Failure, Settings, Tally, callers::Callers, payload::random, payloads, say, tally::histogram};
 
 /// Allocations and their bytes so far, for a contender that counts them.
 pub type Measure = Option<fn() -> (u64, u64)>;
@@ -91,7 +91,8 @@ impl Step {
 }
 
 /// A read that begins on an empty queue: the messages are sent when it has waited for a tenth to a fifth of a second, so that they meet
-/// every moment of an interval of 100 ms alike. What is timed is from when they were sent until the reader has them.
+/// every moment of an interval of 100 ms alike. What is timed is from the beginning of that send until the reader has them: a reader that
+/// listens may have them before the sender hears that they are stored.
 async fn wait<C: Contender>(
     contender: &C,
     caller: usize,
@@ -105,8 +106,9 @@ async fn wait<C: Contender>(
     };
     let sending = async {
         tokio::time::sleep(Duration::from_micros(100_000 + random() % 100_000)).await;
+        let began = Instant::now();
         contender.send(caller, payloads).await?;
-        Ok::<_, Failure>(Instant::now())
+        Ok::<_, Failure>(began)
     };
     let ((read, had), sent) = tokio::try_join!(reading, sending)?;
     if read.len() != n {
@@ -114,7 +116,7 @@ async fn wait<C: Contender>(
     }
     // The queue is empty again for the next reader.
     contender.delete(caller, read).await?;
-    Ok(Cost { time: had.saturating_duration_since(sent), ..Cost::default() })
+    Ok(Cost { time: had.duration_since(sent), ..Cost::default() })
 }
 
 /// What a step, or many of them, cost.
@@ -136,11 +138,11 @@ impl std::ops::AddAssign for Cost {
 pub async fn run<C: Contender>(settings: Settings, measure: Measure) -> Result<(), Failure> {
     let step = Step::parse(&settings.case)?;
     let (contender, ready) = C::install(&settings).await?;
-    let (contender, tally) = (Arc::new(contender), Arc::new(Tally::new(false)));
+    let (contender, tally) = (Arc::new(contender), Arc::new(Tally::new(false, 0)));
     // A reader that waits finds nothing before its messages are sent; else there is more than anybody asks for at once, so that a read is never short because another caller was first.
     if !matches!(step, Step::ReadWithPoll(_)) {
         let backlog = settings.backlog.max(2 * settings.batch * settings.producers);
-        crate::produce::seed(&contender, &Settings { backlog, ..settings.clone() }).await?;
+        Callers::of(&contender, &Settings { backlog, ..settings.clone() }).seed().await?;
     }
     for caller in 0..settings.producers {
         step.once(&*contender, caller, &settings, None).await?;

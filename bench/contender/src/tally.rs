@@ -6,7 +6,10 @@ use std::sync::{
 use hdrhistogram::Histogram;
 use tokio::sync::{Notify, watch};
 
-use crate::payload::{now, sent_at};
+use crate::{
+    order::Order,
+    payload::{now, place, sent_at},
+};
 
 /// What was sent and received, counted while the clock runs; and whether it is over.
 #[derive(Debug)]
@@ -20,8 +23,13 @@ pub struct Tally {
     before: AtomicU64,
     /// Times from `at` to here, in microseconds, if they are asked for.
     latencies: Option<Mutex<Histogram<u64>>>,
+    /// The order of each key, where messages have keys.
+    order: Option<Order>,
     over: watch::Sender<bool>,
 }
+
+/// The key of a backlog.
+pub(crate) const BACKLOG: usize = 0;
 
 /// Up to 16 minutes, three digits.
 pub(crate) fn histogram() -> Histogram<u64> {
@@ -31,7 +39,7 @@ pub(crate) fn histogram() -> Histogram<u64> {
 }
 
 impl Tally {
-    pub(crate) fn new(with_latencies: bool) -> Self {
+    pub(crate) fn new(with_latencies: bool, keys: usize) -> Self {
         Self {
             sent: AtomicU64::new(0),
             received: AtomicU64::new(0),
@@ -39,8 +47,14 @@ impl Tally {
             enough: Notify::new(),
             before: AtomicU64::new(0),
             latencies: with_latencies.then(|| Mutex::new(histogram())),
+            order: (keys > 0).then(|| Order::of(keys)),
             over: watch::Sender::new(false),
         }
+    }
+
+    /// Messages that came out of the order of their keys.
+    pub(crate) fn disordered(&self) -> Option<u64> {
+        self.order.as_ref().map(Order::broken)
     }
 
     /// The handler has this payload in its hands.
@@ -51,8 +65,18 @@ impl Tally {
     /// The handler has these payloads in its hands.
     pub fn received_many<P: AsRef<[u8]>>(&self, payloads: impl IntoIterator<Item = P>) {
         let mut count = 0;
+        // A backlog in a key of its own is no part of the race, but for its order.
+        let payloads = payloads.into_iter().filter(|payload| {
+            let Some((order, (key, nr))) =
+                self.order.as_ref().and_then(|order| Some((order, place(payload.as_ref())?)))
+            else {
+                return true;
+            };
+            order.saw(key, nr);
+            key != BACKLOG
+        });
         match &self.latencies {
-            None => count += payloads.into_iter().count() as u64,
+            None => count += payloads.count() as u64,
             Some(latencies) => {
                 let (now, mut latencies) = (now(), latencies.lock().unwrap_or_else(PoisonError::into_inner));
                 for payload in payloads {

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use tokio::task::JoinSet;
-use trunkline::{Consumer, Queue};
+use trunkline::{Consumer, Message, Queue};
 use trunkline_contender::{Failure, Settings, Tally};
 
 use crate::{open::wait, payload::Text};
@@ -40,24 +40,37 @@ pub async fn consume<T: Text>(
     Ok(())
 }
 
-/// Acknowledges what it has while it leases the next.
+/// Acknowledges what it has while it leases the next, or, where nothing else was due, together with the next.
 async fn lease<T: Text>(mut consumer: Consumer<T>, n: usize, tally: Arc<Tally>) -> Result<(), Failure> {
-    let mut acks = JoinSet::new();
+    let (mut acks, mut done) = (JoinSet::new(), Vec::new());
     let over = tally.over();
     tokio::pin!(over);
     loop {
+        let next = async {
+            if done.is_empty() {
+                return consumer.lease(n).await;
+            }
+            let (messages, lost) = consumer.ack_and_lease(done.drain(..), n).await?;
+            assert!(lost.is_empty(), "a lease of the queue's length is not lost: {lost:?}");
+            Ok(messages)
+        };
         let messages = tokio::select! {
             () = &mut over => break,
-            messages = consumer.lease(n) => messages?,
+            messages = next => messages?,
         };
         // Not in the select: a lease that is dropped is given back.
         while let Some(acked) = acks.try_join_next() {
             acked??;
         }
         tally.received_many(messages.iter().map(|message| message.payload.bytes()));
-        let queue = consumer.queue().clone();
-        acks.spawn(async move { queue.ack(&messages).await });
+        if messages.len() < n {
+            done.extend(messages.iter().map(Message::lease));
+        } else {
+            let queue = consumer.queue().clone();
+            acks.spawn(async move { queue.ack(&messages).await });
+        }
     }
+    consumer.queue().ack(done).await?;
     while let Some(acked) = acks.join_next().await {
         acked??;
     }

@@ -1,5 +1,5 @@
 //! Trunkline's own layers as contenders: `layers sql`, `layers queue [take | bytea]`, `layers coalesced [bytea]`, `layers hand-over`,
-//! `layers worker [bytea]`.
+//! `layers worker [bytea]`, `layers keys [4]`, `layers priorities`, `layers unique`, `layers striped [jobs | round-robin]`.
 
 mod sql;
 mod payload;
@@ -10,6 +10,9 @@ mod queue;
 mod coalesced;
 mod hand_over;
 mod worker;
+mod striped;
+mod drafted;
+mod keyed;
 
 use std::process::ExitCode;
 
@@ -17,10 +20,13 @@ use trunkline_contender::{Measure, run};
 
 use crate::{
     coalesced::Coalesced,
+    drafted::{Drafted, Priorities, Unique},
     hand_over::HandOver,
+    keyed::Keyed,
     payload::{Bytes, Document},
     queue::Queue,
     sql::Sql,
+    striped::OnStripes,
     worker::Worker,
 };
 
@@ -37,9 +43,18 @@ pub fn main(measure: Measure) -> ExitCode {
         ["coalesced", "bytea"] => run::<Coalesced<Bytes>>(measure),
         ["hand-over"] => run::<HandOver<Document>>(measure),
         ["worker"] => run::<Worker<Document>>(measure),
+        ["striped"] => run::<OnStripes<Document>>(measure),
+        ["striped", "round-robin"] => run::<OnStripes<Document, false, true>>(measure),
+        ["striped", "jobs"] => run::<OnStripes<Document, true>>(measure),
+        ["keys"] => run::<Keyed<Document, 1>>(measure),
+        ["keys", "4"] => run::<Keyed<Document, 4>>(measure),
+        ["priorities"] => run::<Drafted<Document, Priorities>>(measure),
+        ["unique"] => run::<Drafted<Document, Unique>>(measure),
         ["worker", "bytea"] => run::<Worker<Bytes>>(measure),
         _ => {
-            eprintln!("usage: layers sql | queue [take | bytea] | coalesced [bytea] | hand-over | worker [bytea]");
+            eprintln!(
+                "usage: layers sql | queue [take | bytea] | coalesced [bytea] | hand-over | worker [bytea] | keys [4] | priorities | unique | striped [jobs | round-robin]"
+            );
             ExitCode::FAILURE
         }
     }

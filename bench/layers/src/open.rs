@@ -14,9 +14,14 @@ static EMPTY: Statement<(), ()> = Statement::new("delete from trunkline.queue_be
 
 /// The migrated database's queue `bench`, and what to say of it.
 pub async fn open<T: Text>(told: &Told, how: &str) -> Result<(Queue<T>, Ready), Failure> {
+    open_as(told, how, &Settings::new(T::TYPE)).await
+}
+
+/// The same with settings.
+pub async fn open_as<T: Text>(told: &Told, how: &str, settings: &Settings) -> Result<(Queue<T>, Ready), Failure> {
     let db = Db::connect(&told.url).await?;
     db.migrate().await?;
-    db.create_queue("bench", &Settings::new(T::TYPE)).await?;
+    db.create_queue("bench", settings).await?;
     if told.case == "ledger" {
         db.run(&LEDGER, ()).await?;
     }

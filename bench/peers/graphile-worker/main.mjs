@@ -6,7 +6,7 @@ const { Logger, makeWorkerUtils, run: startInstance } = await import("graphile-w
 
 const TASK = "bench";
 
-run(async ({ url, producers, consumers, rate }) => {
+run(async ({ url, producers, consumers, rate, keys }) => {
   // As in its benchmark: four instances for the throughput, one for the latency, since each new job wakes every instance.
   const instances = consumers > 0 || rate !== undefined ? 1 : 4;
   const concurrentJobs = consumers || 24;
@@ -33,11 +33,12 @@ run(async ({ url, producers, consumers, rate }) => {
   return {
     version: installed(import.meta.url, "graphile-worker"),
     settings:
+      (keys > 0 ? "a named queue a key; " : "") +
       `${instances} instance(s) in one process, each with ${concurrentJobs} concurrentJobs and a localQueue of ${size}; ` +
       "completeJobBatchDelay 0; LISTEN and a poll of 2 s",
     send: (payloads) =>
       payloads.length === 1
-        ? sending.addJob(TASK, payloads[0])
+        ? sending.addJob(TASK, payloads[0], keys > 0 ? { queueName: `key ${payloads[0].key}` } : {})
         : sending.addJobs(payloads.map((payload) => ({ identifier: TASK, payload }))),
     async consume(receive) {
       const start = () => startInstance({ preset: { worker: consumer }, taskList: { [TASK]: receive }, parsedCronItems: [] });

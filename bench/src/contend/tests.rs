@@ -25,6 +25,9 @@ fn told() -> Told {
         dequeue_batch: 9,
         threads: 2,
         settle: 0.0,
+        fsync_ms: None,
+        stripes: 0,
+        keys: 0,
     }
 }
 
@@ -32,7 +35,8 @@ fn start(script: &str, silence: Duration) -> Contending {
     let program =
         Program { path: "/bin/sh".into(), arguments: vec!["-c".into(), script.into()], folder: std::env::temp_dir() };
     let address = Address { host: "127.0.0.1".into(), port: 5433, user: "me".into(), password: "secret".into() };
-    Contending::start(&program, &address, "here", &told(), silence).expect("there is a shell")
+    Contending::start(&program, &address, &Place { name: "here", stripes: &[] }, &told(), silence)
+        .expect("there is a shell")
 }
 
 /// A whole talk, as a round has it.

@@ -23,6 +23,8 @@ const COLUMNS: &[Column] = &[
     ("dequeue_batch", |row, _| row.told.dequeue_batch.to_string()),
     ("threads", |row, _| row.told.threads.to_string()),
     ("settle", |row, _| figure(row.told.settle.into())),
+    ("fsync_ms", |row, _| figure(row.told.fsync_ms)),
+    ("stripes", |row, _| row.told.stripes.to_string()),
     ("told_seconds", |row, _| figure(row.told.seconds.into())),
     ("sent", |_, round| round.sent.to_string()),
     ("received", |_, round| round.received.to_string()),

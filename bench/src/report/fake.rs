@@ -66,6 +66,9 @@ pub fn row(suite: &str, case: &str, contender: &str) -> Row {
             dequeue_batch: 0,
             threads: 0,
             settle: 0.0,
+            fsync_ms: None,
+            stripes: 0,
+            keys: 0,
         },
         server: Server {
             version: "15.18".into(),
@@ -189,6 +192,7 @@ pub fn results() -> Results {
         (burst.told.case, burst.told.backlog) = ("drain".into(), 1_000_000);
         rows.push(measured(burst, *speed, 1e6 / speed));
     }
+    fsyncs(&mut rows);
     for (at, name) in ["sql", "queue", "coalesced", "pgmq"].into_iter().enumerate() {
         steps(&mut rows, at as f64, name);
     }
@@ -213,6 +217,19 @@ pub fn results() -> Results {
     let disturbed = rows.iter_mut().find(|row| row.contender == "river").and_then(|row| row.rounds.get_mut(1));
     disturbed.expect("river runs").disturbed = Some("the disk went from 7403 to 3100 fsyncs/s".into());
     Results { run: None, rows }
+}
+
+fn fsyncs(rows: &mut Vec<Row>) {
+    for (callers, contenders) in [(64, &CONTENDERS[..5]), (1024, &CONTENDERS[..2])] {
+        for least in [0.0, 1.0, 5.0, 20.0] {
+            for (contender, _) in contenders {
+                let mut row = row("fsync", &format!("send, {callers} callers, {least} ms"), contender);
+                (row.told.case, row.told.producers, row.told.fsync_ms) = ("send".into(), callers, Some(least));
+                let time = 1000.0 * (least + 0.4);
+                rows.push(measured(row, callers as f64 * 1e6 / time, time));
+            }
+        }
+    }
 }
 
 fn steps(rows: &mut Vec<Row>, at: f64, name: &str) {

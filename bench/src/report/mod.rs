@@ -11,6 +11,7 @@ mod tenths;
 mod columns;
 mod binds;
 mod grid;
+mod fsync;
 mod suite;
 mod lost;
 mod absent;

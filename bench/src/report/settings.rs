@@ -26,6 +26,8 @@ const SETTINGS: &[Setting] = &[
         name: "asleep before",
         of: |row| if row.told.settle > 0.0 { format!("{} s", row.told.settle) } else { UNSAID.into() },
     },
+    Setting { name: "an fsync takes", of: fsync },
+    Setting { name: "servers", of: |row| count_or_unsaid(row.told.stripes) },
     Setting { name: "held snapshot", of: |row| if row.told.held_snapshot { "yes" } else { UNSAID }.into() },
     Setting { name: "PostgreSQL", of: |row| row.server.version.clone() },
     Setting { name: "fsync", of: |row| row.server.fsync.clone() },
@@ -110,6 +112,14 @@ fn rate(row: &Row) -> String {
     match row.told.rate {
         None => "as fast as it goes".into(),
         Some(rate) => format!("{}/s", number::whole(rate)),
+    }
+}
+
+fn fsync(row: &Row) -> String {
+    match row.told.fsync_ms {
+        None => UNSAID.into(),
+        Some(least) if least > 0.0 => format!("{least} ms or more"),
+        Some(_) => "as the disk is".into(),
     }
 }
 

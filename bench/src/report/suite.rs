@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::{
     report::{
-        binds, columns, grid,
+        binds, columns, fsync, grid,
         markdown::{Table, code, plain},
         measure::Measure,
         number,
@@ -32,6 +32,21 @@ const SUITES: &[(&str, &str)] = &[
         "What waiting costs: nobody sends until all consumers have fallen asleep, and then so many messages a second.",
     ),
     ("distance", "With a network between client and server."),
+    (
+        "fsync",
+        "While each fsync of the server takes at least so long: the time that a commit waits, and that commits, and messages in one, can share. \
+         Callers send one message at a time and wait until it is durable; each of a peer's has a connection, ours share two.",
+    ),
+    (
+        "stripes",
+        "A queue on several servers of this machine, each with an fsync of 5 ms at least. *jobs*: a row a message, so that each server has as many callers \
+         as it can serve. The other callers wait for their message, and so send as many as there are callers.",
+    ),
+    (
+        "lanes",
+        "The same with four priorities in turn, with a unique key for each message (kept for ten minutes), and without. *Keys*: whose messages are handled in \
+         order; a row that broke it says how often.",
+    ),
     ("exactly-once", "A backlog taken, written to a final table and gone, all in the same transactions."),
     ("burst", "A large backlog drained."),
     ("soak", "For a long time."),
@@ -67,6 +82,11 @@ fn section(results: &Results, suite: &str, figures: &[&str]) -> String {
     }
     match suite {
         "grid" => text += &grid::tables(&races),
+        "fsync" => {
+            let rows: Vec<&Row> = races.iter().flat_map(|race| race.rows.iter().copied()).collect();
+            text += &fsync::table(&rows);
+            text += &table(&races, true);
+        }
         _ => text += &tables(&races),
     }
     text
@@ -86,6 +106,7 @@ fn figure_of(suite: &str) -> &'static [&'static str] {
         "old-snapshot" => &["old-snapshot.svg"],
         "layer-comparison" => &["layers.svg"],
         "distance" => &["distance.svg"],
+        "fsync" => &["fsync.svg"],
         _ => &[],
     }
 }
@@ -165,6 +186,7 @@ pub fn foot(rows: &[&Row]) -> String {
     if !disturbed.is_empty() {
         let _ = writeln!(text, "† disturbed: {}.\n", disturbed.join("; "));
     }
+    text += &order(rows);
     let mut absent: Vec<String> = Vec::new();
     for row in rows {
         let Some((what, words)) = excuse(row) else { continue };
@@ -175,6 +197,31 @@ pub fn foot(rows: &[&Row]) -> String {
     }
     if !absent.is_empty() {
         let _ = writeln!(text, "Without figures: {}.\n", absent.join("; "));
+    }
+    text
+}
+
+/// Who kept the order of keys, and who did not, where messages have keys.
+fn order(rows: &[&Row]) -> String {
+    let broken = |row: &Row| row.rounds.iter().filter_map(|round| round.disordered).reduce(|all, count| all + count);
+    let told = |row: &&Row| {
+        Some((row.contender.clone(), broken(row)?, row.rounds.iter().map(|round| round.received).sum::<u64>()))
+    };
+    let (kept, not): (Vec<_>, Vec<_>) = rows.iter().filter_map(told).partition(|(_, count, _)| *count == 0);
+    let names = |them: &[(String, u64, u64)], word: &dyn Fn(&(String, u64, u64)) -> String| {
+        them.iter().map(word).collect::<Vec<_>>().join(", ")
+    };
+    let mut text = String::new();
+    if !kept.is_empty() {
+        let _ = writeln!(
+            text,
+            "The order of each key was checked, and kept by {}.\n",
+            names(&kept, &|(name, ..)| code(name))
+        );
+    }
+    if !not.is_empty() {
+        let word = |(name, count, all): &(String, u64, u64)| format!("{} ({count} of {all} messages)", code(name));
+        let _ = writeln!(text, "Out of the order of their keys: {}.\n", names(&not, &word));
     }
     text
 }

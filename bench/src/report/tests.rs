@@ -1,3 +1,4 @@
+mod fsync;
 mod published;
 
 use std::path::PathBuf;

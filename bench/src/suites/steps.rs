@@ -1,6 +1,6 @@
 //! One step of a message's way at a time, by who has a call for it.
 
-use super::{LAYERS, Plan, step};
+use super::{LAYERS, Plan, or, step, throughput::among};
 use crate::Choice;
 
 fn sized(verb: &str, n: usize) -> String {
@@ -40,6 +40,31 @@ pub(super) fn ack(choice: &Choice) -> Vec<Plan> {
     for verb in ["delete", "archive"] {
         for n in &choice.batch_sizes {
             plans.extend(LAYERS.map(|contender| step("ack", sized(verb, *n), contender, choice)));
+        }
+    }
+    plans
+}
+
+pub(super) fn layer_comparison(choice: &Choice) -> Vec<Plan> {
+    // A layer without a call of its own for a case has no row in it: the library's reads are the same, coalesced or not.
+    const OWN: [(&str, &[&str]); 6] = [
+        ("send-single", &["sql", "queue", "coalesced", "pgmq"]),
+        ("send-batch-100", &["sql", "queue", "coalesced", "pgmq"]),
+        ("read-batch-10", &["sql", "queue", "pgmq"]),
+        ("delete-single", &["sql", "queue", "pgmq"]),
+        ("pop-batch-10", &["sql", "queue", "pgmq"]),
+        ("full-cycle", &["sql", "queue", "coalesced", "worker", "pgmq"]),
+    ];
+    let mut plans = Vec::new();
+    for (case, contenders) in OWN {
+        for callers in or(&choice.callers, &[1, 16]) {
+            for contender in contenders {
+                let name = if callers == 1 { case.to_owned() } else { among(case, callers) };
+                let mut plan = step("layer-comparison", case, contender, choice);
+                (plan.case, plan.told.producers) = (name, callers);
+                plan.allocations = callers == 1 && plan.contender.is_own();
+                plans.push(plan);
+            }
         }
     }
     plans

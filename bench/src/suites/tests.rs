@@ -11,6 +11,7 @@ fn choice() -> Choice {
         messages: 100_000,
         poll: true,
         throughput: true,
+        callers: Vec::new(),
         producers: Vec::new(),
         consumers: Vec::new(),
         backlog: 20_000,
@@ -69,6 +70,9 @@ fn every_suite_of_the_plan_is_there_and_has_a_row_of_ours() {
         "exactly-once",
         "distance",
         "old-snapshot",
+        "fsync",
+        "stripes",
+        "lanes",
         "burst",
         "soak",
     ] {
@@ -123,6 +127,49 @@ fn a_drain_has_the_backlog_that_was_asked_for() {
 }
 
 #[test]
+fn callers_are_those_that_were_asked_for_where_each_awaits_its_message() {
+    let plans = all(&Choice { callers: vec![3, 200], ..choice() });
+    let found = |suite: &str, case: &str, contender: &str| {
+        let is = |plan: &&Plan| plan.suite == suite && plan.case == case && plan.contender.name == contender;
+        plans.iter().find(is).map(|plan| (plan.told.producers, plan.told.batch))
+    };
+    for callers in [3, 200] {
+        for (suite, case) in
+            [("throughput", "send"), ("throughput", "cycle"), ("layer-comparison", "read-batch-10"), ("fsync", "send")]
+        {
+            let rest = if suite == "fsync" { ", 5 ms an fsync" } else { "" };
+            let case = format!("{case}, {callers} callers{rest}");
+            for contender in if suite == "layer-comparison" { ["sql", "pgmq"] } else { ["trunkline", "hasql-queue"] } {
+                let told = found(suite, &case, contender);
+                let batch = if suite == "layer-comparison" { 10 } else { 1 };
+                assert_eq!(told, Some((callers, batch)), "{suite}/{case}/{contender}");
+            }
+        }
+    }
+    assert_eq!(found("throughput", "send", "trunkline"), None);
+    assert_eq!(found("throughput", "send-batch-100", "trunkline"), Some((4, 100)));
+    let lost = lost(&choice(), &Choice { callers: vec![3], ..choice() });
+    let touched = ["throughput/send/", "throughput/cycle/", "layer-comparison/", "fsync/"];
+    assert!(lost.iter().all(|name| touched.iter().any(|start| name.starts_with(start))), "{lost:?}");
+}
+
+#[test]
+fn fsyncs_take_longer_for_everybody_alike() {
+    let plans = all(&choice());
+    for contender in ["trunkline", "trunkline-bytea", "hasql-queue", "pgmq", "pgq"] {
+        for least in [0.0, 1.0, 5.0, 20.0] {
+            let rows =
+                plans.iter().filter(|plan| plan.told.fsync_ms == Some(least) && plan.contender.name == contender);
+            let mut callers: Vec<usize> = rows.map(|plan| plan.told.producers).collect();
+            callers.sort_unstable();
+            let expected: &[usize] = if contender.starts_with("trunkline") { &[64, 1024] } else { &[64] };
+            assert_eq!(callers, expected, "{contender}, {least} ms");
+        }
+    }
+    assert!(plans.iter().all(|plan| plan.told.fsync_ms.is_some() == ["fsync", "stripes"].contains(&plan.suite)));
+}
+
+#[test]
 fn a_grid_of_ones_own_has_what_was_asked_for() {
     let asked = Choice {
         producers: vec![8],
@@ -158,5 +205,20 @@ fn idle_has_every_way_to_wait_and_begins_asleep() {
         ("hand-over", "best"),
     ] {
         assert_eq!(waits(contender), [(wait, 60.0, 5.0); 3], "{contender}");
+    }
+}
+
+#[test]
+fn stripes_are_one_to_four_and_each_has_its_callers() {
+    let mut plans = all(&choice());
+    plans.retain(|plan| plan.suite == "stripes");
+    assert_eq!(plans.len(), 16);
+    plans.retain(|plan| plan.contender.name != "striped-round-robin");
+    for (start, callers) in
+        [("jobs, ", [1024; 4]), ("send, 64 callers a stripe", [64, 128, 192, 256]), ("send, 256", [256; 4])]
+    {
+        let of = plans.iter().filter(|plan| plan.case.starts_with(start));
+        let found: Vec<(usize, usize)> = of.map(|plan| (plan.told.stripes, plan.told.producers)).collect();
+        assert_eq!(found, [1, 2, 3, 4].into_iter().zip(callers).collect::<Vec<_>>());
     }
 }

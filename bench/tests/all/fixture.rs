@@ -13,7 +13,7 @@ use tokio_postgres::{Client, NoTls};
 use trunkline_embedded::Cluster;
 
 /// Layers of ours, as the last part of a row's name has them.
-pub const OWN: [&str; 13] = [
+pub const OWN: [&str; 18] = [
     "trunkline",
     "trunkline-bytea",
     "trunkline-at-most-once",
@@ -25,6 +25,11 @@ pub const OWN: [&str; 13] = [
     "worker",
     "worker-bytea",
     "hand-over",
+    "striped",
+    "striped-round-robin",
+    "striped-jobs",
+    "priorities",
+    "unique",
     "exactly-once",
     "exactly-once-sql",
 ];

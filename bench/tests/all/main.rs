@@ -1,6 +1,8 @@
 //! The promises of the benchmark suite, each shown with the program itself on a real PostgreSQL.
 
 mod fixture;
+mod fsync;
+mod stripes;
 mod rows;
 mod layers;
 mod settings;

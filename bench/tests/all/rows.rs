@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::fixture::{Bench, OWN, name, run};
 
 /// Which suites run together, and for how many seconds a row.
-const THROUGHPUT: (&[&str], &str) = (&["throughput", "burst"], "0.2");
+const THROUGHPUT: (&[&str], &str) = (&["throughput", "lanes", "burst"], "0.2");
 const STEPS: (&[&str], &str) = (&["send", "read", "ack"], "0.2");
 const LAYERS: (&[&str], &str) = (&["layer-comparison"], "0.2");
 const GRID: (&[&str], &str) = (&["grid", "latency"], "0.2");
@@ -162,6 +162,9 @@ async fn every_suite_of_ours_is_in_one_of_these_tests() {
         let patterns = patterns(group);
         expected.extend(patterns.iter().fold(Bench::new("list"), |list, pattern| list.pattern(pattern)).lines().await);
     }
+    // These have a test of their own, because they wait for the disk.
+    let patterns = [crate::fsync::patterns(), crate::stripes::patterns()].concat();
+    expected.extend(patterns.iter().fold(Bench::new("list"), |list, pattern| list.pattern(pattern)).lines().await);
     let mut ours = Bench::new("list").lines().await;
     ours.retain(|row| row.rsplit('/').next().is_some_and(|contender| OWN.contains(&contender)));
     expected.sort();

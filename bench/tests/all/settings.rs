@@ -10,7 +10,7 @@ async fn list_prints_each_row_once_as_suite_case_and_contender() {
     }
     assert_eq!(listed.last().map(String::as_str), Some("drivers"), "what has a program of its own is named, too");
     let drains = Bench::new("list").pattern("drain/trunkline$").lines().await;
-    assert_eq!(drains, ["throughput/drain/trunkline"]);
+    assert_eq!(drains, ["throughput/drain/trunkline", "lanes/drain/trunkline"]);
 }
 
 #[tokio::test]
@@ -22,6 +22,19 @@ async fn batch_sizes_are_those_that_are_asked_for_and_really_sent() {
     let round = &rows[0]["rounds"][0];
     let calls = round["latency"]["count"].as_u64().expect("calls are timed");
     assert_eq!((rows[0]["told"]["batch"].as_u64(), round["sent"].as_u64()), (Some(7), Some(7 * calls)), "{}", rows[0]);
+}
+
+#[tokio::test]
+async fn callers_are_as_many_as_are_asked_for_and_the_rows_name_says_so() {
+    let listed = Bench::new("list").args(["--callers", "2,5"]).pattern("^throughput/send,*/trunkline$").lines().await;
+    assert_eq!(listed, [2, 5].map(|n| format!("throughput/send, {n} callers/trunkline")));
+    let rows = run().args(["--callers", "2,5"]).pattern("^throughput/send,*/trunkline$").rows("0.3").await;
+    for (row, callers) in rows.iter().zip([2, 5]) {
+        assert_eq!((&row["outcome"], &row["told"]["producers"]), (&"measured".into(), &callers.into()), "{row}");
+        assert!(row["rounds"][0]["sent"].as_u64() > Some(0), "{row}");
+    }
+    let why = Bench::new("list").args(["--callers", "2,0"]).fails().await;
+    assert!(why.contains("--callers") && why.contains("at least one"), "{why}");
 }
 
 #[tokio::test]

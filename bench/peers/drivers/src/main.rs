@@ -1,7 +1,8 @@
-//! sqlx and diesel-async beside Trunkline's door to Postgres, each as its documentation says, and in its bulk forms.
+//! sqlx, diesel-async and libpq beside Trunkline's door to Postgres, each as its documentation says, and in its bulk forms.
 
 mod by_sqlx;
 mod by_diesel;
+mod by_libpq;
 
 use trunkline_drivers::{Failure, Way, main as measured, ways};
 
@@ -16,6 +17,7 @@ fn main() -> Result<(), Failure> {
         },
         Way { name: "diesel-async pipelined, one transaction", open: |place| Box::pin(by_diesel::open(place, true)) },
         Way { name: "diesel-async, batches", open: |place| Box::pin(by_diesel::batches(place)) },
+        Way { name: "libpq pipelined", open: |place| Box::pin(by_libpq::open(place)) },
     ]);
     measured(all)
 }

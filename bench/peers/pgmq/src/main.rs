@@ -27,6 +27,8 @@ struct Pgmq {
     consumers: usize,
     batch: i32,
     wait: Waiting,
+    /// Whether messages have keys, which it calls groups.
+    is_grouped: bool,
 }
 
 /// How a consumer waits when there is nothing.
@@ -73,11 +75,16 @@ impl Contender for Pgmq {
             Waiting::Poll => "read_with_poll every 100 ms",
             Waiting::Notify(_) => "notified of inserts, not throttled, and read again every 5 s",
         };
+        let is_grouped = settings.keys > 0;
+        if is_grouped {
+            queue.create_fifo_index(QUEUE).await?;
+        }
+        let waits = if is_grouped { "read_grouped_rr_with_poll every 100 ms" } else { waits };
         let ready = Ready {
             version: format!("pgmq {version}, crate pgmq 0.33.7"),
             settings: format!("{consumers} consumers of {batch}, {waits}, visibility timeout {VT} s, logged queue"),
         };
-        Ok((Self { queue, consumers, batch: i32::try_from(batch)?, wait }, ready))
+        Ok((Self { queue, consumers, batch: i32::try_from(batch)?, wait, is_grouped }, ready))
     }
 
     async fn send(&self, _caller: usize, payloads: Vec<String>) -> Result<(), Failure> {
@@ -86,6 +93,12 @@ impl Contender for Pgmq {
             [payload] => drop(self.queue.send(QUEUE, payload).await?),
             payloads => drop(self.queue.send_batch(QUEUE, payloads).await?),
         }
+        Ok(())
+    }
+
+    async fn send_keyed(&self, _caller: usize, key: String, payload: String) -> Result<(), Failure> {
+        let (payload, group) = (RawValue::from_string(payload)?, serde_json::json!({ "x-pgmq-group": key }));
+        self.queue.send_delay_with_headers(QUEUE, &payload, Some(&group), 0).await?;
         Ok(())
     }
 
@@ -191,6 +204,10 @@ impl Pgmq {
     }
 
     async fn take_with_poll(&self, n: i32, timeout: Duration) -> Result<Vec<Message<Payload>>, Failure> {
+        if self.is_grouped {
+            let (timeout, interval) = (Some(timeout), Some(POLL_INTERVAL));
+            return Ok(self.queue.read_grouped_rr_with_poll(QUEUE, VT, n, timeout, interval).await?);
+        }
         let taken = self.queue.read_batch_with_poll(QUEUE, VT, n, Some(timeout), Some(POLL_INTERVAL)).await?;
         Ok(taken.unwrap_or_default())
     }

@@ -8,7 +8,9 @@ mod throughput;
 mod latency;
 mod layers;
 mod distance;
+mod lines;
 mod old_snapshot;
+mod fsync;
 
 use crate::results::Results;
 
@@ -21,4 +23,5 @@ pub const FIGURES: &[Figure] = &[
     ("old-snapshot.svg", old_snapshot::draw),
     ("layers.svg", layers::draw),
     ("distance.svg", distance::draw),
+    ("fsync.svg", fsync::draw),
 ];

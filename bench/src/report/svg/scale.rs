@@ -29,6 +29,21 @@ impl Scale {
         Self { logarithmic: true, least, most: most.max(least * 10.0), length }
     }
 
+    /// From the power of ten that the smallest of the values reaches to the largest.
+    pub fn decades(values: impl Iterator<Item = f64>, length: f64) -> Self {
+        let scale = Self::logarithmic_from(values, length);
+        let least = 10_f64.powf(scale.least.log10().floor());
+        Self { least, most: scale.most.max(least * 10.0), ..scale }
+    }
+
+    /// From the smallest of the values to the largest.
+    pub fn logarithmic_from(values: impl Iterator<Item = f64>, length: f64) -> Self {
+        let values: Vec<f64> = values.filter(|value| value.is_finite() && *value > 0.0).collect();
+        let least = values.iter().copied().reduce(f64::min).unwrap_or(1.0);
+        let most = values.into_iter().fold(least * 1.1, f64::max);
+        Self { logarithmic: true, least, most, length }
+    }
+
     /// Pixels from the axis' beginning; what is off the axis stays at its end.
     pub fn at(&self, value: f64) -> f64 {
         let share = match self.logarithmic {
@@ -70,13 +85,20 @@ mod tests {
         let scale = Scale::logarithmic([300.0, 1.4e6].into_iter(), 150.0);
         assert_eq!(scale.ticks(20.0), [100.0, 1e3, 1e4, 1e5, 1e6]);
         assert_eq!(scale.ticks(40.0).len(), 3);
+        assert_eq!(Scale::decades([119.0, 8e3].into_iter(), 150.0).ticks(40.0), [100.0, 1e3]);
         assert_eq!(Scale::linear([169.0].into_iter(), 150.0).ticks(40.0), [0.0, 50.0, 100.0, 150.0]);
     }
 
     #[test]
     fn nothing_leaves_the_axis() {
-        for scale in [Scale::logarithmic([0.0, f64::NAN].into_iter(), 100.0), Scale::linear(std::iter::empty(), 100.0)]
-        {
+        for scale in [
+            Scale::logarithmic([0.0, f64::NAN].into_iter(), 100.0),
+            Scale::logarithmic_from([0.0, f64::NAN].into_iter(), 100.0),
+            Scale::logarithmic_from([0.05, 20.0].into_iter(), 100.0),
+            Scale::decades([0.05, 20.0].into_iter(), 100.0),
+            Scale::decades(std::iter::empty(), 100.0),
+            Scale::linear(std::iter::empty(), 100.0),
+        ] {
             for value in [0.0, 1.0, 1e9] {
                 assert!((0.0..=100.0).contains(&scale.at(value)), "{scale:?}");
             }

@@ -1,0 +1,92 @@
+//! The callers of a contender.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use crate::{
+    Contender, Failure, Settings,
+    payload::{keyed, now, payload},
+    payloads,
+    tally::BACKLOG,
+};
+
+/// The callers of a contender. Where messages have keys, each has keys of its own, and sends messages of them in turn: so the order of each
+/// key is that of its caller's calls.
+pub(crate) struct Callers<C> {
+    contender: Arc<C>,
+    settings: Settings,
+    /// Messages with a key that each has sent.
+    sent: Vec<AtomicU64>,
+}
+
+/// What one call sends.
+pub(crate) enum Next {
+    Batch(Vec<String>),
+    /// A key, and a payload.
+    Keyed(String, String),
+}
+
+impl<C: Contender> Callers<C> {
+    pub fn of(contender: &Arc<C>, settings: &Settings) -> Arc<Self> {
+        let sent = (0..settings.producers).map(|_| AtomicU64::new(0)).collect();
+        Arc::new(Self { contender: contender.clone(), settings: settings.clone(), sent })
+    }
+
+    /// Puts the backlog in: 16 calls of 1,000 at the same time, or one where they are of one key, never more than that in memory.
+    pub async fn seed(&self) -> Result<(), Failure> {
+        let Settings { backlog, payload: bytes, keys, .. } = self.settings;
+        if keys > 0 {
+            for first in (0..backlog).step_by(1000) {
+                let (at, last) = (now(), backlog.min(first + 1000));
+                let payloads = (first..last).map(|nr| keyed(at, BACKLOG, nr as u64, bytes)).collect();
+                self.contender.seed_keyed(key(BACKLOG), payloads).await?;
+            }
+            return Ok(());
+        }
+        let (mut calls, mut left) = (tokio::task::JoinSet::new(), backlog);
+        while left > 0 || !calls.is_empty() {
+            while left > 0 && calls.len() < 16 {
+                let (contender, n) = (self.contender.clone(), left.min(1000));
+                calls.spawn(async move { contender.seed(payloads(n, bytes)).await });
+                left -= n;
+            }
+            if let Some(call) = calls.join_next().await {
+                call??;
+            }
+        }
+        Ok(())
+    }
+
+    /// One message, outside the time.
+    pub async fn send_one(&self) -> Result<(), Failure> {
+        match self.settings.keys {
+            0 => self.contender.send(0, payloads(1, self.settings.payload)).await,
+            _ => self.send(0, self.next(0, now())).await,
+        }
+    }
+
+    /// What a caller sends next, by one call: messages that were to be sent at that time.
+    pub fn next(&self, caller: usize, at: u64) -> Next {
+        let Settings { batch, payload: bytes, keys, producers, .. } = self.settings;
+        if keys == 0 {
+            return Next::Batch((0..batch).map(|_| payload(at, bytes)).collect());
+        }
+        let own = (keys - caller).div_ceil(producers) as u64;
+        let turn = self.sent[caller].fetch_add(1, Ordering::Relaxed);
+        let number = BACKLOG + 1 + caller + producers * (turn % own) as usize;
+        Next::Keyed(key(number), keyed(at, number, turn / own, bytes))
+    }
+
+    pub async fn send(&self, caller: usize, next: Next) -> Result<(), Failure> {
+        match next {
+            Next::Batch(payloads) => self.contender.send(caller, payloads).await,
+            Next::Keyed(key, payload) => self.contender.send_keyed(caller, key, payload).await,
+        }
+    }
+}
+
+fn key(number: usize) -> String {
+    format!("key {number}")
+}

@@ -1,0 +1,55 @@
+//! Whether the messages of each key come one after another.
+
+use std::sync::{
+    Mutex, PoisonError,
+    atomic::{AtomicU64, Ordering},
+};
+
+/// The number that each key's next message has.
+#[derive(Debug)]
+pub(crate) struct Order {
+    next: Mutex<Vec<u64>>,
+    broken: AtomicU64,
+}
+
+impl Order {
+    /// Of so many keys, and of the backlog's.
+    pub fn of(keys: usize) -> Self {
+        Self { next: Mutex::new(vec![0; keys + 1]), broken: AtomicU64::new(0) }
+    }
+
+    /// A handler got the key's message of that number: neither one that it had, nor one behind another that is still to come.
+    pub fn saw(&self, key: usize, nr: u64) {
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_next = next.get(key) == Some(&nr);
+        if let Some(next) = next.get_mut(key) {
+            *next = (*next).max(nr + 1);
+        }
+        if !is_next {
+            self.broken.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    pub fn broken(&self) -> u64 {
+        self.broken.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_that_comes_again_or_too_early_breaks_the_order() {
+        let order = Order::of(2);
+        for (key, nr) in [(1, 0), (2, 0), (1, 1), (2, 1)] {
+            order.saw(key, nr);
+        }
+        assert_eq!(order.broken(), 0);
+        order.saw(1, 1);
+        order.saw(1, 3);
+        order.saw(1, 2);
+        order.saw(1, 4);
+        assert_eq!(order.broken(), 3);
+    }
+}

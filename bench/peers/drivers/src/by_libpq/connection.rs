@@ -1,0 +1,134 @@
+//! The calls of libpq that a pipeline needs, and nothing else.
+#![allow(unsafe_code)] // a foreign library; each call's conditions are kept by the types here
+
+use std::{
+    ffi::{CStr, CString, c_char, c_int},
+    ptr::NonNull,
+};
+
+use pq_sys::{self as pq, ConnStatusType, ExecStatusType, PGconn};
+use trunkline_drivers::{Failure, Place};
+
+use super::{answer::Answer, parameters::Parameters};
+
+/// Both ways.
+const BINARY: c_int = 1;
+
+/// A connection; its calls block.
+pub struct Connection(NonNull<PGconn>);
+
+// SAFETY: libpq lets any thread use a connection, as long as no two do so at a time; all of its calls here take it mutably.
+unsafe impl Send for Connection {}
+
+impl Connection {
+    pub fn open(place: &Place) -> Result<Self, Failure> {
+        let port = place.port.to_string();
+        let said = [
+            (c"host", &place.host),
+            (c"port", &port),
+            (c"user", &place.user),
+            (c"password", &place.password),
+            (c"dbname", &place.database),
+        ];
+        let values = said.iter().map(|(_, value)| CString::new(value.as_str())).collect::<Result<Vec<_>, _>>()?;
+        let end = std::iter::once(std::ptr::null());
+        let keywords: Vec<*const c_char> = said.iter().map(|(name, _)| name.as_ptr()).chain(end.clone()).collect();
+        let pointers: Vec<*const c_char> = values.iter().map(|value| value.as_ptr()).chain(end).collect();
+        // SAFETY: two lists of texts that end with a null, of the same length, which outlive the call.
+        let connection = unsafe { pq::PQconnectdbParams(keywords.as_ptr(), pointers.as_ptr(), 0) };
+        let mut connection = Self(NonNull::new(connection).ok_or("libpq has no memory")?);
+        // SAFETY: the connection lives.
+        let status = unsafe { pq::PQstatus(connection.0.as_ptr()) };
+        if status == ConnStatusType::CONNECTION_OK { Ok(connection) } else { Err(connection.error()) }
+    }
+
+    /// Prepares a statement, and waits for that.
+    pub fn prepare(&mut self, name: &CStr, text: &str) -> Result<(), Failure> {
+        let text = CString::new(text)?;
+        // SAFETY: texts that outlive the call; no types are given, and none are read.
+        let result = unsafe { pq::PQprepare(self.0.as_ptr(), name.as_ptr(), text.as_ptr(), 0, std::ptr::null()) };
+        let answer = Answer::of(result).ok_or_else(|| self.error())?;
+        if answer.status() == ExecStatusType::PGRES_COMMAND_OK { Ok(()) } else { Err(self.error()) }
+    }
+
+    pub fn enter_pipeline_mode(&mut self) -> Result<(), Failure> {
+        // SAFETY: the connection lives.
+        let done = unsafe { pq::PQenterPipelineMode(self.0.as_ptr()) };
+        self.ok(done)
+    }
+
+    /// Sends a statement that was prepared; libpq writes when 64 KiB have gathered, and reads while it cannot write.
+    pub fn send(&mut self, name: &CStr, parameters: &Parameters) -> Result<(), Failure> {
+        /// More than any statement here has.
+        const MOST: usize = 8;
+        let count = parameters.values().len();
+        let (mut values, mut lengths) = ([std::ptr::null::<c_char>(); MOST], [0; MOST]);
+        for (at, value) in parameters.values().enumerate() {
+            (values[at], lengths[at]) = (value.as_ptr().cast(), c_int::try_from(value.len())?);
+        }
+        let formats = [BINARY; MOST];
+        // SAFETY: `count` values, lengths and formats, which outlive the call, as does the name; libpq copies them.
+        let done = unsafe {
+            pq::PQsendQueryPrepared(
+                self.0.as_ptr(),
+                name.as_ptr(),
+                c_int::try_from(count)?,
+                values.as_ptr(),
+                lengths.as_ptr(),
+                formats.as_ptr(),
+                BINARY,
+            )
+        };
+        self.ok(done)
+    }
+
+    /// Ends what was sent, and writes it.
+    pub fn sync(&mut self) -> Result<(), Failure> {
+        // SAFETY: the connection lives.
+        let done = unsafe { pq::PQpipelineSync(self.0.as_ptr()) };
+        self.ok(done)
+    }
+
+    /// The answer to the next statement, whose rows are all there.
+    pub fn answer(&mut self) -> Result<Answer, Failure> {
+        let answer = self.result().ok_or("no answer where one was due")?;
+        match answer.status() {
+            ExecStatusType::PGRES_TUPLES_OK | ExecStatusType::PGRES_COMMAND_OK => {}
+            _ => return Err(self.error()),
+        }
+        match self.result() {
+            None => Ok(answer), // the end of this statement's results
+            Some(_) => Err("a second result of one statement".into()),
+        }
+    }
+
+    /// The end of the pipeline.
+    pub fn synced(&mut self) -> Result<(), Failure> {
+        match self.result().map(|answer| answer.status()) {
+            Some(ExecStatusType::PGRES_PIPELINE_SYNC) => Ok(()),
+            _ => Err(self.error()),
+        }
+    }
+
+    fn result(&mut self) -> Option<Answer> {
+        // SAFETY: the connection lives; the result is the caller's.
+        Answer::of(unsafe { pq::PQgetResult(self.0.as_ptr()) })
+    }
+
+    fn ok(&mut self, done: c_int) -> Result<(), Failure> {
+        if done == 1 { Ok(()) } else { Err(self.error()) }
+    }
+
+    fn error(&mut self) -> Failure {
+        // SAFETY: the connection lives, and its message, a text, as long as no other call is made.
+        let text = unsafe { CStr::from_ptr(pq::PQerrorMessage(self.0.as_ptr())) };
+        format!("libpq: {}", text.to_string_lossy().trim()).into()
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // SAFETY: nobody uses it any more; its results do not need it.
+        unsafe { pq::PQfinish(self.0.as_ptr()) }
+    }
+}

@@ -1,0 +1,54 @@
+use trunkline_drivers::Person;
+
+/// The parameters of a statement in the binary format; their memory is used again and again.
+#[derive(Default)]
+pub struct Parameters {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Parameters {
+    pub fn clear(&mut self) -> &mut Self {
+        self.bytes.clear();
+        self.ends.clear();
+        self
+    }
+
+    /// Each value.
+    pub fn values(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        let starts = |at: usize| if at == 0 { 0 } else { self.ends[at - 1] };
+        self.ends.iter().enumerate().map(move |(at, end)| &self.bytes[starts(at)..*end])
+    }
+
+    pub fn bytes(&mut self, value: &[u8]) -> &mut Self {
+        self.bytes.extend_from_slice(value);
+        self.ends.push(self.bytes.len());
+        self
+    }
+
+    pub fn int8(&mut self, value: i64) -> &mut Self {
+        self.bytes(&value.to_be_bytes())
+    }
+
+    pub fn int4(&mut self, value: i32) -> &mut Self {
+        self.bytes(&value.to_be_bytes())
+    }
+
+    pub fn int8s(&mut self, values: &[i64]) -> &mut Self {
+        const INT8: u32 = 20;
+        for number in [1, 0, INT8, values.len() as u32, 1] {
+            self.bytes.extend_from_slice(&number.to_be_bytes());
+        }
+        for value in values {
+            self.bytes.extend_from_slice(&8_u32.to_be_bytes());
+            self.bytes.extend_from_slice(&value.to_be_bytes());
+        }
+        self.bytes(&[])
+    }
+
+    /// All columns but the key.
+    pub fn person(&mut self, person: &Person) -> &mut Self {
+        self.bytes(person.name.as_bytes()).bytes(person.email.as_bytes()).int4(person.age);
+        self.bytes(&person.score.to_be_bytes()).bytes(&[u8::from(person.active)])
+    }
+}

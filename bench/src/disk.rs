@@ -1,0 +1,62 @@
+//! The disk under the private cluster, where a suite asks how slow it is.
+
+use std::time::Duration;
+
+use trunkline_disk::Disk;
+use trunkline_embedded::{Builder, Cluster};
+
+use crate::{Failure, ground::Wanted, prepare::target};
+
+/// A disk that can be made slow, or why there is none: rows that need it say that.
+pub type SlowDisk = Result<Disk, String>;
+
+/// Before the server is started.
+pub fn wanted(wanted: &Wanted) -> SlowDisk {
+    match &wanted.url {
+        _ if !wanted.slow_disk => Err("this server was started with the disk as it is".to_owned()),
+        Some(_) => Err("only the disk of the private cluster is made slow; leave out --database-url".to_owned()),
+        None => target().and_then(|target| Ok(Disk::new(&target)?)).map_err(|failure| failure.to_string()),
+    }
+}
+
+/// The server on that disk, where there is one.
+pub fn under(disk: &SlowDisk, server: Builder) -> Builder {
+    let variables = disk.as_ref().ok().map(Disk::environment);
+    variables.into_iter().flatten().fold(server, |server, (name, value)| server.env(name, value))
+}
+
+/// Once the server runs: a disk that it does not have, or does not wait for, slows nothing.
+pub fn proven(disk: SlowDisk, server: Option<&Cluster>, fsync: &str) -> SlowDisk {
+    let disk = disk?;
+    if fsync == "off" {
+        return Err("nobody waits for a disk with fsync=off".to_owned());
+    }
+    let pid = server.and_then(Cluster::pid).ok_or("the private cluster does not run")?;
+    match disk.is_under(pid) {
+        Ok(true) => Ok(disk),
+        Ok(false) => Err("the server started without the library that makes its disk slow: can the account that runs it read the temporary \
+                          folder (TMPDIR)?"
+            .to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// The disk as slow as it was asked for, until this is dropped: what comes before a turn and after it need not wait.
+pub struct Slowed<'a>(&'a Disk);
+
+impl<'a> Slowed<'a> {
+    /// None where the row did not ask.
+    pub fn begin(disk: &'a SlowDisk, milliseconds: Option<f64>) -> Result<Option<Self>, Failure> {
+        let Some(milliseconds) = milliseconds else { return Ok(None) };
+        let disk = disk.as_ref().map_err(String::as_str)?;
+        disk.fsync_takes(Duration::try_from_secs_f64(milliseconds / 1000.0)?)?;
+        Ok(Some(Self(disk)))
+    }
+}
+
+impl Drop for Slowed<'_> {
+    fn drop(&mut self) {
+        // The folder is gone with the disk itself at the latest, and then nothing is slow.
+        let _ = self.0.fsync_takes(Duration::ZERO);
+    }
+}

@@ -1,0 +1,35 @@
+//! A private server to be measured.
+
+use std::path::Path;
+
+use trunkline_embedded::{Binaries, Cluster};
+
+use crate::{
+    Failure,
+    disk::{self, SlowDisk},
+};
+
+/// With default durability and these settings, on that disk.
+pub fn private(settings: &[String], programs: Option<&Path>, disk: &SlowDisk) -> Result<Cluster, Failure> {
+    let binaries = match programs {
+        Some(folder) => Binaries::inspect(folder)?,
+        None => Binaries::find_or_fetch(|_, _| {})?,
+    };
+    let counts = binaries.dir().parent().is_some_and(has_statements);
+    let mut builder = Cluster::temporary().binaries(binaries).setting("max_connections", "600");
+    if counts {
+        // Loaded, it costs nothing until a database switches it on.
+        builder = builder
+            .setting("shared_preload_libraries", "pg_stat_statements")
+            .setting("pg_stat_statements.track", "none");
+    }
+    for setting in settings {
+        let (name, value) = setting.split_once('=').ok_or_else(|| format!("{setting:?} is not NAME=VALUE"))?;
+        builder = builder.setting(name, value);
+    }
+    Ok(disk::under(disk, builder).start()?)
+}
+
+fn has_statements(home: &Path) -> bool {
+    ["lib", "lib64", "lib/postgresql"].iter().any(|lib| home.join(lib).join("pg_stat_statements.so").exists())
+}

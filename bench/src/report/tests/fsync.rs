@@ -1,0 +1,66 @@
+//! The axis of an fsync's time.
+
+use super::{FIGURES, fake, readme, section};
+use crate::results::Results;
+
+fn fsyncs() -> Results {
+    let mut results = fake::results();
+    results.rows.retain(|row| row.suite == "fsync");
+    results
+}
+
+fn figure(results: &Results) -> Option<String> {
+    let (_, draw) = FIGURES.iter().find(|(name, _)| *name == "fsync.svg").expect("it has a figure");
+    draw(results)
+}
+
+#[test]
+fn a_table_has_a_column_a_time_and_a_line_for_each_number_of_callers() {
+    let text = readme(&fsyncs(), &["fsync.svg"]);
+    let text = section(&text, "fsync");
+    assert!(text.contains("![fsync](fsync.svg)"), "{text}");
+    for line in [
+        "| sent/s, p99 of a send | callers | as the disk is | 1 ms | 5 ms | 20 ms |",
+        "| **`trunkline`** | 64 | 160 k, 2.40 ms | 45.7 k, 8.40 ms | 11.9 k, 32.4 ms | 3.14 k, 122 ms |",
+        "| **`trunkline`** | 1,024 | 2.56 M, 2.40 ms | 731 k, 8.40 ms | 190 k, 32.4 ms | 50.2 k, 122 ms |",
+        "| `pgq` | 64 | – | – | – | – |",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    assert!(text.contains("| 1 ms or more |") && text.contains("| as the disk is |"), "{text}");
+}
+
+#[test]
+fn a_line_says_its_callers_where_they_differ_and_who_has_none_is_named() {
+    let mut results = fsyncs();
+    let drawn = figure(&results).expect("a figure");
+    for words in [
+        "trunkline, 64 callers",
+        "trunkline-bytea, 1024 callers",
+        "pgmq, 64 callers",
+        "messages sent a second",
+        "99th percentile",
+        "Without a line: pgq, 64 callers (missing: the extension",
+    ] {
+        assert!(drawn.contains(words), "{words}: {drawn}");
+    }
+    results.rows.retain(|row| row.told.producers == 64);
+    let drawn = figure(&results).expect("a figure");
+    assert!(drawn.contains(">trunkline<") && !drawn.contains("64 callers"), "{drawn}");
+}
+
+#[test]
+fn one_time_is_no_axis() {
+    let mut results = fsyncs();
+    results.rows.retain(|row| row.told.fsync_ms == Some(1.0));
+    assert_eq!(figure(&results), None);
+}
+
+#[test]
+fn the_left_end_is_the_time_of_an_fsync_of_that_disk() {
+    let drawn = figure(&fsyncs()).expect("a figure");
+    // The median of what the disk did around the rounds, 7,403 of them a second.
+    for tick in ["135 µs", "1 ms", "5 ms", "20 ms"] {
+        assert!(drawn.contains(&format!(">{tick}<")), "{tick}: {drawn}");
+    }
+}

@@ -1,0 +1,34 @@
+//! Messages sent while each fsync takes its time.
+
+use super::{NEAREST, Plan, named, plan, throughput::among};
+use crate::Choice;
+
+/// How long an fsync takes at least, in milliseconds; nought is as the disk is.
+const LEAST: [f64; 4] = [0.0, 1.0, 5.0, 20.0];
+const OURS: [&str; 2] = ["trunkline", "trunkline-bytea"];
+/// What every peer can have: each caller of theirs is a connection.
+const CALLERS: usize = 64;
+/// Callers of ours share connections, as they share commits.
+const MORE_CALLERS: usize = 1024;
+
+pub(super) fn fsync(choice: &Choice) -> Vec<Plan> {
+    let everybody: Vec<&str> = OURS.into_iter().chain(NEAREST).collect();
+    let crowds: Vec<(usize, &[&str])> = match choice.callers.as_slice() {
+        [] => vec![(CALLERS, &everybody), (MORE_CALLERS, &OURS)],
+        asked => asked.iter().map(|callers| (*callers, everybody.as_slice())).collect(),
+    };
+    let mut plans = Vec::new();
+    for (callers, contenders) in crowds {
+        for least in LEAST {
+            for contender in contenders {
+                let time = if least > 0.0 { format!("{least} ms an fsync") } else { "the disk as it is".to_owned() };
+                let case = format!("{}, {time}", among("send", callers));
+                let mut plan = plan("fsync", case, named(contender), "send", choice);
+                (plan.told.producers, plan.told.fsync_ms) = (callers, Some(least));
+                (plan.rounds, plan.told.seconds) = if choice.quick { (1, 2.0) } else { (plan.rounds, 5.0) };
+                plans.push(plan);
+            }
+        }
+    }
+    plans
+}

@@ -1,0 +1,41 @@
+//! What priorities, keys and unique keys cost: the same with and without; and what order by key costs those who have it, and their neighbours.
+
+use super::{Plan, named, plan};
+use crate::Choice;
+
+pub(super) fn lanes(choice: &Choice) -> Vec<Plan> {
+    let mut plans = Vec::new();
+    let cases = [
+        ("send", "send", 1),
+        ("send-batch-100", "send", 100),
+        ("cycle", "cycle", 1),
+        ("cycle-batch-100", "cycle", 100),
+        ("drain", "drain", 100),
+    ];
+    for (case, kind, batch) in cases {
+        for contender in ["trunkline", "priorities", "unique"] {
+            let contender = named(contender);
+            let mut plan = plan("lanes", case, contender, kind, choice);
+            (plan.told.producers, plan.told.batch) = (if batch == 1 { contender.callers } else { 4 }, batch);
+            if kind == "drain" {
+                plan.told.backlog = 10 * choice.messages;
+            }
+            plans.push(plan);
+        }
+    }
+    // Each caller awaits its message, and its keys are its own: so the order of each key is known, and is checked.
+    for name in ["keys", "keys-4-workers", "pgmq", "graphile-worker", "pg-boss"] {
+        let contender = named(name);
+        let mut plan = plan("lanes", "ten thousand keys", contender, "cycle", choice);
+        (plan.told.producers, plan.told.keys) = (contender.callers, 10_000);
+        plans.push(plan);
+    }
+    // What a busy key costs those beside it.
+    for (case, backlog) in [("1000-a-second, keys", 0), ("1000-a-second, keys, a million in one", 1_000_000)] {
+        let mut plan = plan("lanes", case, named("keys"), "cycle", choice);
+        (plan.told.producers, plan.told.keys, plan.told.rate) = (16, 10_000, Some(1000.0));
+        plan.told.backlog = if choice.quick { backlog / 10 } else { backlog };
+        plans.push(plan);
+    }
+    plans
+}

@@ -1,0 +1,55 @@
+//! As fast as it goes.
+
+use super::{Plan, WORKERS, named, plan, racers, step};
+use crate::Choice;
+
+/// A case's name with so many callers, where that is not each contender's own best number.
+pub(super) fn among(case: &str, callers: usize) -> String {
+    match callers {
+        1 => format!("{case}, 1 caller"),
+        _ => format!("{case}, {callers} callers"),
+    }
+}
+
+pub(super) fn throughput(choice: &Choice) -> Vec<Plan> {
+    let mut plans = Vec::new();
+    for (case, kind) in [
+        ("send-sequential", "send"),
+        ("send", "send"),
+        ("send-batch-100", "send"),
+        ("drain", "drain"),
+        ("cycle", "cycle"),
+        ("cycle-batch-100", "cycle"),
+    ] {
+        let awaiting = ["send", "cycle"].contains(&case);
+        let asked: Vec<Option<usize>> = match awaiting && !choice.callers.is_empty() {
+            true => choice.callers.iter().copied().map(Some).collect(),
+            false => vec![None],
+        };
+        for asked in asked {
+            let name = asked.map_or_else(|| case.to_owned(), |callers| among(case, callers));
+            let workers = WORKERS.map(named).into_iter().filter(|_| kind != "send");
+            for contender in racers().chain(workers) {
+                let mut plan = plan("throughput", name.clone(), contender, kind, choice);
+                (plan.told.producers, plan.told.batch) = match case {
+                    "send-sequential" => (1, 1),
+                    _ if awaiting => (asked.unwrap_or(contender.callers), 1),
+                    _ => (4, 100),
+                };
+                if case == "drain" {
+                    plan.told.backlog = if contender.is_quick { 10 * choice.messages } else { choice.messages };
+                }
+                plans.push(plan);
+            }
+        }
+    }
+    for contender in ["sql", "queue", "coalesced", "worker", "pgmq"] {
+        for (case, batch) in [("full-cycle", 1), ("full-cycle-batch-100", 100)] {
+            let mut plan = step("throughput", case, contender, choice);
+            "full-cycle".clone_into(&mut plan.told.case);
+            plan.told.batch = batch;
+            plans.push(plan);
+        }
+    }
+    plans
+}

@@ -1,0 +1,76 @@
+//! The disk of a row's server is as slow as its name says, and of no other row's.
+
+use serde_json::Value;
+
+use crate::fixture::{Bench, OWN, name, run};
+
+/// Every row of ours in the suite.
+pub fn patterns() -> Vec<String> {
+    OWN.map(|own| format!("^fsync/*/{own}$")).into()
+}
+
+fn p50(row: &Value) -> f64 {
+    row["rounds"][0]["latency"]["p50"].as_f64().unwrap_or_else(|| panic!("no latency: {row}"))
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_send_waits_as_long_as_the_disk_of_its_row_takes() {
+    let patterns = patterns();
+    let choose = |bench: Bench| patterns.iter().fold(bench, |bench, pattern| bench.pattern(pattern));
+    let listed = choose(Bench::new("list")).lines().await;
+    assert_eq!(listed.len(), 16);
+    // One more, whose disk is as it is, comes first; and it is no other's server that is slow.
+    let rows = choose(Bench::new("run")).pattern("^send/send-single/queue$").rows("0.5").await;
+    assert_eq!(rows.iter().map(name).collect::<Vec<_>>(), [&["send/send-single/queue".to_owned()], &*listed].concat());
+    for row in &rows {
+        assert_eq!((&row["outcome"], &row["server"]["fsync"]), (&"measured".into(), &"on".into()), "{row}");
+        let told = &row["told"];
+        let least = told["fsync_ms"].as_f64();
+        assert_eq!(least.is_some(), row["suite"] == "fsync", "{row}");
+        assert!(p50(row) >= 1000.0 * least.unwrap_or(0.0), "{row}");
+        if row["suite"] == "fsync" {
+            let said = match least {
+                Some(least) if least > 0.0 => format!("send, {} callers, {least} ms an fsync", told["producers"]),
+                _ => format!("send, {} callers, the disk as it is", told["producers"]),
+            };
+            assert_eq!(row["case"], said.as_str());
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn the_disk_is_as_it_was_after_a_slow_row() {
+    // Few callers, of whom none waits for the processor rather than for the disk.
+    let run = Bench::new("run").args(["--callers", "1,2"]).pattern("^fsync/*/trunkline-bytea$");
+    let rows = run.rows("0.5").await;
+    let told: Vec<_> =
+        rows.iter().map(|row| (row["told"]["producers"].as_u64(), row["told"]["fsync_ms"].as_f64())).collect();
+    let times = [0.0, 1.0, 5.0, 20.0];
+    assert_eq!(told, [1, 2].map(|callers| times.map(|least| (Some(callers), Some(least)))).concat());
+    for slow in [3, 7] {
+        assert!(p50(&rows[slow]) >= 20_000.0, "{}", rows[slow]);
+    }
+    for as_it_is in [0, 4] {
+        assert!(p50(&rows[as_it_is]) < 20_000.0, "{}", rows[as_it_is]);
+    }
+}
+
+#[tokio::test]
+async fn where_nobody_waits_for_the_disk_the_rows_say_so() {
+    let row = "^fsync/send, 64 callers, 5 ms an fsync/trunkline$";
+    for (bench, why) in
+        [(run(), "nobody waits for a disk with fsync=off"), (Bench::new("run"), "leave out --database-url")]
+    {
+        let server = crate::fixture::server();
+        let bench = if why.contains("--database-url") {
+            bench.args(["--database-url", &server.url("postgres")])
+        } else {
+            bench
+        };
+        let rows = bench.pattern(row).rows("0.2").await;
+        let said = rows[0]["outcome"]["missing"].as_str().unwrap_or_else(|| panic!("{}", rows[0]));
+        assert!(said.contains(why) || !cfg!(target_os = "linux"), "{said}");
+    }
+}
