@@ -1,0 +1,208 @@
+//! etcd and three nodes in a private folder.
+
+use std::{
+    fs,
+    net::SocketAddr,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::{Child, Command},
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+use tokio::{net::TcpStream, time::sleep};
+use tokio_postgres::{Client, NoTls};
+
+use crate::{
+    Failure, http,
+    node::{Node, Plan, free_port},
+    process::{self, Watchdog},
+    programs::Programs,
+};
+
+pub const NODES: usize = 3;
+/// Between two looks at what takes seconds.
+const LOOK: Duration = Duration::from_millis(100);
+/// For a node to begin, or to come back with all that it missed.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+pub struct Cluster {
+    pub nodes: Vec<Node>,
+    pub folder: PathBuf,
+    programs: Programs,
+    password: String,
+    etcd: SocketAddr,
+    strict: bool,
+    /// Killed by the watchdog, with the rest.
+    _etcd: Child,
+    _watchdog: Watchdog,
+}
+
+/// What Patroni says of the nodes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Roles {
+    pub primary: usize,
+    /// The standby that commits wait for.
+    pub sync: usize,
+}
+
+impl Cluster {
+    /// Returns when all three run, one of them as the synchronous standby. With `keep` the folder stays at the end.
+    pub async fn start(programs: Programs, strict: bool, keep: bool) -> Result<Self, Failure> {
+        let folder = std::env::temp_dir().join(format!("tl-cluster-{}", std::process::id()));
+        fs::create_dir(&folder)?;
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o700))?;
+        let watchdog = Watchdog::start(&folder, keep)?;
+        let etcd = SocketAddr::from(([127, 0, 0, 1], free_port()?));
+        let child = start_etcd(&programs, &folder, etcd).await?;
+        let password = uuid::Uuid::new_v4().simple().to_string();
+        let mut cluster =
+            Self { nodes: Vec::new(), folder, programs, password, etcd, strict, _etcd: child, _watchdog: watchdog };
+        for number in 1..=NODES {
+            let node = Node::new(number, &cluster.plan()).await?;
+            cluster.nodes.push(node);
+        }
+        // One by one, so that the first is the primary and the others copy it.
+        for number in 0..NODES {
+            cluster.restart(number)?;
+            cluster.until(&format!("node {} runs", number + 1), |members| members.len() == number + 1).await?;
+        }
+        cluster.until_whole().await?;
+        Ok(cluster)
+    }
+
+    fn plan(&self) -> Plan<'_> {
+        let Self { programs, folder, password, etcd, strict, .. } = self;
+        Plan { programs, folder, password, etcd: *etcd, strict: *strict }
+    }
+
+    /// Starts a node that was killed.
+    pub fn restart(&mut self, number: usize) -> Result<(), Failure> {
+        let mut nodes = std::mem::take(&mut self.nodes);
+        let started = nodes[number].start(&self.plan());
+        self.nodes = nodes;
+        started
+    }
+
+    /// What clients are told to connect to.
+    pub fn url(&self, database: &str) -> String {
+        let hosts = ["127.0.0.1"; NODES].join(",");
+        let ports: Vec<String> = self.nodes.iter().map(|node| node.port.to_string()).collect();
+        format!(
+            "host={hosts} port={} user=postgres password={} dbname={database} target_session_attrs=read-write",
+            ports.join(","),
+            self.password
+        )
+    }
+
+    /// One node, whatever it is.
+    pub fn url_of(&self, number: usize, database: &str) -> String {
+        let Self { nodes, password, .. } = self;
+        format!(
+            "host=127.0.0.1 port={} user=postgres password={password} dbname={database} connect_timeout=1",
+            nodes[number].port
+        )
+    }
+
+    /// What the first node that answers says of all.
+    async fn members(&self) -> Vec<Value> {
+        for node in &self.nodes {
+            if let Ok(Value::Object(mut said)) = http::get(node.rest, "/cluster").await
+                && let Some(Value::Array(members)) = said.remove("members")
+            {
+                return members;
+            }
+        }
+        Vec::new()
+    }
+
+    async fn until(&self, wanted: &str, is_so: impl Fn(&[Value]) -> bool) -> Result<(), Failure> {
+        let began = Instant::now();
+        loop {
+            let members = self.members().await;
+            if is_so(&members) {
+                return Ok(());
+            }
+            if began.elapsed() > PATIENCE {
+                return Err(format!(
+                    "{wanted}: not in {PATIENCE:?}: {members:?}; logs are in {}",
+                    self.folder.display()
+                )
+                .into());
+            }
+            sleep(LOOK).await;
+        }
+    }
+
+    /// Returns when there are a primary, a synchronous standby, and another that streams.
+    pub async fn until_whole(&self) -> Result<Roles, Failure> {
+        let role = |member: &Value, role: &str| member["role"] == role;
+        let streams =
+            |member: &Value| member["state"] == "streaming" || role(member, "leader") && member["state"] == "running";
+        let whole = |members: &[Value]| {
+            members.len() == NODES
+                && members.iter().all(streams)
+                && ["leader", "sync_standby", "replica"]
+                    .iter()
+                    .all(|name| members.iter().any(|member| role(member, name)))
+        };
+        self.until("the cluster is whole", whole).await?;
+        let members = self.members().await;
+        let at = |name: &str| {
+            let found = members.iter().find(|member| role(member, name));
+            self.nodes.iter().position(|node| found.is_some_and(|member| member["name"] == *node.name))
+        };
+        match (at("leader"), at("sync_standby")) {
+            (Some(primary), Some(sync)) => Ok(Roles { primary, sync }),
+            // It changed between the two looks.
+            _ => Box::pin(self.until_whole()).await,
+        }
+    }
+
+    /// Returns when another standby than this one is the synchronous one.
+    pub async fn until_sync_is_not(&self, number: usize) -> Result<(), Failure> {
+        let name = self.nodes[number].name.as_str();
+        let another =
+            |members: &[Value]| members.iter().any(|member| member["role"] == "sync_standby" && member["name"] != name);
+        self.until("another standby is synchronous", another).await
+    }
+
+    /// An orderly change of places; returns when Patroni says that it is done.
+    pub async fn switch_over(&self, roles: &Roles) -> Result<(), Failure> {
+        let body = json!({"leader": self.nodes[roles.primary].name, "candidate": self.nodes[roles.sync].name});
+        let (status, said) = http::post(self.nodes[roles.primary].rest, "/switchover", &self.password, &body).await?;
+        match status {
+            200 | 202 => Ok(()),
+            _ => Err(format!("the switchover was refused ({status}): {said}").into()),
+        }
+    }
+
+    /// A plain connection to one node.
+    pub async fn connect(&self, number: usize, database: &str) -> Result<Client, Failure> {
+        let (client, connection) = tokio_postgres::connect(&self.url_of(number, database), NoTls).await?;
+        tokio::spawn(connection);
+        Ok(client)
+    }
+
+    pub fn versions(&self) -> String {
+        self.programs.versions()
+    }
+}
+
+async fn start_etcd(programs: &Programs, folder: &Path, at: SocketAddr) -> Result<Child, Failure> {
+    let (client, peer) = (format!("http://{at}"), format!("http://127.0.0.1:{}", free_port()?));
+    let mut command = Command::new(&programs.etcd);
+    command.args(["--name", "etcd", "--data-dir", "etcd", "--log-level", "error"]);
+    command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
+    command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
+    command.args(["--initial-cluster", &format!("etcd={peer}")]);
+    let child = process::start(command, folder, "etcd")?;
+    let began = Instant::now();
+    while TcpStream::connect(at).await.is_err() {
+        if began.elapsed() > PATIENCE {
+            return Err(format!("etcd does not start: see {}", folder.join("etcd.log").display()).into());
+        }
+        sleep(LOOK).await;
+    }
+    Ok(child)
+}

@@ -1,0 +1,81 @@
+//! Processes of our own: signals by process id, with their children, and an end of everything however this program ends.
+
+use std::{
+    fs,
+    io::Result,
+    path::Path,
+    process::{Child, Command, Stdio},
+};
+
+pub use rustix::process::Signal;
+use rustix::process::{Pid, kill_process};
+
+/// What the shell runs once its input ends: `$0` is the private folder. Process ids of etcd and Patroni stand in `pids`, those of the
+/// servers in their data folders.
+const END: &str = r#"
+trap '' HUP INT TERM
+read -r _
+family() { for child in $(cat "/proc/$1/task/$1/children" 2>/dev/null); do family "$child"; done; echo "$1"; }
+for file in "$0"/pids/* "$0"/*/data/postmaster.pid; do
+    pid=
+    read -r pid 2>/dev/null <"$file"
+    case $pid in '' | *[!0-9]*) ;; *) kill -s KILL $(family "$pid") 2>/dev/null ;; esac
+done
+[ -n "$1" ] || rm -rf -- "$0"
+"#;
+
+/// Ends all processes of the private folder, and removes it, when the value or its process ends.
+pub struct Watchdog(Child);
+
+impl Watchdog {
+    /// With `keep` the folder stays.
+    pub fn start(folder: &Path, keep: bool) -> Result<Self> {
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", END]).arg(folder).arg(if keep { "keep" } else { "" });
+        shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        // Out of reach of the terminal's Ctrl-C, which ends this program, and thereby wakes the shell.
+        std::os::unix::process::CommandExt::process_group(&mut shell, 0);
+        shell.spawn().map(Self)
+    }
+}
+
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts a process that writes to a log, and notes its id for the watchdog.
+pub fn start(mut command: Command, folder: &Path, name: &str) -> Result<Child> {
+    let log = fs::File::options().create(true).append(true).open(folder.join(format!("{name}.log")))?;
+    command.current_dir(folder).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    let child = command.spawn()?;
+    fs::create_dir_all(folder.join("pids"))?;
+    fs::write(folder.join("pids").join(name), child.id().to_string())?;
+    Ok(child)
+}
+
+/// A process and all that descend from it, parents first.
+pub fn family(pid: u32) -> Vec<u32> {
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    let children = children.split_whitespace().filter_map(|child| child.parse().ok());
+    std::iter::once(pid).chain(children.flat_map(family)).collect()
+}
+
+/// To each of these; one that is gone is none to worry about.
+pub fn signal(pids: &[u32], signal: Signal) {
+    for pid in pids.iter().filter_map(|pid| Pid::from_raw(i32::try_from(*pid).ok()?)) {
+        let _ = kill_process(pid, signal);
+    }
+}
+
+/// The first line of `postmaster.pid`, if that process is there.
+pub fn postmaster(data: &Path) -> Option<u32> {
+    let text = fs::read_to_string(data.join("postmaster.pid")).ok()?;
+    let pid: u32 = text.lines().next()?.trim().parse().ok()?;
+    // After a SIGKILL the file is left behind; what has its id by now has another name.
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    (name.trim() == "postgres").then_some(pid)
+}

@@ -1,0 +1,259 @@
+//! Fault after fault, each with what came after it.
+
+use std::time::{Duration, Instant};
+
+use tokio::time::sleep;
+
+use crate::{
+    Failure,
+    check::{self, Tables, Verdict},
+    clients::{self, Clients},
+    cluster::{Cluster, Roles},
+    fault::Fault,
+    history::{QUEUES, Stream},
+    watch::Watch,
+};
+
+const LOOK: Duration = Duration::from_millis(20);
+/// For a failover, which Patroni may begin only when a key of 20 seconds has run out.
+const FAILOVER: Duration = Duration::from_secs(120);
+/// For all clients to go on after a promotion, before it counts as never.
+const NEVER: Duration = Duration::from_secs(60);
+/// For the consumers, once nothing is enqueued any more.
+const DRAIN: Duration = Duration::from_secs(120);
+
+/// What is to be done.
+pub struct Plan {
+    pub failovers: usize,
+    pub seed: u64,
+    pub faults: Vec<Fault>,
+    /// Beyond the hosts: what the clients' connection strings say.
+    pub options: String,
+}
+
+/// One fault and what came after it.
+pub struct Failover {
+    pub fault: Fault,
+    pub from: String,
+    pub to: String,
+    /// From the fault to a server that takes writes; none came in two minutes.
+    pub promoted: Option<Duration>,
+    /// Of each stream, from the promotion to the first success after it.
+    pub went_on: Vec<Option<Duration>>,
+    /// From the promotion to the first commit that a plain connection, made at once, gets acknowledged: sooner, no client can go on.
+    pub commits: Option<Duration>,
+    /// From the promotion to a consumer that waits for a message inside a notification, so to one that hears.
+    pub hears: Option<Duration>,
+    /// Of an enqueue's caller: the longest time without a success.
+    pub outage: Duration,
+    /// From the fault to three nodes that are what they should be.
+    pub whole: Duration,
+}
+
+impl Failover {
+    /// What did not go on in the time that it had.
+    fn never(&self) -> Vec<&'static str> {
+        if self.promoted.is_none() {
+            return vec!["a promotion"];
+        }
+        let streams =
+            Stream::ALL.iter().zip(&self.went_on).filter(|(_, time)| time.is_none()).map(|((_, name), _)| *name);
+        streams.chain(self.hears.is_none().then_some("a listener that hears")).collect()
+    }
+}
+
+pub struct Outcome {
+    pub failovers: Vec<Failover>,
+    pub verdict: Verdict,
+    pub errors: Vec<(&'static str, bool, String, usize)>,
+    pub lasted: Duration,
+}
+
+pub async fn run(cluster: &mut Cluster, plan: &Plan) -> Result<Outcome, Failure> {
+    let began = Instant::now();
+    let url = format!("{} {}", cluster.url("postgres"), plan.options);
+    clients::prepare(&url).await?;
+    let mut clients = Clients::start(&url).await?;
+    let watch = Watch::start((0..cluster.nodes.len()).map(|node| cluster.url_of(node, "postgres")).collect());
+    let (mut failovers, mut violations, mut drawn) = (Vec::new(), Vec::new(), Drawn::new(plan.seed, &plan.faults));
+    for number in 1..=plan.failovers {
+        let roles = cluster.until_whole().await?;
+        until_all_go_on(&clients, Instant::now())
+            .await
+            .map_err(|_| "the clients do not go on, though the cluster is whole")?;
+        let failover = fail_over(cluster, &clients, &watch, &roles, drawn.next()).await?;
+        eprintln!("{number}/{}: {}", plan.failovers, crate::report::line(&failover));
+        failovers.push(failover);
+        let roles = cluster.until_whole().await?;
+        let client = cluster.connect(roles.primary, "postgres").await?;
+        let found = check::of_primary(&client, &clients.history).await?;
+        violations.extend(found.into_iter().map(|found| format!("after failover {number}: {found}")));
+    }
+    clients.send_no_more().await?;
+    let roles = cluster.until_whole().await?;
+    let client = cluster.connect(roles.primary, "postgres").await?;
+    violations.extend(drained(&client).await?);
+    let history = clients.end().await?;
+    let mut verdict = check::check(&history, &Tables::read(&client).await?, plan.failovers);
+    verdict.violations.extend(violations);
+    for (failover, number) in failovers.iter().zip(1..) {
+        let never = failover.never();
+        if !never.is_empty() {
+            let (fault, never) = (failover.fault.name(), never.join(", "));
+            verdict.violations.push(format!("failover {number} ({fault}): not in time: {never}"));
+        }
+    }
+    Ok(Outcome { failovers, verdict, errors: history.errors(), lasted: began.elapsed() })
+}
+
+async fn fail_over(
+    cluster: &mut Cluster,
+    clients: &Clients,
+    watch: &Watch,
+    roles: &Roles,
+    fault: Fault,
+) -> Result<Failover, Failure> {
+    let history = &clients.history;
+    let began = Instant::now();
+    fault.befall(cluster, roles).await?;
+    // The cut of a standby comes first, and takes its time.
+    let struck = if fault == Fault::StandbyCut { Instant::now() } else { began };
+    let promotion = watch.after(began, FAILOVER).await;
+    let (mut hears, mut commits) = (None, None);
+    if let Some(promotion) = promotion {
+        let elapsed = |is_so: bool| is_so.then(|| promotion.at.elapsed());
+        (_, commits, hears) = tokio::join!(
+            until_all_go_on(clients, promotion.at),
+            async { elapsed(until_committed(cluster, promotion.node).await) },
+            async { elapsed(until_heard(cluster, promotion.node).await) },
+        );
+    }
+    fault.mend(cluster, roles)?;
+    cluster.until_whole().await?;
+    let since = |at: Instant| Stream::ALL.map(|(stream, _)| history.first(stream, at).map(|first| first - at)).to_vec();
+    Ok(Failover {
+        fault,
+        from: cluster.nodes[roles.primary].name.clone(),
+        to: promotion.map_or_else(|| "nobody".to_owned(), |promotion| cluster.nodes[promotion.node].name.clone()),
+        promoted: promotion.map(|promotion| promotion.at - struck),
+        went_on: promotion.map_or_else(|| vec![None; Stream::ALL.len()], |promotion| since(promotion.at)),
+        commits,
+        hears,
+        outage: history.gap(Stream::Enqueue, began, Instant::now()),
+        whole: began.elapsed(),
+    })
+}
+
+async fn until_all_go_on(clients: &Clients, since: Instant) -> Result<(), tokio::time::error::Elapsed> {
+    let all = async {
+        while !clients.all_went_on(since) {
+            sleep(LOOK).await;
+        }
+    };
+    tokio::time::timeout(NEVER, all).await
+}
+
+/// With a strict manager a new primary acknowledges nothing before a standby follows it.
+async fn until_committed(cluster: &Cluster, node: usize) -> bool {
+    let committed = async {
+        loop {
+            if let Ok(client) = cluster.connect(node, "postgres").await
+                && client.batch_execute("insert into beat values (now())").await.is_ok()
+            {
+                return;
+            }
+            sleep(LOOK).await;
+        }
+    };
+    tokio::time::timeout(NEVER, committed).await.is_ok()
+}
+
+/// A consumer enters its name only while its listener hears, and the table is empty after a promotion.
+async fn until_heard(cluster: &Cluster, node: usize) -> bool {
+    let heard = async {
+        loop {
+            if let Ok(client) = cluster.connect(node, "postgres").await {
+                let listed = "select exists (select from trunkline.waiting)";
+                while let Ok(row) = client.query_one(listed, &[]).await {
+                    if row.get(0) {
+                        return;
+                    }
+                    sleep(LOOK).await;
+                }
+            }
+            sleep(LOOK).await;
+        }
+    };
+    tokio::time::timeout(NEVER, heard).await.is_ok()
+}
+
+/// Whatever was enqueued comes to its consumer by itself.
+async fn drained(client: &tokio_postgres::Client) -> Result<Vec<String>, Failure> {
+    let began = Instant::now();
+    loop {
+        let mut left = Vec::new();
+        for queue in QUEUES {
+            let text = format!(
+                "select (select count(*) from trunkline.queue_{queue}), (select count(*) from trunkline.dead_{queue})"
+            );
+            let row = client.query_one(&text, &[]).await?;
+            let (rows, dead): (i64, i64) = (row.get(0), row.get(1));
+            if dead > 0 {
+                return Ok(vec![format!("{queue}: {dead} dead letters, though nothing failed")]);
+            }
+            if rows > 0 {
+                left.push(format!("{queue}: {rows} rows are left after {DRAIN:?}"));
+            }
+        }
+        if left.is_empty() || began.elapsed() > DRAIN {
+            return Ok(left);
+        }
+        sleep(LOOK).await;
+    }
+}
+
+/// Faults in turns: each of them once a turn, in an order drawn from the seed.
+struct Drawn<'a> {
+    faults: &'a [Fault],
+    left: Vec<Fault>,
+    state: u64,
+}
+
+impl<'a> Drawn<'a> {
+    fn new(seed: u64, faults: &'a [Fault]) -> Self {
+        Self { faults, left: Vec::new(), state: seed }
+    }
+
+    fn next(&mut self) -> Fault {
+        if self.left.is_empty() {
+            self.left = self.faults.to_vec();
+        }
+        // SplitMix64: a few lines, and the same on every machine.
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.state;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^= word >> 31;
+        let at = word % self.left.len() as u64;
+        self.left.swap_remove(at as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_says_which_faults_come_and_a_turn_has_each_once() {
+        let faults = [Fault::Switchover, Fault::ServerKilled, Fault::CutFromEtcd];
+        let draw = |seed| {
+            let mut drawn = Drawn::new(seed, &faults);
+            (0..9).map(|_| drawn.next()).collect::<Vec<_>>()
+        };
+        assert_eq!(draw(7), draw(7));
+        assert!((0..9).any(|seed| draw(seed) != draw(7)));
+        for turn in draw(7).chunks(3) {
+            assert!(faults.iter().all(|fault| turn.contains(fault)));
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The histories by message.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::{
+    faults::Fault,
+    folder::Evidence,
+    history::{Became, Micros, Op, Outcome, Verb},
+};
+
+/// For so long after a step of the server's clock may something be hidden below the floor.
+pub const CLOCK: Micros = 15_000_000;
+
+/// A message is handed out.
+#[derive(Debug, Clone, Copy)]
+pub struct Delivery<'a> {
+    pub op: &'a Op,
+    pub attempt: i32,
+    pub tag: u64,
+}
+
+impl Delivery<'_> {
+    /// Under a lease, for certain; with a handler's, the lease began somewhat earlier.
+    pub fn is_lease(&self) -> bool {
+        self.op.call.verb == Verb::Handle || self.op.call.verb == Verb::Lease && self.op.outcome == Outcome::Ok
+    }
+
+    /// The server had handed it out by then.
+    pub fn by(&self) -> Micros {
+        if self.op.call.verb == Verb::Handle { self.op.began } else { self.op.ended }
+    }
+}
+
+/// The life of a message, as far as the histories tell.
+#[derive(Debug, Default)]
+pub struct Life<'a> {
+    pub deliveries: Vec<Delivery<'a>>,
+    /// Calls that name it, with the attempt; 0 where they name the id alone.
+    pub named: Vec<(&'a Op, i32)>,
+}
+
+/// The enqueue of a message.
+#[derive(Debug, Clone, Copy)]
+pub struct Enqueued<'a> {
+    pub op: &'a Op,
+    /// Known where the enqueue succeeded.
+    pub id: Option<i64>,
+}
+
+#[derive(Debug, Default)]
+pub struct Queue<'a> {
+    pub enqueued: HashMap<u64, Enqueued<'a>>,
+    pub lives: HashMap<i64, Life<'a>>,
+    pub purges: Vec<&'a Op>,
+    /// Takes whose messages are not known.
+    pub unsure_takes: Vec<&'a Op>,
+    /// Where ids are at the end.
+    pub waiting: HashSet<i64>,
+    pub dead: HashSet<i64>,
+    pub archive: HashSet<i64>,
+}
+
+impl Queue<'_> {
+    pub fn is_there(&self, id: i64) -> bool {
+        self.waiting.contains(&id) || self.dead.contains(&id) || self.archive.contains(&id)
+    }
+
+    pub fn named(&self, id: i64) -> &[(&Op, i32)] {
+        self.lives.get(&id).map_or(&[], |life| &life.named)
+    }
+
+    /// Whether a purge may have hit messages that were there at some time in between.
+    pub fn may_be_purged(&self, from: Micros, to: Micros) -> bool {
+        self.purges.iter().any(|purge| purge.may_have_happened() && purge.ended > from && purge.began < to)
+    }
+}
+
+pub struct Index<'a> {
+    pub evidence: &'a Evidence,
+    pub queues: HashMap<&'a str, Queue<'a>>,
+}
+
+impl<'a> Index<'a> {
+    pub fn of(evidence: &'a Evidence) -> Self {
+        let mut queues: HashMap<&str, Queue> = HashMap::new();
+        for op in &evidence.ops {
+            let queue = queues.entry(&op.call.queue).or_default();
+            match op.call.verb {
+                Verb::Enqueue | Verb::EnqueueIn | Verb::HandOver => {
+                    let ids = op.ids.iter().copied().map(Some).chain(std::iter::repeat(None));
+                    for (tag, id) in op.call.tags.iter().zip(ids) {
+                        queue.enqueued.insert(*tag, Enqueued { op, id });
+                    }
+                }
+                Verb::EnqueueUnique | Verb::Replace => {
+                    // One of which another has the key must not come.
+                    let id = op.ids.first().filter(|_| op.became != Became::Duplicate).copied();
+                    queue.enqueued.extend(op.call.tags.iter().map(|tag| (*tag, Enqueued { op, id })));
+                }
+                Verb::Purge => queue.purges.push(op),
+                Verb::Handle => {
+                    for ((id, attempt), tag) in op.call.named.iter().zip(&op.call.tags) {
+                        let delivery = Delivery { op, attempt: *attempt, tag: *tag };
+                        queue.lives.entry(*id).or_default().deliveries.push(delivery);
+                    }
+                }
+                _ => {}
+            }
+            if op.call.verb.dequeues() {
+                for (id, attempt, tag) in &op.got {
+                    let delivery = Delivery { op, attempt: *attempt, tag: *tag };
+                    queue.lives.entry(*id).or_default().deliveries.push(delivery);
+                }
+                let is_unsure = matches!(op.outcome, Outcome::Unknown | Outcome::Dropped) || op.call.verb.repeats();
+                if op.call.verb.takes() && is_unsure {
+                    queue.unsure_takes.push(op);
+                }
+            }
+            for (id, attempt) in &op.call.named {
+                queue.lives.entry(*id).or_default().named.push((op, *attempt));
+            }
+        }
+        let tables = &evidence.tables;
+        for left in &tables.waiting {
+            queues.entry(&left.queue).or_default().waiting.insert(left.id);
+        }
+        for left in &tables.dead {
+            queues.entry(&left.queue).or_default().dead.insert(left.id);
+        }
+        for left in &tables.archive {
+            queues.entry(&left.queue).or_default().archive.insert(left.id);
+        }
+        Self { evidence, queues }
+    }
+
+    /// Whether the server's clock was off at some time in between.
+    pub fn is_clock_off(&self, from: Micros, to: Micros) -> bool {
+        let mut clock = self.evidence.faults.iter().filter(|fault| fault.fault == "clock");
+        clock.any(|fault| fault.from < to && fault.to > from)
+    }
+
+    /// Whether a fault, or its consequences, can have delayed or lost a message in this time.
+    pub fn is_troubled(&self, from: Micros, to: Micros) -> bool {
+        /// Until all processes are connected again.
+        const AFTER: Micros = 8_000_000;
+        if self.is_clock_off(from.saturating_sub(CLOCK), to) {
+            return true;
+        }
+        self.evidence
+            .faults
+            .iter()
+            .any(|fault| !Fault::is_quiet(&fault.fault) && fault.from < to && fault.to + AFTER > from)
+    }
+}
+
+/// Whether a call that ends or changes messages took effect on this one; none where that is not known.
+pub fn effect_on(op: &Op, id: i64) -> Option<bool> {
+    match op.outcome {
+        Outcome::Ok => match op.call.verb {
+            Verb::Cancel | Verb::Reschedule => Some(op.ids.contains(&id)),
+            // A page of ids: some may not have been there.
+            Verb::Replay | Verb::Discard | Verb::Handle => None,
+            _ => Some(!op.lost.contains(&id)),
+        },
+        Outcome::Failed => Some(false),
+        Outcome::Unknown | Outcome::Dropped => None,
+    }
+}

@@ -1,0 +1,75 @@
+//! The checker: reads histories and tables, and says which promise was not kept. An operation of unknown outcome may have
+//! happened or not: it excuses its possible consequences.
+
+mod index;
+mod messages;
+mod leases;
+mod effects;
+mod order;
+pub mod keys;
+mod unique;
+mod limits;
+mod pauses;
+mod growth;
+mod ticks;
+#[cfg(test)]
+pub mod tests;
+
+use serde::Serialize;
+
+use crate::folder::Evidence;
+use index::Index;
+
+/// Of each rule so many cases are named.
+const NAMED: usize = 12;
+
+/// A promise that was not kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    pub rule: &'static str,
+    /// The cases, the first ones by name.
+    pub cases: Vec<String>,
+    pub count: usize,
+}
+
+/// Collects the cases of a rule.
+#[derive(Debug)]
+struct Rule {
+    name: &'static str,
+    cases: Vec<String>,
+    count: usize,
+}
+
+impl Rule {
+    fn new(name: &'static str) -> Self {
+        Self { name, cases: Vec::new(), count: 0 }
+    }
+
+    fn broken(&mut self, case: impl FnOnce() -> String) {
+        self.count += 1;
+        if self.cases.len() < NAMED {
+            self.cases.push(case());
+        }
+    }
+
+    fn found(self) -> Option<Finding> {
+        (self.count > 0).then_some(Finding { rule: self.name, cases: self.cases, count: self.count })
+    }
+}
+
+/// All rules.
+pub fn check(evidence: &Evidence) -> Vec<Finding> {
+    let index = Index::of(evidence);
+    let mut rules = Vec::new();
+    messages::check(&index, &mut rules);
+    leases::check(&index, &mut rules);
+    effects::check(&index, &mut rules);
+    order::check(&index, &mut rules);
+    keys::check(&index, &mut rules);
+    unique::check(&index, &mut rules);
+    limits::check(&index, &mut rules);
+    pauses::check(&index, &mut rules);
+    growth::check(&index, &mut rules);
+    ticks::check(&index, &mut rules);
+    rules.into_iter().filter_map(Rule::found).collect()
+}

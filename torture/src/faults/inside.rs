@@ -1,0 +1,48 @@
+//! Changes to the queues while they are used.
+
+use std::time::{Duration, Instant};
+
+use trunkline::{Changes, Db};
+
+use super::strike::Scene;
+use crate::{
+    plan::{self, LEASE},
+    random::Random,
+};
+
+impl Scene {
+    /// As the role that owns the schema, past the proxy.
+    async fn owner(&self) -> Result<Db, String> {
+        let url = format!("{} user=torture", self.ground.direct());
+        Db::connect(&url).await.map_err(|error| error.to_string())
+    }
+
+    pub(super) async fn alter(&mut self, random: &mut Random, lasts: u64) -> Result<String, String> {
+        let (db, until) = (self.owner().await?, Instant::now() + Duration::from_millis(lasts));
+        let mut altered = Vec::new();
+        while Instant::now() < until {
+            let (queue, max_batch) = (*random.among(&plan::QUEUES), *random.among(&[1, 3, 16, 100, 1024]));
+            // Never shorter than the lease that the checker reckons with.
+            let lease = LEASE + Duration::from_millis(random.below(1000));
+            let changes = Changes::new().max_batch(max_batch).lease(lease);
+            db.alter_queue(queue, &changes).await.map_err(|error| error.to_string())?;
+            altered.push(format!("{queue} to {max_batch}"));
+            self.pass(random.within(50, 400)).await?;
+        }
+        Ok(altered.join(", "))
+    }
+
+    pub(super) async fn migrate(&mut self, lasts: u64) -> Result<String, String> {
+        let (db, until, mut times) = (self.owner().await?, Instant::now() + Duration::from_millis(lasts), 0);
+        while Instant::now() < until {
+            // As if another version had been here.
+            let client = self.client().await?;
+            let text = "update trunkline.migration set functions = 'of another version'";
+            client.batch_execute(text).await.map_err(|error| error.to_string())?;
+            db.migrate().await.map_err(|error| error.to_string())?;
+            times += 1;
+            self.pass(300).await?;
+        }
+        Ok(format!("{times} times"))
+    }
+}

@@ -1,0 +1,76 @@
+//! Faults: their kinds, their schedule and their effects.
+
+mod schedule;
+mod strike;
+mod network;
+mod server;
+mod inside;
+mod machine;
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+pub use self::{
+    schedule::{Planned, schedule},
+    strike::Scene,
+};
+use crate::history::Micros;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fault {
+    /// A process is killed and started again.
+    Kill,
+    /// A process is stopped for longer than its leases last.
+    Stop,
+    /// Backends are terminated.
+    Terminate,
+    /// The server ends as in a crash, and starts again.
+    Crash,
+    /// Connections are cut, at any byte.
+    Cut,
+    /// Clients lose their connections, and the server does not notice.
+    HalfOpen,
+    /// Everything is late.
+    Delay,
+    /// Only requests pass, or only answers.
+    OneWay,
+    /// Nothing passes, and no end is seen.
+    Silence,
+    /// A transaction keeps its snapshot.
+    Snapshot,
+    /// No autovacuum for a while.
+    Autovacuum,
+    /// There are no connections left.
+    Connections,
+    /// Queues are altered while they are used.
+    Alter,
+    /// All functions are made anew while they are used.
+    Migrate,
+    /// Each fsync takes long.
+    SlowDisk,
+    /// There is no room for anything more.
+    FullDisk,
+    /// The server's clock steps forth or back, and back again.
+    Clock,
+}
+
+impl Fault {
+    pub fn name(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+
+    /// Whether a consumer that listens or waits should not notice the fault.
+    pub fn is_quiet(name: &str) -> bool {
+        [Self::Snapshot, Self::Autovacuum].iter().any(|fault| fault.name() == name)
+    }
+}
+
+/// A fault as it was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Happened {
+    pub fault: String,
+    pub detail: String,
+    pub from: Micros,
+    pub to: Micros,
+}

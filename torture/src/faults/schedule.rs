@@ -1,0 +1,77 @@
+//! When which fault comes: from a seed alone.
+
+use super::Fault;
+use crate::random::Random;
+
+/// All processes have begun by then.
+const FIRST_MS: u64 = 3_000;
+/// The processes end without a fault in their way.
+const LAST_MS: u64 = 4_000;
+/// Between two faults, and now and then: long enough to see that everything is well without them.
+const GAP_MS: (u64, u64) = (800, 3_500);
+const CALM_MS: (u64, u64) = (8_000, 12_000);
+
+/// A fault to come: so long after the one before it has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Planned {
+    pub after_ms: u64,
+    pub fault: Fault,
+    pub lasts_ms: u64,
+    /// The seed of the fault's own choices.
+    pub draw: u64,
+}
+
+/// Each of the faults comes once before any comes again, in an order of the seed's.
+pub fn schedule(seed: u64, seconds: u64, faults: &[Fault]) -> Vec<Planned> {
+    let mut random = Random::of(seed, 0xFA);
+    let (mut planned, mut deck, mut at) = (Vec::new(), Vec::new(), 0);
+    while !faults.is_empty() {
+        if deck.is_empty() {
+            deck = faults.to_vec();
+        }
+        let fault = deck.swap_remove(random.below(deck.len() as u64) as usize);
+        let (low, high) = if random.chance(15) { CALM_MS } else { GAP_MS };
+        let after_ms = if planned.is_empty() { FIRST_MS } else { random.within(low, high) };
+        let (low, high) = lasts(fault);
+        let next = Planned { after_ms, fault, lasts_ms: random.within(low, high), draw: random.next() };
+        at += next.after_ms + next.lasts_ms;
+        if at + LAST_MS > seconds * 1000 {
+            break;
+        }
+        planned.push(next);
+    }
+    planned
+}
+
+/// In milliseconds; of those that are over at once, nothing.
+fn lasts(fault: Fault) -> (u64, u64) {
+    match fault {
+        Fault::Kill | Fault::Terminate | Fault::Crash | Fault::Cut => (0, 300),
+        Fault::Stop => (2_500, 4_000),
+        Fault::HalfOpen | Fault::OneWay | Fault::Silence | Fault::Connections => (1_500, 4_000),
+        Fault::Delay | Fault::Alter | Fault::Migrate | Fault::SlowDisk | Fault::FullDisk => (1_000, 3_000),
+        Fault::Clock => (1_000, 5_000),
+        Fault::Snapshot | Fault::Autovacuum => (4_000, 8_000),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::ValueEnum;
+
+    use super::*;
+
+    #[test]
+    fn a_seed_gives_the_same_faults_and_each_of_them_in_time() {
+        let all = Fault::value_variants();
+        let planned = schedule(17, 600, all);
+        assert_eq!(planned, schedule(17, 600, all));
+        assert_ne!(planned, schedule(18, 600, all));
+        for fault in all {
+            assert!(planned.iter().filter(|planned| planned.fault == *fault).count() > 1, "{fault:?}");
+        }
+        let end: u64 = planned.iter().map(|planned| planned.after_ms + planned.lasts_ms).sum();
+        assert!(end <= 596_000);
+        assert_eq!(schedule(17, 600, &[]), []);
+    }
+}

@@ -1,0 +1,219 @@
+//! The server of a run, the proxy before it, and the tables in it.
+
+use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf, time::Duration};
+
+use tokio_postgres::{Client, NoTls};
+use trunkline::{Db, Limits, Missed, Schedule, Settings};
+use trunkline_disk::Disk;
+use trunkline_embedded::{Cluster, DelayProxy};
+
+use crate::{clock::Clock, faults::Fault, history::now, plan};
+
+/// Few enough to be used up.
+const MAX_CONNECTIONS: &str = "110";
+
+pub struct Ground {
+    pub cluster: Cluster,
+    pub proxy: DelayProxy,
+    /// Where a fault needs it, and it can be had.
+    pub disk: Option<Disk>,
+    pub clock: Option<Clock>,
+    /// Faults that cannot be had here, and why.
+    pub skipped: Vec<(Fault, String)>,
+    folder: PathBuf,
+}
+
+impl Ground {
+    /// With the libraries that the faults need.
+    pub async fn start(faults: &[Fault]) -> Result<Self, String> {
+        let folder = open_folder()?;
+        let wants = |fault| faults.contains(&fault);
+        let mut skipped = Vec::new();
+        let disk = if wants(Fault::SlowDisk) || wants(Fault::FullDisk) {
+            let made = target().and_then(|target| Disk::new(&target).map_err(|error| error.to_string()));
+            made.map_err(|why| skipped.extend([Fault::SlowDisk, Fault::FullDisk].map(|fault| (fault, why.clone()))))
+                .ok()
+        } else {
+            None
+        };
+        let clock = wants(Fault::Clock).then(|| Clock::new(&folder)).transpose();
+        let clock = clock.map_err(|why| skipped.push((Fault::Clock, why))).ok().flatten();
+        let mut cluster = Cluster::temporary()
+            .setting("max_connections", MAX_CONNECTIONS)
+            .setting("superuser_reserved_connections", "10")
+            .setting("autovacuum_naptime", "5s")
+            .setting("restart_after_crash", "on");
+        let mut libraries = Vec::new();
+        if let Some(clock) = &clock {
+            libraries.push(clock.library().display().to_string());
+            cluster = clock.environment().into_iter().fold(cluster, |cluster, (name, value)| cluster.env(name, value));
+        }
+        for (name, value) in disk.iter().flat_map(Disk::environment) {
+            match name {
+                "LD_PRELOAD" => libraries.push(value.display().to_string()),
+                _ => cluster = cluster.env(name, value),
+            }
+        }
+        if !libraries.is_empty() {
+            cluster = cluster.env("LD_PRELOAD", libraries.join(":"));
+        }
+        let cluster = cluster.start().map_err(|error| format!("no server: {error}"))?;
+        let proxy = DelayProxy::start("127.0.0.1:0", &cluster, Duration::ZERO);
+        let proxy = proxy.map_err(|error| format!("no proxy: {error}"))?;
+        let mut ground = Self { cluster, proxy, disk, clock, skipped, folder };
+        ground.try_out().await?;
+        Ok(ground)
+    }
+
+    /// Whether the server obeys: a library that it cannot load it leaves out without a word.
+    async fn try_out(&mut self) -> Result<(), String> {
+        if let Some(disk) = &self.disk
+            && !disk.is_under(self.cluster.pid().unwrap_or_default()).unwrap_or_default()
+        {
+            self.disk = None;
+            let why = "the server does not load the library";
+            self.skipped.extend([Fault::SlowDisk, Fault::FullDisk].map(|fault| (fault, why.to_owned())));
+        }
+        let Some(clock) = &self.clock else { return Ok(()) };
+        clock.set(1_000_000)?;
+        let client = self.client().await?;
+        let text = "select extract(epoch from clock_timestamp())::float8";
+        let row = client.query_one(text, &[]).await.map_err(|error| error.to_string())?;
+        clock.set(0)?;
+        let ahead = row.get::<_, f64>(0) - now() as f64 / 1e6;
+        if !(900.0..1100.0).contains(&ahead) {
+            self.clock = None;
+            self.skipped.push((Fault::Clock, format!("the server's clock does not obey: {ahead} s ahead of 1000 s")));
+        }
+        Ok(())
+    }
+
+    /// Where the processes connect: through the proxy, as a role that is no superuser.
+    pub fn url(&self) -> String {
+        format!("host=127.0.0.1 port={} user=torture dbname=postgres connect_timeout=5", self.proxy.addr().port())
+    }
+
+    /// The same, as a URI.
+    pub fn uri(&self) -> String {
+        format!("postgresql://torture@127.0.0.1:{}/postgres", self.proxy.addr().port())
+    }
+
+    /// Past the proxy, with rights to everything.
+    pub fn direct(&self) -> String {
+        self.cluster.url("postgres")
+    }
+
+    pub async fn client(&self) -> Result<Client, String> {
+        client(&self.direct()).await
+    }
+
+    /// The role as which the processes connect.
+    pub async fn enroll(&self) -> Result<Client, String> {
+        let client = self.client().await?;
+        let role = "create role torture login; grant create on database postgres to torture; grant all on schema public to torture";
+        client.batch_execute(role).await.map_err(|error| format!("no role: {error}"))?;
+        Ok(client)
+    }
+
+    /// The library's schema, the queues and the ledger.
+    pub async fn furnish(&self) -> Result<String, String> {
+        let client = self.enroll().await?;
+        let db = Db::connect(&format!("{} user=torture", self.direct())).await.map_err(|error| error.to_string())?;
+        db.migrate().await.map_err(|error| error.to_string())?;
+        for name in plan::QUEUES {
+            let settings = Settings::of::<String>().max_attempts(plan::MAX_ATTEMPTS).lease(plan::LEASE);
+            let settings = match name {
+                plan::LEAST => settings.priorities(plan::PRIORITIES).head_start(Duration::from_secs(1)),
+                plan::KEYED => settings.lanes(plan::LANES),
+                plan::UNIQUE => settings.uniqueness(true),
+                plan::RANKED => settings.priorities(plan::PRIORITIES).head_start(plan::HEAD_START),
+                _ => settings,
+            };
+            db.create_queue(name, &settings).await.map_err(|error| error.to_string())?;
+        }
+        let limits = [
+            (plan::CAPPED, Limits::none().max_leased(plan::MAX_LEASED)),
+            (plan::METERED, Limits::none().per_second(plan::PER_SECOND).burst(plan::BURST)),
+        ];
+        for (name, limits) in limits {
+            db.limit_queue(name, &limits).await.map_err(|error| error.to_string())?;
+        }
+        schedules(&db).await.map_err(|error| error.to_string())?;
+        client.batch_execute("set role torture").await.map_err(|error| error.to_string())?;
+        client.batch_execute(plan::LEDGER).await.map_err(|error| error.to_string())?;
+        let row = client.query_one("select current_setting('server_version')", &[]).await;
+        row.map(|row| row.get(0)).map_err(|error| error.to_string())
+    }
+
+    /// Puts a defect into a function that all queues share.
+    pub async fn replace_shared(&self, function: &str, texts: &[(&str, &str)]) -> Result<(), String> {
+        let client = self.client().await?;
+        let text = "select pg_get_functiondef(p.oid) from pg_proc p where p.pronamespace = 'trunkline'::regnamespace and p.proname = $1";
+        let row = client.query_one(text, &[&function]).await.map_err(|error| format!("{function}: {error}"))?;
+        let mut definition: String = row.get(0);
+        for (from, to) in texts {
+            if !definition.contains(from) {
+                return Err(format!("the function {function} has no {from:?}"));
+            }
+            definition = definition.replace(from, to);
+        }
+        client.batch_execute(&definition).await.map_err(|error| format!("{function}: {error}"))
+    }
+
+    /// Puts a defect into a function of every queue.
+    pub async fn replace(&self, template: &str, texts: &[(&str, &str)]) -> Result<(), String> {
+        let client = self.client().await?;
+        for (from, to) in texts {
+            let text = "update trunkline.template set text = replace(text, $2, $3) where name = $1 and position($2 in text) > 0";
+            let changed = client.execute(text, &[&template, from, to]).await.map_err(|error| error.to_string())?;
+            if changed != 1 {
+                return Err(format!("the template {template} has no {from:?}"));
+            }
+        }
+        let text = "select trunkline.install_queue(name) from trunkline.queue";
+        client.execute(text, &[]).await.map(drop).map_err(|error| error.to_string())
+    }
+}
+
+/// Whatever was missed is made up for, so none may be left out.
+async fn schedules(db: &Db) -> trunkline::Result<()> {
+    db.create_queue(plan::TICKS, &Settings::of::<String>()).await?;
+    let queue = db.queue::<String>(plan::TICKS).await?;
+    for nr in 0..plan::SCHEDULES {
+        let expression = if nr % 2 == 0 { "every second" } else { "* * * * * *" };
+        let schedule = Schedule::new(format!("schedule.{nr}"), expression).missed(Missed::Each);
+        queue.schedule(&schedule, &nr.to_string()).await?;
+    }
+    Ok(())
+}
+
+impl Drop for Ground {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// For files that the server reads, whichever account runs it.
+fn open_folder() -> Result<PathBuf, String> {
+    let folder = std::env::temp_dir().join(format!("trunkline-torture-{}", std::process::id()));
+    let made =
+        fs::create_dir_all(&folder).and_then(|()| fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)));
+    made.map(|()| folder.clone()).map_err(|error| format!("cannot create {}: {error}", folder.display()))
+}
+
+/// This program lies in a folder of it.
+fn target() -> Result<PathBuf, String> {
+    let program = std::env::current_exe().map_err(|error| format!("no path to this program: {error}"))?;
+    program.ancestors().nth(2).map(PathBuf::from).ok_or("this program lies in no target folder".to_owned())
+}
+
+pub async fn client(url: &str) -> Result<Client, String> {
+    let connected = tokio::time::timeout(Duration::from_secs(10), tokio_postgres::connect(url, NoTls)).await;
+    let (client, connection) = connected
+        .map_err(|_| "no connection in time".to_owned())?
+        .map_err(|error| format!("no connection: {error}"))?;
+    tokio::spawn(async move {
+        let _ = connection.await; // its client is told
+    });
+    Ok(client)
+}

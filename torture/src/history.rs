@@ -1,0 +1,345 @@
+//! The history of a process: a line before each operation and one after it, in a file of its own.
+//!
+//! Each line is one `write` to a file that is open for appending, so lines from before a SIGKILL are there after it.
+
+mod became;
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Write},
+    path::Path,
+    sync::atomic::{AtomicU64, Ordering},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use serde::{Deserialize, Serialize};
+
+pub use self::became::Became;
+
+/// Microseconds since the epoch by this machine's clock, which all processes share and no fault touches.
+pub type Micros = u64;
+
+pub fn now() -> Micros {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |passed| passed.as_micros() as u64)
+}
+
+/// A message as it was delivered: id, attempt, tag.
+pub type Got = (i64, i32, u64);
+/// A lease that a call names: id, attempt.
+pub type Named = (i64, i32);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verb {
+    Enqueue,
+    /// In a transaction of the caller's, committed or rolled back.
+    EnqueueIn,
+    HandOver,
+    /// With a unique key; the second replaces what waits under it.
+    EnqueueUnique,
+    Replace,
+    Take,
+    /// By a consumer, which repeats a take whose connection broke: the first one's messages are lost, and the caller is not told.
+    TakeWaiting,
+    HandedOver,
+    Lease,
+    /// Taken in a transaction, with entries in the ledger.
+    TakeIn,
+    /// Acknowledged in a transaction, with entries in the ledger.
+    AckIn,
+    Ack,
+    Archive,
+    Retry,
+    Bury,
+    Extend,
+    Release,
+    /// A worker's handler; how its message was settled is not known here.
+    Handle,
+    /// A client begins with a message that it leased along a lane, and is done with it.
+    Start,
+    Cancel,
+    Reschedule,
+    Replay,
+    Discard,
+    Purge,
+    Prune,
+    Pause,
+    Resume,
+    /// Reads: peek, stats, find, pages of dead letters.
+    Read,
+}
+
+impl Verb {
+    /// Whether it gives messages out, by a statement that another call waits for.
+    pub fn dequeues(self) -> bool {
+        self.takes() || matches!(self, Self::Lease | Self::TakeIn)
+    }
+
+    /// At most once.
+    pub fn takes(self) -> bool {
+        matches!(self, Self::Take | Self::TakeWaiting | Self::HandedOver)
+    }
+
+    /// Whether an `Ok` leaves open which messages an earlier try took.
+    pub fn repeats(self) -> bool {
+        matches!(self, Self::TakeWaiting | Self::HandedOver)
+    }
+
+    /// Whether it ends leases.
+    pub fn ends(self) -> bool {
+        matches!(self, Self::Ack | Self::AckIn | Self::Archive | Self::Retry | Self::Bury | Self::Release)
+    }
+
+    /// Whether messages that it names are gone from the queue's table when it is done.
+    pub fn removes(self) -> bool {
+        matches!(self, Self::Ack | Self::AckIn | Self::Archive | Self::Bury)
+    }
+}
+
+/// An operation as the process asks for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Call {
+    pub verb: Verb,
+    pub queue: String,
+    /// Messages at most, of a dequeue.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub n: u64,
+    /// Of the messages to be enqueued, or handled.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<u64>,
+    /// Leases; of calls by id, with an attempt of 0.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub named: Vec<Named>,
+    /// A delay, or the length of a lease, in milliseconds.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub ms: u64,
+    /// When the message of a handler was given out, as its job says; not known to all.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub since: Micros,
+    /// When the time of whoever reads on along a lane is over at the latest.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub over: Micros,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+impl Call {
+    pub fn new(verb: Verb, queue: &str) -> Self {
+        Self { verb, queue: queue.to_owned(), n: 0, tags: Vec::new(), named: Vec::new(), ms: 0, since: 0, over: 0 }
+    }
+
+    pub fn n(self, n: usize) -> Self {
+        Self { n: n as u64, ..self }
+    }
+
+    pub fn tags(self, tags: Vec<u64>) -> Self {
+        Self { tags, ..self }
+    }
+
+    pub fn named(self, named: Vec<Named>) -> Self {
+        Self { named, ..self }
+    }
+
+    pub fn ms(self, ms: u64) -> Self {
+        Self { ms, ..self }
+    }
+
+    pub fn over(self, over: Micros) -> Self {
+        Self { over, ..self }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Said {
+    Invoked(Call),
+    /// In a transaction that is not committed yet. A later one replaces it: the work was tried again.
+    Took(Vec<Got>),
+    /// The ids of enqueued or changed messages, the deliveries, and the ids whose lease was refused: the others took effect.
+    Ok {
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        ids: Vec<i64>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        got: Vec<Got>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        lost: Vec<i64>,
+    },
+    /// Another message has the unique key: this one.
+    Held(i64),
+    /// The message with the unique key is what was brought, now.
+    Replaced(i64),
+    /// Nothing of it has happened, by the word of the library or of the server.
+    Failed(String),
+    /// All of it has happened, or nothing.
+    Unknown(String),
+    /// The caller dropped the call: its messages have to come back.
+    Dropped,
+}
+
+impl Said {
+    pub fn ok() -> Self {
+        Self::Ok { ids: Vec::new(), got: Vec::new(), lost: Vec::new() }
+    }
+
+    pub fn ids(ids: Vec<i64>) -> Self {
+        Self::Ok { ids, got: Vec::new(), lost: Vec::new() }
+    }
+
+    pub fn got(got: Vec<Got>) -> Self {
+        Self::Ok { ids: Vec::new(), got, lost: Vec::new() }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Line {
+    pub at: Micros,
+    pub op: u64,
+    #[serde(flatten)]
+    pub said: Said,
+}
+
+/// The history of a process, while it lives.
+#[derive(Debug)]
+pub struct Log {
+    file: File,
+    next: AtomicU64,
+}
+
+impl Log {
+    pub fn create(path: &Path) -> io::Result<Self> {
+        let file = OpenOptions::new().create_new(true).append(true).open(path)?;
+        Ok(Self { file, next: AtomicU64::new(1) })
+    }
+
+    /// Says that an operation begins; returns its number.
+    pub fn invoked(&self, call: Call) -> u64 {
+        let op = self.next.fetch_add(1, Ordering::Relaxed);
+        self.say(op, Said::Invoked(call));
+        op
+    }
+
+    /// A history that cannot be written proves nothing: then the process ends.
+    pub fn say(&self, op: u64, said: Said) {
+        let written =
+            serde_json::to_vec(&Line { at: now(), op, said }).map_err(io::Error::other).and_then(|mut line| {
+                line.push(b'\n');
+                (&self.file).write_all(&line)
+            });
+        if let Err(error) = written {
+            eprintln!("the history cannot be written: {error}");
+            std::process::exit(3);
+        }
+    }
+}
+
+/// How an operation ended, as far as its process knew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    Ok,
+    Failed,
+    /// Also where the process did not live to see it.
+    Unknown,
+    Dropped,
+}
+
+/// An operation, from the lines about it.
+#[derive(Debug, Clone)]
+pub struct Op {
+    /// The process, as its file is called.
+    pub process: String,
+    pub nr: u64,
+    pub call: Call,
+    pub began: Micros,
+    /// Of one that the process did not see the end of: never.
+    pub ended: Micros,
+    pub outcome: Outcome,
+    pub ids: Vec<i64>,
+    pub got: Vec<Got>,
+    pub lost: Vec<i64>,
+    pub why: String,
+    pub became: Became,
+}
+
+impl Op {
+    /// `producer-1.0:17`, as reports name it.
+    pub fn name(&self) -> String {
+        format!("{}:{}", self.process, self.nr)
+    }
+
+    /// Whether some of it may have happened.
+    pub fn may_have_happened(&self) -> bool {
+        self.outcome != Outcome::Failed
+    }
+}
+
+/// The operations of a history, in the order of their beginnings. A last line that was torn by a kill is passed over.
+pub fn read(process: &str, text: &str) -> Result<Vec<Op>, String> {
+    let mut ops: Vec<Op> = Vec::new();
+    let mut at = std::collections::HashMap::new();
+    let mut lines = text.split_inclusive('\n').peekable();
+    while let Some(line) = lines.next() {
+        let said = match serde_json::from_str::<Line>(line) {
+            Ok(said) => said,
+            Err(_) if lines.peek().is_none() && !line.ends_with('\n') => break,
+            Err(error) => return Err(format!("the history of {process} has a line that is none: {error}: {line}")),
+        };
+        if let Said::Invoked(call) = said.said {
+            at.insert(said.op, ops.len());
+            ops.push(Op {
+                process: process.to_owned(),
+                nr: said.op,
+                call,
+                began: said.at,
+                ended: Micros::MAX,
+                outcome: Outcome::Unknown,
+                ids: Vec::new(),
+                got: Vec::new(),
+                lost: Vec::new(),
+                why: String::new(),
+                became: Became::New,
+            });
+            continue;
+        }
+        let Some(op) = at.get(&said.op).map(|at| &mut ops[*at]) else {
+            return Err(format!("the history of {process} ends operation {}, which did not begin", said.op));
+        };
+        if let Said::Took(got) = said.said {
+            op.got = got;
+            continue;
+        }
+        op.ended = said.at;
+        op.outcome = match said.said {
+            Said::Ok { ids, got, lost } => {
+                (op.ids, op.lost) = (ids, lost);
+                if !got.is_empty() {
+                    op.got = got;
+                }
+                Outcome::Ok
+            }
+            Said::Held(id) => {
+                (op.ids, op.became) = (vec![id], Became::Duplicate);
+                Outcome::Ok
+            }
+            Said::Replaced(id) => {
+                (op.ids, op.became) = (vec![id], Became::Replaced);
+                Outcome::Ok
+            }
+            Said::Failed(why) => {
+                op.why = why;
+                Outcome::Failed
+            }
+            Said::Unknown(why) => {
+                op.why = why;
+                Outcome::Unknown
+            }
+            Said::Dropped | Said::Invoked(_) | Said::Took(_) => Outcome::Dropped,
+        };
+    }
+    Ok(ops)
+}
+
+#[cfg(test)]
+mod tests;

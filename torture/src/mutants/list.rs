@@ -1,0 +1,233 @@
+//! The defects.
+
+use crate::faults::Fault;
+
+#[derive(Debug, Clone, Copy)]
+pub enum Defect {
+    /// In the text of a queue's function: the template, and texts in it with their replacements.
+    Sql(&'static str, &'static [(&'static str, &'static str)]),
+    /// The same in a function that all queues share.
+    Shared(&'static str, &'static [(&'static str, &'static str)]),
+    /// In the library, behind `cfg(trunkline_mutant)`, under the mutant's name.
+    Rust,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Mutant {
+    pub name: &'static str,
+    pub defect: Defect,
+    /// The rules that have to find it.
+    pub breaks: &'static [&'static str],
+    pub faults: &'static [Fault],
+    pub minutes: f64,
+    pub seed: u64,
+}
+
+pub static MUTANTS: [Mutant; 19] = [
+    Mutant {
+        name: "no-attempt-in-the-fence",
+        defect: Defect::Sql(
+            "ack",
+            &[
+                ("q.attempt = d.attempt and q.error is null", "q.error is null"),
+                ("q.attempt = attempts[1] and q.error is null", "q.error is null"),
+                ("returning q.id, q.size, q.attempt;", "returning q.id, q.size, attempts[1];"),
+            ],
+        ),
+        breaks: &["a message came again that was acknowledged"],
+        faults: &[],
+        minutes: 0.5,
+        seed: 1,
+    },
+    Mutant {
+        name: "floor-does-not-wait",
+        // As if no transaction were older than the candidate.
+        defect: Defect::Sql("look", &[("pg_snapshot_xmin(s)::text::bigint,\n", "9223372036854775807,\n")]),
+        breaks: &[
+            "a message was hidden from dequeues for longer than the floor promises",
+            "a message overtook another that was due before it and visible",
+        ],
+        faults: &[],
+        minutes: 0.7,
+        seed: 2,
+    },
+    Mutant {
+        name: "notifies-before-commit",
+        defect: Defect::Rust,
+        breaks: &["a consumer that listens slept over a message"],
+        faults: &[],
+        minutes: 1.0,
+        seed: 3,
+    },
+    Mutant {
+        name: "split-forgets-a-row",
+        defect: Defect::Sql(
+            "split",
+            &[(
+                "r.id := row_id + start;",
+                "r.id := row_id + start;\n            if stop = whole_size and whole_size > 7 then\n                exit;\n            end if;",
+            )],
+        ),
+        breaks: &["a message vanished whose enqueue was Ok", "an exactly-once effect is missing"],
+        faults: &[],
+        minutes: 0.5,
+        seed: 4,
+    },
+    Mutant {
+        name: "acks-half-a-range",
+        defect: Defect::Sql(
+            "ack",
+            &[
+                (
+                    "where q.id >= d.id and q.id < d.id + d.size",
+                    "where q.id >= d.id and q.id < d.id + (d.size + 1) / 2",
+                ),
+                (
+                    "return query select * from unnest(met.ids, met.sizes, met.attempts);",
+                    "return query select * from unnest(ids, sizes, attempts); return;",
+                ),
+            ],
+        ),
+        breaks: &[
+            "a message came again that was acknowledged",
+            "a message is there that was acknowledged, taken or archived",
+        ],
+        faults: &[],
+        minutes: 0.5,
+        seed: 5,
+    },
+    Mutant {
+        name: "charges-at-the-end",
+        defect: Defect::Sql("lease", &[("attempt = q.attempt + 1", "attempt = greatest(q.attempt, 1)")]),
+        breaks: &["one lease was given twice"],
+        faults: &[Fault::Kill, Fault::Stop],
+        minutes: 0.5,
+        seed: 6,
+    },
+    Mutant {
+        name: "release-reuses-a-number",
+        defect: Defect::Sql("release", &[("released = q.released + 1", "attempt = q.attempt - 1")]),
+        breaks: &["one lease was given twice"],
+        faults: &[],
+        minutes: 0.5,
+        seed: 7,
+    },
+    Mutant {
+        name: "give-back-drops",
+        defect: Defect::Sql(
+            "back",
+            &[("    if named is null then", "    if attempt < 2 then\n        return;\n    elsif named is null then")],
+        ),
+        breaks: &["a message vanished whose enqueue was Ok"],
+        faults: &[],
+        minutes: 0.5,
+        seed: 8,
+    },
+    Mutant {
+        name: "unknown-as-failed",
+        defect: Defect::Rust,
+        breaks: &[
+            "an enqueue was said to have failed, and its message is there",
+            "a message vanished whose enqueue was Ok",
+            "an effect is there whose transaction was rolled back",
+        ],
+        faults: &[Fault::Cut, Fault::Crash, Fault::Terminate],
+        minutes: 1.0,
+        seed: 9,
+    },
+    Mutant {
+        name: "replay-reuses-numbers",
+        defect: Defect::Sql("replay", &[("b.attempt + b.released, b.attempt + b.released, 1", "0, 0, 1")]),
+        breaks: &["one lease was given twice"],
+        faults: &[],
+        minutes: 0.7,
+        seed: 10,
+    },
+    Mutant {
+        name: "deals-twice",
+        defect: Defect::Rust,
+        breaks: &["one lease was given twice", "a message that was taken came again"],
+        faults: &[],
+        minutes: 0.5,
+        seed: 11,
+    },
+    Mutant {
+        name: "lease-keeps-the-due-time",
+        defect: Defect::Sql("lease", &[("set due_at = trunkline.clock() + term,", "set due_at = q.due_at,")]),
+        breaks: &["a message was leased again while its lease ran", "the end of a lease was refused while it ran"],
+        faults: &[],
+        minutes: 0.5,
+        seed: 12,
+    },
+    Mutant {
+        name: "claims-without-the-lock",
+        defect: Defect::Shared("claim_schedules", &[(" for update skip locked", "")]),
+        breaks: &["a tick of a schedule was made twice"],
+        faults: &[],
+        minutes: 0.5,
+        seed: 13,
+    },
+    Mutant {
+        name: "leaves-ticks-out",
+        // Of what was missed while nobody could, the last one alone.
+        defect: Defect::Rust,
+        breaks: &["a tick of a schedule was left out"],
+        faults: &[Fault::Crash, Fault::Silence],
+        minutes: 0.5,
+        seed: 14,
+    },
+    Mutant {
+        name: "counts-without-the-bucket",
+        // Two processes count what is leased, and then both lease.
+        defect: Defect::Sql("allowed", &[("if locks and not trunkline.{do_bucket_}() then", "if false then")]),
+        breaks: &["more messages were leased than the limit allows"],
+        faults: &[],
+        minutes: 0.5,
+        seed: 15,
+    },
+    Mutant {
+        name: "fills-the-bucket-twice",
+        // Half of the time since the last dequeue counts for the next one, too.
+        defect: Defect::Sql(
+            "used",
+            &[("filled_at = clock_timestamp()", "filled_at = b.filled_at + (clock_timestamp() - b.filled_at) / 2")],
+        ),
+        breaks: &["more messages were dequeued in a time than the limit allows"],
+        faults: &[],
+        minutes: 0.5,
+        seed: 16,
+    },
+    Mutant {
+        name: "takes-in-a-pause",
+        // In somebody's transaction alone, which does not split.
+        defect: Defect::Sql("gather", &[("if {paused} then", "if {paused} and cut then")]),
+        breaks: &["a message was given out while its queue was paused"],
+        faults: &[],
+        minutes: 1.0,
+        seed: 17,
+    },
+    Mutant {
+        name: "starves-the-lowest",
+        // As if a priority were no head start, and came before any time.
+        defect: Defect::Sql(
+            "turn",
+            &[("head_start constant interval := {head_start};", "head_start constant interval := interval '1 day';")],
+        ),
+        breaks: &["a message overtook another that was due before it and visible"],
+        faults: &[],
+        minutes: 0.5,
+        seed: 18,
+    },
+    Mutant {
+        name: "one-floor-for-all-lanes",
+        // Each lane's floor follows what was seen of the one that is served first.
+        defect: Defect::Rust,
+        breaks: &[
+            "a message was hidden from dequeues for longer than the floor promises",
+            "a message overtook another that was due before it and visible",
+        ],
+        faults: &[],
+        minutes: 0.7,
+        seed: 19,
+    },
+];

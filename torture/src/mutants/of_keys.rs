@@ -1,0 +1,88 @@
+//! Those of keys, lanes, and unique keys.
+
+use super::list::{Defect, Mutant};
+
+const OVERTOOK: &str = "a message of a key began before one ahead of it was done";
+const TOGETHER: &str = "two messages of a key were handled at the same time";
+const TWO: &str = "two messages with one unique key were there at the same time";
+
+pub static OF_KEYS: [Mutant; 6] = [
+    Mutant {
+        name: "takes-lanes-of-others",
+        // As if nobody held a lane.
+        defect: Defect::Sql(
+            "lanes",
+            &[
+                (
+                    "where h.lane >= 0 and h.held_until <= clock\n",
+                    "where h.lane >= 0 and h.holder is distinct from holder\n",
+                ),
+                ("h.lane = l.lane and h.held_until <= clock for update", "h.lane = l.lane for update"),
+            ],
+        ),
+        breaks: &[OVERTOOK, TOGETHER],
+        faults: &[],
+        minutes: 0.5,
+        seed: 20,
+    },
+    Mutant {
+        name: "keeps-leases-not-lanes",
+        // Leases are renewed, and the lane is held for no longer.
+        defect: Defect::Sql(
+            "keep",
+            &[("set held_until = clock_timestamp() + lease * 1.5", "set held_until = l.held_until")],
+        ),
+        breaks: &[OVERTOOK, TOGETHER],
+        faults: &[],
+        minutes: 1.0,
+        seed: 21,
+    },
+    Mutant {
+        name: "place-follows-the-due-time",
+        defect: Defect::Sql("part", &[("set line = q.keys[1]\n", "set line = q.keys[1], place = q.due_at\n")]),
+        breaks: &[OVERTOOK],
+        faults: &[],
+        minutes: 0.5,
+        seed: 24,
+    },
+    Mutant {
+        name: "dead-letters-keep-keys",
+        defect: Defect::Sql(
+            "free",
+            &[(
+                "and h.until is null offset 0",
+                "and h.until is null and not exists (select from trunkline.{dead_} d where d.id = h.id) offset 0",
+            )],
+        ),
+        breaks: &["a unique key was kept although its message had ended"],
+        faults: &[],
+        minutes: 0.5,
+        seed: 26,
+    },
+    Mutant {
+        name: "retry-frees-the-key",
+        defect: Defect::Sql(
+            "retry",
+            &[(
+                "        if {ordered} then",
+                "        if to_regclass('trunkline.{unique_}') is not null then
+            execute 'delete from trunkline.{unique_} u where u.id = any ($1)' using met.ids;
+        end if;
+        if {ordered} then",
+            )],
+        ),
+        breaks: &[TWO],
+        faults: &[],
+        minutes: 0.5,
+        seed: 27,
+    },
+    Mutant {
+        name: "loses-a-race-and-stays",
+        // Whoever finds a key claimed meanwhile does not undo what it did.
+        defect: Defect::Sql("unique", &[("if claimed < wanted then", "if false then")]),
+        breaks: &[TWO],
+        faults: &[],
+        minutes: 0.5,
+        seed: 28,
+    },
+];

@@ -1,0 +1,56 @@
+//! Numbers from a seed: the same on every machine, in every version.
+
+/// Splitmix64.
+#[derive(Debug, Clone)]
+pub struct Random(u64);
+
+impl Random {
+    /// Each part of a run draws from numbers of its own, so that one more draw in one part changes nothing in another.
+    pub fn of(seed: u64, part: u64) -> Self {
+        let mut random = Self(seed ^ part.wrapping_mul(0xD6E8_FEB8_6659_FD93));
+        random.next();
+        random
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// Less than `end`, which is more than zero.
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+
+    /// From `low` to `high`, both included.
+    pub fn within(&mut self, low: u64, high: u64) -> u64 {
+        low + self.below(high - low + 1)
+    }
+
+    /// True in so many of a hundred cases.
+    pub fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+
+    pub fn among<'a, T>(&mut self, all: &'a [T]) -> &'a T {
+        &all[self.below(all.len() as u64) as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Random;
+
+    #[test]
+    fn a_seed_gives_the_same_numbers_for_ever() {
+        let mut random = Random::of(7, 1);
+        let numbers: Vec<u64> = (0..4).map(|_| random.below(1000)).collect();
+        let mut again = Random::of(7, 1);
+        assert_eq!(numbers, (0..4).map(|_| again.below(1000)).collect::<Vec<_>>());
+        let mut other = Random::of(7, 2);
+        assert_ne!(numbers, (0..4).map(|_| other.below(1000)).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,277 @@
+//! The verdict on a rival: the checker's rules, and those that only make sense beside others.
+
+use std::{collections::BTreeMap, path::Path};
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    list::Rival,
+    rules::Rule,
+    translate,
+    turns::{self, Done, Turn, Turns, holder},
+};
+use crate::{
+    check,
+    folder::{Evidence, Folder},
+    history::{Micros, Op, Outcome, Verb},
+};
+
+/// Of each rule so many cases are named.
+const NAMED: usize = 12;
+/// The queue whose effects are entered in the ledger, in the transaction that ends the message.
+pub const EXACT: &str = "exact";
+
+/// The files of a rival's run that a run of Trunkline's own has not.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    pub version: String,
+    pub settings: String,
+    pub done: Vec<Done>,
+}
+
+/// What was seen against a rule.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Seen {
+    pub count: usize,
+    pub cases: Vec<String>,
+}
+
+impl Seen {
+    pub fn add(&mut self, case: String) {
+        self.count += 1;
+        if self.cases.len() < NAMED {
+            self.cases.push(case);
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Verdict {
+    pub rival: &'static Rival,
+    pub record: Record,
+    pub seed: u64,
+    pub seconds: u64,
+    pub server: String,
+    pub seen: BTreeMap<Rule, Seen>,
+    /// Calls and handlers by name, and how often each happened.
+    pub counts: BTreeMap<&'static str, usize>,
+    pub faults: BTreeMap<String, usize>,
+    /// Why there is none.
+    pub skipped: Option<String>,
+}
+
+impl Verdict {
+    pub fn skipped(rival: &'static Rival, why: String) -> Self {
+        Self {
+            rival,
+            record: Record::default(),
+            seed: 0,
+            seconds: 0,
+            server: String::new(),
+            seen: BTreeMap::new(),
+            counts: BTreeMap::new(),
+            faults: BTreeMap::new(),
+            skipped: Some(why),
+        }
+    }
+
+    /// Whether the rule can be judged by what was seen: a library that ends messages by itself is not heard to be refused.
+    pub fn is_seen(&self, rule: Rule) -> bool {
+        rule != Rule::Refused || self.counts.contains_key("ended")
+    }
+
+    /// Whether nothing was seen against anything that is promised.
+    pub fn is_kept(&self) -> bool {
+        self.seen.iter().all(|(rule, seen)| seen.count == 0 || self.rival.excuse(*rule).is_some())
+    }
+}
+
+/// By the files of a run.
+pub fn judge(rival: &'static Rival, folder: &Path) -> Result<Verdict, String> {
+    let folder = Folder::open(folder);
+    let mut evidence = folder.read()?;
+    translate::number(&mut evidence.ops);
+    let record: Record = folder.kept("record.json")?;
+    let findings = against(&evidence, &record.done);
+    let turns = turns::of(&evidence.ops);
+    let mut counts = BTreeMap::new();
+    for op in &evidence.ops {
+        let (name, count) = match op.call.verb {
+            Verb::Enqueue => ("enqueued", op.ids.len()),
+            Verb::Handle => ("handled", 1),
+            Verb::Lease => ("handled", op.got.len()),
+            verb if verb.ends() => ("ended", 1),
+            _ => continue,
+        };
+        *counts.entry(name).or_default() += count;
+    }
+    counts.insert("late", turns::late(&turns));
+    counts.insert("contested", turns::contested(&turns));
+    counts.insert("effects", evidence.tables.ledger.len());
+    let mut faults = BTreeMap::new();
+    for fault in &evidence.faults {
+        *faults.entry(fault.fault.clone()).or_default() += 1;
+    }
+    let (about, seen) = (evidence.about, findings);
+    let (seconds, server) = (about.seconds, about.server);
+    let verdict = Verdict { rival, record, seed: about.seed, seconds, server, seen, counts, faults, skipped: None };
+    folder.write("verdict.json", super::table::line(&verdict)? + "\n")?;
+    Ok(verdict)
+}
+
+/// What speaks against each rule; `evidence` as the adapters wrote it.
+pub fn against(evidence: &Evidence, done: &[Done]) -> BTreeMap<Rule, Seen> {
+    let mut seen: BTreeMap<Rule, Seen> = Rule::ALL.into_iter().map(|rule| (rule, Seen::default())).collect();
+    let turns = turns::of(&evidence.ops);
+    let mut translated = evidence.clone();
+    translated.ops = translate::translate(&evidence.ops);
+    translate::end_for_holders(&mut translated.ops, &turns);
+    translate::drop_late_extensions(&mut translated.ops, &turns);
+    for finding in check::check(&translated) {
+        let Some(rule) = Rule::ALL.into_iter().find(|rule| rule.findings().contains(&finding.rule)) else { continue };
+        let seen = seen.entry(rule).or_default();
+        seen.count += finding.count;
+        seen.cases.extend(finding.cases);
+    }
+    let mut add = |rule: Rule, case: String| seen.entry(rule).or_default().add(case);
+    check_places(&translated, done, &mut add);
+    check_calls(&translated, &turns, &mut add);
+    check_record(&turns, done, &mut add);
+    check_failures(&turns, &mut add);
+    check_effects(&translated, &mut add);
+    seen
+}
+
+/// Messages that are nowhere, though nobody said that they are done.
+fn check_places(evidence: &Evidence, done: &[Done], add: &mut impl FnMut(Rule, String)) {
+    let tables = &evidence.tables;
+    let waiting = tables.waiting.iter().map(|one| (&*one.queue, one.id));
+    let dead = tables.dead.iter().map(|one| (&*one.queue, one.id));
+    let done = done.iter().map(|one| (&*one.queue, one.id));
+    let mut accounted: std::collections::HashSet<(&str, i64)> = waiting.chain(dead).chain(done).collect();
+    let mut failed = std::collections::HashMap::new();
+    for op in &evidence.ops {
+        for (id, _) in &op.call.named {
+            if op.call.verb.removes() && op.may_have_happened() && !(op.outcome == Outcome::Ok && op.lost.contains(id))
+            {
+                accounted.insert((&*op.call.queue, *id));
+            } else if op.call.verb == Verb::Retry {
+                failed.insert((&*op.call.queue, *id), op);
+            }
+        }
+    }
+    for op in evidence.ops.iter().filter(|op| op.call.verb == Verb::Enqueue && op.outcome == Outcome::Ok) {
+        for (id, tag) in op.ids.iter().zip(&op.call.tags) {
+            let at = (&*op.call.queue, *id);
+            if accounted.contains(&at) {
+                continue;
+            }
+            let case = format!("{}: message {id} (tag {tag}), enqueued by {}", op.call.queue, op.name());
+            match failed.get(&at) {
+                Some(by) => add(Rule::Dead, format!("{case}, is nowhere after it failed in {}", by.name())),
+                None => add(Rule::Stored, case),
+            }
+        }
+    }
+}
+
+/// Ends that were asked for by calls, and said Ok.
+fn check_calls(evidence: &Evidence, turns: &Turns, add: &mut impl FnMut(Rule, String)) {
+    let ends = |op: &&Op| op.call.verb.ends() && op.outcome == Outcome::Ok;
+    for op in evidence.ops.iter().filter(ends) {
+        for (id, attempt) in op.call.named.iter().filter(|(id, _)| !op.lost.contains(id)) {
+            let Some(turns) = turns.get(&(op.call.queue.clone(), *id)) else { continue };
+            let case = |what: String| {
+                format!(
+                    "{}: message {id}, {:?} of attempt {attempt} by {} was Ok, {what}",
+                    op.call.queue,
+                    op.call.verb,
+                    op.name()
+                )
+            };
+            // Who held it all the time that the call took.
+            let held = holder(turns, op.began).filter(|held| held.attempt > *attempt);
+            if let Some(held) =
+                held.filter(|held| op.ended < held.ended && held.until.is_some_and(|until| op.ended < until))
+            {
+                add(Rule::Fence, case(format!("and {} held attempt {}", held.op, held.attempt)));
+            }
+            let again = |turn: &&Turn| turn.attempt > *attempt && turn.asked.is_some_and(|asked| asked > op.ended);
+            if let Some(again) = turns.iter().find(again).filter(|_| op.call.verb.removes()) {
+                add(Rule::Again, case(format!("then attempt {} went to {}", again.attempt, again.op)));
+            }
+        }
+    }
+}
+
+/// Ends that a library asked for by itself: its own tables say when they took effect.
+fn check_record(turns: &Turns, done: &[Done], add: &mut impl FnMut(Rule, String)) {
+    for done in done.iter().filter(|done| done.at > 0) {
+        let Some(turns) = turns.get(&(done.queue.clone(), done.id)) else { continue };
+        let case = |what: String| format!("{}: message {}, done at {}, {what}", done.queue, done.id, done.at);
+        if let Some(held) = holder(turns, done.at) {
+            let by = turns
+                .iter()
+                .filter(|turn| turn.is_ok && turn.ended <= done.at && turn.attempt < held.attempt)
+                .max_by_key(|turn| turn.ended);
+            if let Some(by) = by {
+                add(
+                    Rule::Fence,
+                    case(format!(
+                        "by attempt {} of {}, while {} held attempt {}",
+                        by.attempt, by.op, held.op, held.attempt
+                    )),
+                );
+            }
+        }
+        if let Some(again) = turns.iter().find(|turn| turn.asked.is_some_and(|asked| asked > done.at)) {
+            add(Rule::Again, case(format!("then attempt {} went to {}", again.attempt, again.op)));
+        }
+    }
+}
+
+/// Handlers that failed too late, and gave away what another held.
+fn check_failures(turns: &Turns, add: &mut impl FnMut(Rule, String)) {
+    for ((queue, id), turns) in turns {
+        let ended = turns.iter().filter(|turn| turn.is_handler && !turn.is_ok && turn.ended < Micros::MAX);
+        for failed in ended {
+            let Some(held) = holder(turns, failed.ended).filter(|held| held.attempt > failed.attempt) else { continue };
+            let until = held.until.map_or(0, |until| until.min(held.ended));
+            let given = |turn: &&Turn| {
+                let is_after = turn.asked.is_some_and(|asked| failed.ended < asked);
+                turn.attempt > held.attempt && is_after && turn.since < until
+            };
+            if let Some(given) = turns.iter().find(given) {
+                add(
+                    Rule::Fence,
+                    format!(
+                        "{queue}: message {id}, attempt {} of {} failed, and attempt {} went to {}, while {} held attempt {}",
+                        failed.attempt, failed.op, given.attempt, given.op, held.op, held.attempt
+                    ),
+                );
+            }
+        }
+    }
+}
+
+/// Of each message that is done, its one entry in the ledger.
+fn check_effects(evidence: &Evidence, add: &mut impl FnMut(Rule, String)) {
+    let mut entries: BTreeMap<u64, Vec<&str>> = BTreeMap::new();
+    for entry in &evidence.tables.ledger {
+        entries.entry(entry.tag).or_default().push(&entry.op);
+    }
+    for (tag, by) in entries.iter().filter(|(_, by)| by.len() > 1) {
+        add(Rule::Effects, format!("tag {tag} was entered {} times: by {}", by.len(), by.join(", ")));
+    }
+    let left = |id: i64| {
+        let there = evidence.tables.waiting.iter().any(|one| one.queue == EXACT && one.id == id);
+        there || evidence.tables.dead.iter().any(|one| one.queue == EXACT && one.id == id)
+    };
+    let enqueued = |op: &&Op| op.call.verb == Verb::Enqueue && op.call.queue == EXACT && op.outcome == Outcome::Ok;
+    for op in evidence.ops.iter().filter(enqueued) {
+        for (id, tag) in op.ids.iter().zip(&op.call.tags).filter(|(id, tag)| !entries.contains_key(tag) && !left(**id))
+        {
+            add(Rule::Effects, format!("tag {tag} (message {id}) is gone and was never entered"));
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! The rivals: how each is started and read, and what each says that it does not promise.
+
+use super::{
+    excuses::{self, Excuse},
+    rules::Rule,
+};
+
+/// Trunkline itself, through the same protocol.
+pub const OWN: &str = "trunkline";
+
+/// In which language its adapter is, and so how that is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Language {
+    /// A part of this program.
+    Own,
+    Rust,
+    Go,
+    Node,
+    Python,
+}
+
+#[derive(Debug)]
+pub struct Rival {
+    /// The folder of its adapter, too.
+    pub name: &'static str,
+    pub language: Language,
+    /// How long a lease lasts that nobody renews.
+    pub lease_ms: u64,
+    /// A process is stopped for at least as long: until its messages have been given to another.
+    pub stop_ms: u64,
+    /// For what is left at the end to be done, leases that must run out included.
+    pub drain_secs: u64,
+    /// What the server's superuser does once it is installed.
+    pub prepare: &'static str,
+    /// What the server's superuser does twice a second.
+    pub tick: &'static str,
+    /// Its messages: queue, id, payload, state (`waiting`, `dead` or `done`), attempt, and since when it is done, in microseconds, where that
+    /// is known.
+    pub left: &'static str,
+    /// What it does not promise, or has no verb for, and where it says so.
+    pub excuses: &'static [(Rule, Excuse)],
+}
+
+impl Rival {
+    pub fn excuse(&self, rule: Rule) -> Option<Excuse> {
+        self.excuses.iter().find(|(other, _)| *other == rule).map(|(_, excuse)| *excuse)
+    }
+}
+
+pub fn find(name: &str) -> Result<&'static Rival, String> {
+    RIVALS.iter().find(|rival| rival.name == name).ok_or_else(|| {
+        let names: Vec<&str> = RIVALS.iter().map(|rival| rival.name).collect();
+        format!("there is no rival {name:?}; there are {}", names.join(", "))
+    })
+}
+
+pub static RIVALS: [Rival; 7] = [
+    Rival {
+        name: OWN,
+        language: Language::Own,
+        lease_ms: 2_000,
+        stop_ms: 2_500,
+        drain_secs: 60,
+        prepare: "",
+        tick: "",
+        left: "
+            select 'work', id, payload, 'waiting', attempt, null::float8 from trunkline.messages('work')
+            union all select 'exact', id, payload, 'waiting', attempt, null from trunkline.messages('exact')
+            union all select 'work', id, payload, 'dead', attempt, null from trunkline.dead_work
+            union all select 'exact', id, payload, 'dead', attempt, null from trunkline.dead_exact",
+        excuses: &[],
+    },
+    Rival {
+        name: "pgmq",
+        language: Language::Rust,
+        lease_ms: 2_000,
+        stop_ms: 2_500,
+        drain_secs: 60,
+        prepare: "",
+        tick: "",
+        left: "
+            select 'work', msg_id, message ->> 'text', 'waiting', read_ct, null::float8 from pgmq.q_work
+            union all select 'exact', msg_id, message ->> 'text', 'waiting', read_ct, null from pgmq.q_exact
+            union all select 'work', msg_id, message ->> 'text', 'dead', read_ct, null from pgmq.a_work",
+        excuses: excuses::PGMQ,
+    },
+    Rival {
+        name: "river",
+        language: Language::Go,
+        lease_ms: 20_000,
+        // The rescuer looks every 30 s, and after an election.
+        stop_ms: 29_000,
+        drain_secs: 120,
+        prepare: "",
+        tick: "",
+        left: "
+            select queue, id, args ->> 'text',
+                   case when state = 'completed' then 'done' when state in ('discarded', 'cancelled') then 'dead' else 'waiting' end,
+                   attempt::int, (extract(epoch from finalized_at) * 1e6)::float8
+            from river_job",
+        excuses: excuses::RIVER,
+    },
+    Rival {
+        name: "graphile-worker",
+        language: Language::Node,
+        lease_ms: 3_000,
+        stop_ms: 4_000,
+        drain_secs: 60,
+        // Its rows are deleted when they are done: this says when.
+        prepare: "
+            create table ended (id bigint not null, at timestamptz not null);
+            create function ended() returns trigger language plpgsql security definer as
+                $$begin insert into public.ended values (old.id, clock_timestamp()); return null; end$$;
+            create trigger ended after delete on graphile_worker._private_jobs for each row execute function ended();",
+        // Its pauses between attempts grow to minutes, and cannot be set: a message in one of them is kept, and not waited for.
+        // Four hours become three seconds.
+        tick: "
+            update graphile_worker._private_jobs set locked_at = locked_at - interval '4 hours'
+            where locked_at between now() - interval '4 hours' and now() - interval '3 seconds'",
+        left: "
+            select 'work', id, payload ->> 'text',
+                   case when locked_at is null and (run_at > now() or attempts >= max_attempts) then 'dead' else 'waiting' end,
+                   attempts::int, null::float8
+            from graphile_worker._private_jobs
+            union all select 'work', id, null, 'done', 0, extract(epoch from at) * 1e6 from ended",
+        excuses: excuses::GRAPHILE,
+    },
+    Rival {
+        // In a transaction, `completed_on` is the time at which that began: when the job was done is not known then.
+        name: "pg-boss",
+        language: Language::Node,
+        lease_ms: 3_000,
+        stop_ms: 4_500,
+        drain_secs: 60,
+        prepare: "",
+        tick: "",
+        left: "
+            select name, ('x' || left(replace(id::text, '-', ''), 13))::bit(52)::bigint, data ->> 'text',
+                   case state::text when 'completed' then 'done' when 'failed' then 'dead' when 'cancelled' then 'dead' else 'waiting' end,
+                   retry_count + 1, case name when 'work' then (extract(epoch from completed_on) * 1e6)::float8 end
+            from pgboss.job where name in ('work', 'exact')",
+        excuses: &[],
+    },
+    Rival {
+        name: "pgqueuer",
+        language: Language::Python,
+        lease_ms: 3_000,
+        stop_ms: 4_000,
+        drain_secs: 90,
+        prepare: "",
+        tick: "",
+        left: "
+            select 'work', id::bigint, convert_from(payload, 'utf8'), case when status::text = 'failed' then 'dead' else 'waiting' end,
+                   attempts, null::float8
+            from pgqueuer
+            union all
+            select 'work', job_id, null, 'done', 0, (extract(epoch from created) * 1e6)::float8
+            from pgqueuer_log where status::text = 'successful'",
+        excuses: excuses::PGQUEUER,
+    },
+    Rival {
+        name: "awa",
+        language: Language::Python,
+        lease_ms: 10_000,
+        // A job that was claimed comes back some twenty seconds later.
+        stop_ms: 22_000,
+        drain_secs: 90,
+        // What is done it removes with the partition, soon: this says when it was.
+        prepare: "create table ended (id bigint primary key, at timestamptz not null)",
+        tick: "
+            insert into ended select id, finalized_at from awa.jobs where queue = 'work' and state::text = 'completed' on conflict do nothing",
+        left: "
+            select queue, id, args ->> 'text',
+                   case when state::text in ('failed', 'cancelled') or state::text = 'retryable' and run_at > now() then 'dead' else 'waiting' end,
+                   attempt::int, null::float8
+            from awa.jobs where queue = 'work' and state::text <> 'completed'
+            union all select 'work', id, null, 'done', 0, (extract(epoch from at) * 1e6)::float8 from ended",
+        excuses: excuses::AWA,
+    },
+];

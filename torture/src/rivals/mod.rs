@@ -1,0 +1,78 @@
+//! The same checker for other queues in PostgreSQL, as far as their verbs go: what held, what did not, and what nobody promised.
+
+mod payload;
+mod rules;
+mod excuses;
+mod list;
+mod own;
+mod prepare;
+mod stage;
+mod turns;
+mod translate;
+mod judge;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+
+use self::list::{RIVALS, Rival};
+pub use self::own::play;
+
+/// Runs each of them with the same faults, and writes the table of what held.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Rivals {
+    /// How long each of them runs, without the time to start, to drain and to check.
+    #[arg(long, default_value_t = 4.0)]
+    pub minutes: f64,
+    /// Faults and operations are drawn from this number.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Those alone, with commas between; all if not given.
+    #[arg(long, value_delimiter = ',')]
+    pub rival: Vec<String>,
+    /// Where histories and verdicts are kept, a folder each.
+    #[arg(long, default_value = "target/rivals")]
+    pub folder: PathBuf,
+    /// Where the table goes; nowhere if not given, but for the standard output.
+    #[arg(long)]
+    pub table: Option<PathBuf>,
+    /// Runs nothing: judges what lies in the folder.
+    #[arg(long)]
+    pub again: bool,
+}
+
+/// Whether Trunkline kept its promises, and everything required could be had. What others do is told, and is no failure.
+pub fn run(rivals: &Rivals) -> Result<bool, String> {
+    let chosen: Vec<&Rival> = match &*rivals.rival {
+        [] => RIVALS.iter().collect(),
+        names => names.iter().map(|name| list::find(name)).collect::<Result<_, _>>()?,
+    };
+    let folder = std::path::absolute(&rivals.folder).map_err(|error| error.to_string())?;
+    let (mut columns, mut is_kept) = (Vec::new(), true);
+    for rival in chosen {
+        let into = folder.join(rival.name);
+        if !rivals.again {
+            match prepare::prepare(rival) {
+                Ok(program) => stage::run(rival, &program, &into, rivals.seed, (rivals.minutes * 60.0) as u64)?,
+                Err(why) => {
+                    println!("SKIPPED: {}: {why}", rival.name);
+                    is_kept &= !std::env::var("TRUNKLINE_REQUIRE").is_ok_and(|required| required == "all");
+                    columns.push(judge::Verdict::skipped(rival, why));
+                    continue;
+                }
+            }
+        }
+        let verdict = judge::judge(rival, &into)?;
+        println!("{}", table::line(&verdict)?);
+        is_kept &= rival.name != list::OWN || verdict.is_kept();
+        columns.push(verdict);
+    }
+    let text = table::markdown(&columns);
+    if let Some(path) = &rivals.table {
+        std::fs::write(path, &text).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+    } else {
+        print!("{text}");
+    }
+    Ok(is_kept)
+}

@@ -1,0 +1,121 @@
+//! Looks after queues from Rust: dead letters, the archive, messages by their ids, changes in transactions.
+
+use std::time::{Duration, SystemTime};
+
+use trunkline::{Db, Error, Limits, Queue};
+
+use super::user::User;
+use crate::{
+    history::{Call, Said, Verb},
+    plan,
+    random::Random,
+};
+
+pub async fn operate(user: User, db: Db) {
+    let mut random = user.random();
+    while !user.is_stopped() {
+        user.rest(Duration::from_millis(random.within(100, 800))).await;
+        let name = *random.among(&[plan::LEAST, plan::WORKS, plan::ONCE, plan::EXACT]);
+        let Some(queue) = user.queue(&db, name).await else { return };
+        match random.below(7) {
+            // What is there is for those who enter it in the ledger; but they take in transactions, as nobody else does.
+            0 | 1 | 6 if name == plan::EXACT => {}
+            2..=4 if name == plan::EXACT => pause(&user, &db, name, &mut random).await,
+            0 => letters(&user, &queue, name, &mut random).await,
+            1 => drop(read(&user, name, queue.archived(0, 50)).await),
+            2 => drop(read(&user, name, queue.stats()).await),
+            3 => find(&user, &queue, name).await,
+            4 => pause(&user, &db, name, &mut random).await,
+            5 => limit(&user, &db, name, &mut random).await,
+            _ => change_in(&user, &db, &queue, name, &mut random).await,
+        }
+    }
+}
+
+/// One that died in a pause left the queue paused, until the next one comes here.
+async fn pause(user: &User, db: &Db, name: &str, random: &mut Random) {
+    let op = user.invoked(Call::new(Verb::Pause, name));
+    user.end(op, db.pause_queue(name).await, |()| Said::ok());
+    user.rest(Duration::from_millis(random.below(600))).await;
+    let op = user.invoked(Call::new(Verb::Resume, name));
+    user.end(op, db.resume_queue(name).await, |()| Said::ok());
+}
+
+async fn limit(user: &User, db: &Db, name: &str, random: &mut Random) {
+    let limits = match random.below(3) {
+        0 => Limits::none().max_leased(random.within(5, 50) as u32),
+        1 => Limits::none().per_second(random.within(50, 500) as f64).burst(random.within(1, 50) as u32),
+        _ => Limits::none(),
+    };
+    read(user, name, db.limit_queue(name, &limits)).await;
+    user.rest(Duration::from_millis(random.below(1_500))).await;
+    read(user, name, db.limit_queue(name, &Limits::none())).await;
+}
+
+async fn read<T>(user: &User, name: &str, call: impl Future<Output = Result<T, Error>>) -> Option<T> {
+    let op = user.invoked(Call::new(Verb::Read, name));
+    user.end(op, call.await, |_| Said::ok())
+}
+
+/// A call by ids that failed may have changed some of them.
+fn said<T>(outcome: Result<T, Error>, ids: impl FnOnce(T) -> Vec<i64>) -> Said {
+    outcome.map_or_else(|error| Said::Unknown(error.to_string()), |value| Said::ids(ids(value)))
+}
+
+async fn letters(user: &User, queue: &Queue<String>, name: &str, random: &mut Random) {
+    let page = queue.dead_letters(random.below(5_000_000) as i64, 20);
+    let Some(letters) = read(user, name, page).await else { return };
+    let ids: Vec<i64> = letters.iter().map(|letter| letter.id).filter(|_| random.chance(50)).collect();
+    if ids.is_empty() {
+        return;
+    }
+    let named = ids.iter().map(|id| (*id, 0)).collect();
+    if random.chance(80) {
+        let op = user.invoked(Call::new(Verb::Replay, name).named(named));
+        user.say(op, said(queue.replay(&ids).await, |_| Vec::new()));
+    } else {
+        let op = user.invoked(Call::new(Verb::Discard, name).named(named));
+        user.say(op, said(queue.discard(&ids).await, |_| Vec::new()));
+    }
+}
+
+async fn find(user: &User, queue: &Queue<String>, name: &str) {
+    for message in read(user, name, queue.peek(5)).await.unwrap_or_default() {
+        read(user, name, queue.find(message.id)).await;
+    }
+}
+
+/// In a transaction, which is rolled back now and then; or to a time.
+async fn change_in(user: &User, db: &Db, queue: &Queue<String>, name: &str, random: &mut Random) {
+    let peeked = read(user, name, queue.peek(8)).await.unwrap_or_default();
+    let ids: Vec<i64> = peeked.iter().map(|message| message.id).collect();
+    if ids.is_empty() {
+        return;
+    }
+    let named = ids.iter().map(|id| (*id, 0)).collect();
+    let after = Duration::from_millis(random.below(plan::DELAY_MS));
+    if random.chance(30) {
+        let op = user.invoked(Call::new(Verb::Reschedule, name).named(named));
+        user.say(op, said(queue.reschedule_at(&ids, SystemTime::now() + after).await, |ids| ids));
+        return;
+    }
+    let (cancels, rolls_back) = (random.chance(50), random.chance(30));
+    let op = user.invoked(Call::new(if cancels { Verb::Cancel } else { Verb::Reschedule }, name).named(named));
+    let outcome = async {
+        let transaction = db.begin().await?;
+        let changed = if cancels {
+            queue.cancel_in(&transaction, &ids).await?
+        } else {
+            queue.reschedule_in(&transaction, &ids, after).await?
+        };
+        if rolls_back {
+            transaction.rollback().await.map(|()| None)
+        } else {
+            transaction.commit().await.map(|()| Some(changed))
+        }
+    };
+    user.end(op, outcome.await, |changed| match changed {
+        Some(changed) => Said::ids(changed.clone()),
+        None => Said::Failed("rolled back".to_owned()),
+    });
+}

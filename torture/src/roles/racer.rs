@@ -1,0 +1,119 @@
+//! Enqueues with unique keys, of which several race for one.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use trunkline::{Db, Draft, Enqueued, Error, Queue, Unique};
+
+use super::{producer::draft, user::User};
+use crate::{
+    history::{Call, Said, Verb},
+    plan,
+    random::Random,
+    tag,
+};
+
+pub async fn race(user: User, db: Db, queue: Queue<String>) {
+    let mut random = user.random();
+    while !user.is_stopped() {
+        let calls = user.tags(random.within(1, 6)).into_iter().map(|tag| (tag, random.chance(30))).collect::<Vec<_>>();
+        let ids: Vec<i64> = match random.below(100) {
+            // Concurrent calls gather, as others do.
+            0..60 => {
+                let each = calls.into_iter().map(|call| one(&user, &queue, call));
+                join_all(each).await.into_iter().flatten().collect()
+            }
+            60..80 => many(&user, &queue, &calls).await,
+            _ => in_transaction(&user, &db, &queue, &calls, &mut random).await,
+        };
+        if random.chance(10) && !ids.is_empty() {
+            let op = user.invoked(Call::new(Verb::Cancel, plan::UNIQUE).named(ids.iter().map(|id| (*id, 0)).collect()));
+            // Where a call by ids fails, some of them may be changed.
+            let unsure = |error: Error| Said::Unknown(error.to_string());
+            user.say(op, queue.cancel(&ids).await.map_or_else(unsure, Said::ids));
+        }
+        user.rest(Duration::from_millis(random.within(10, 90))).await;
+    }
+}
+
+/// A message, and whether it replaces.
+type Brought = (u64, bool);
+
+fn of((tag, replaces): Brought) -> Draft<String> {
+    let unique = Unique::key(tag::unique(tag));
+    draft(plan::UNIQUE, tag, 0).unique(if replaces { unique.replacing() } else { unique })
+}
+
+fn invoked(user: &User, (tag, replaces): Brought) -> u64 {
+    let verb = if replaces { Verb::Replace } else { Verb::EnqueueUnique };
+    user.invoked(Call::new(verb, plan::UNIQUE).tags(vec![tag]))
+}
+
+fn said(enqueued: Enqueued) -> Said {
+    match enqueued {
+        Enqueued::New(id) => Said::ids(vec![id]),
+        Enqueued::Replaced(id) => Said::Replaced(id),
+        Enqueued::Duplicate(id) => Said::Held(id),
+    }
+}
+
+/// The id of one that is new.
+async fn one(user: &User, queue: &Queue<String>, call: Brought) -> Option<i64> {
+    let op = invoked(user, call);
+    let outcome = user.end(op, queue.enqueue_unique(of(call)).await, |enqueued| said(*enqueued));
+    outcome.filter(|enqueued| enqueued.is_new()).map(Enqueued::id)
+}
+
+/// One call, and an operation for each of its messages.
+async fn many(user: &User, queue: &Queue<String>, calls: &[Brought]) -> Vec<i64> {
+    let ops: Vec<u64> = calls.iter().map(|call| invoked(user, *call)).collect();
+    tell(user, &ops, queue.enqueue_unique_many(calls.iter().map(|call| of(*call)).collect::<Vec<_>>()).await.map(Some))
+}
+
+/// Rolled back now and then.
+async fn in_transaction(
+    user: &User,
+    db: &Db,
+    queue: &Queue<String>,
+    calls: &[Brought],
+    random: &mut Random,
+) -> Vec<i64> {
+    let (hold, rolls_back) = (Duration::from_millis(random.below(40)), random.chance(20));
+    let ops: Vec<u64> = calls.iter().map(|call| invoked(user, *call)).collect();
+    let outcome = async {
+        let transaction = db.begin().await?;
+        let drafts: Vec<_> = calls.iter().map(|call| of(*call)).collect();
+        let enqueued = queue.enqueue_unique_many_in(&transaction, drafts).await?;
+        tokio::time::sleep(hold).await;
+        if rolls_back {
+            transaction.rollback().await.map(|()| None)
+        } else {
+            transaction.commit().await.map(|()| Some(enqueued))
+        }
+    };
+    tell(user, &ops, outcome.await)
+}
+
+/// What became of each; nothing where it was rolled back. Returns the ids of those that are new.
+fn tell(user: &User, ops: &[u64], outcome: Result<Option<Vec<Enqueued>>, Error>) -> Vec<i64> {
+    match outcome {
+        Ok(Some(all)) => {
+            for (op, enqueued) in ops.iter().zip(&all) {
+                user.say(*op, said(*enqueued));
+            }
+            all.into_iter().filter(|enqueued| enqueued.is_new()).map(Enqueued::id).collect()
+        }
+        Ok(None) => {
+            for op in ops {
+                user.say(*op, Said::Failed("rolled back".to_owned()));
+            }
+            Vec::new()
+        }
+        Err(error) => {
+            for op in ops {
+                user.end(*op, Err::<(), _>(error.clone()), |()| Said::ok());
+            }
+            Vec::new()
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! A run from its beginning to its verdict.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
+
+use clap::ValueEnum;
+
+use crate::{
+    check,
+    crew::{Crew, Launch},
+    faults::{Fault, Scene, schedule},
+    folder::{About, Folder},
+    ground::Ground,
+    history::now,
+    mutants::{self, Defect, Mutant},
+    report,
+    roles::Role,
+    tables::Tables,
+};
+
+/// The processes of a run.
+const CREW: [Role; 12] = [
+    Role::Producer,
+    Role::Producer,
+    Role::Taker,
+    Role::Leaser,
+    Role::Leaser,
+    Role::Ledger,
+    Role::Worker,
+    Role::Worker,
+    Role::Sql,
+    Role::Watcher,
+    Role::Ticker,
+    Role::Ticker,
+];
+/// For the queues to be emptied at the end.
+const DRAIN: Duration = Duration::from_secs(90);
+
+#[derive(Debug, Clone, clap::Args)]
+pub struct Run {
+    /// How long, without the time to start and to check.
+    #[arg(long, default_value_t = 10.0)]
+    pub minutes: f64,
+    /// Faults and operations are drawn from this number; it is the clock's if not given.
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// The faults, with commas between; all if not given, `none` for none.
+    #[arg(long, value_delimiter = ',')]
+    pub fault: Vec<String>,
+    /// A seeded defect, by its name; see `mutants`.
+    #[arg(long)]
+    pub mutant: Option<String>,
+    /// Where histories and report are kept.
+    #[arg(long, default_value = "target/torture")]
+    pub folder: PathBuf,
+}
+
+impl Run {
+    fn faults(&self) -> Result<Vec<Fault>, String> {
+        match &*self.fault {
+            [] => Ok(Fault::value_variants().to_vec()),
+            [none] if none == "none" => Ok(Vec::new()),
+            names => names
+                .iter()
+                .map(|name| Fault::from_str(name, true).map_err(|_| format!("there is no fault {name:?}; see --help")))
+                .collect(),
+        }
+    }
+}
+
+/// Whether every promise was kept.
+pub fn run(run: &Run) -> Result<bool, String> {
+    let faults = run.faults()?;
+    let mutant = run.mutant.as_deref().map(mutants::find).transpose()?;
+    let seed = run.seed.unwrap_or_else(|| now() % 1_000_000);
+    let folder = Folder::create(&std::path::absolute(&run.folder).map_err(|error| error.to_string())?)?;
+    println!("seed {seed}, {} minutes, in {}", run.minutes, folder.path().display());
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let runtime = runtime.map_err(|error| format!("no runtime: {error}"))?;
+    runtime.block_on(act(&folder, seed, (run.minutes * 60.0) as u64, &faults, mutant))?;
+    check(folder.path())
+}
+
+async fn act(
+    folder: &Folder,
+    seed: u64,
+    seconds: u64,
+    faults: &[Fault],
+    mutant: Option<&Mutant>,
+) -> Result<(), String> {
+    let ground = Ground::start(faults).await?;
+    let faults: Vec<Fault> =
+        faults.iter().copied().filter(|fault| ground.skipped.iter().all(|(other, _)| other != fault)).collect();
+    let faults = &*faults;
+    let skipped: Vec<String> = ground.skipped.iter().map(|(fault, why)| format!("{}: {why}", fault.name())).collect();
+    if !skipped.is_empty() && std::env::var("TRUNKLINE_REQUIRE").is_ok_and(|required| required == "all") {
+        return Err(format!("not to be had here, and required: {}", skipped.join("; ")));
+    }
+    let server = ground.furnish().await?;
+    let mut environment = vec![("RUST_BACKTRACE".to_owned(), "0".to_owned())];
+    match mutant.map(|mutant| (mutant.name, mutant.defect)) {
+        None => {}
+        Some((_, Defect::Sql(template, texts))) => ground.replace(template, texts).await?,
+        Some((_, Defect::Shared(function, texts))) => ground.replace_shared(function, texts).await?,
+        Some((name, Defect::Rust)) if cfg!(trunkline_mutant) => {
+            environment.push(("TRUNKLINE_MUTANT".to_owned(), name.to_owned()));
+        }
+        Some((name, Defect::Rust)) => {
+            return Err(format!("{name} is in the library: use the command `mutants`, which builds it so"));
+        }
+    }
+    let mut crew = Crew::new(folder.clone(), launch(ground.url(), environment, seed));
+    let began = now();
+    for role in CREW {
+        crew.add(&role.name())?;
+    }
+    let mut scene = Scene::new(ground, crew);
+    for planned in schedule(seed, seconds, faults) {
+        // On a slow machine some take longer than planned.
+        if now() - began + planned.after_ms * 1000 > seconds * 1_000_000 {
+            break;
+        }
+        scene.pass(planned.after_ms).await?;
+        scene.strike(&planned).await?;
+    }
+    let gone = now() - began;
+    scene.pass((seconds * 1000).saturating_sub(gone / 1000)).await?;
+    let ended = now();
+    scene.crew.end();
+    scene.crew.run(&Role::Drain.name(), DRAIN)?;
+    let tables = left(&mut scene).await?;
+    let about = About {
+        seed,
+        seconds,
+        faults: faults.iter().map(|fault| fault.name()).collect(),
+        mutant: mutant.map(|mutant| mutant.name.to_owned()),
+        server,
+        began,
+        ended,
+        misbehaved: std::mem::take(&mut scene.crew.misbehaved),
+        skipped,
+    };
+    let log = std::fs::read(scene.ground.cluster.log_file()).unwrap_or_default();
+    folder.write("server.log", log)?;
+    folder.keep("about.json", &about)?;
+    folder.keep("faults.json", &scene.happened)?;
+    folder.keep("samples.json", &scene.samples)?;
+    folder.keep("tables.json", &tables)
+}
+
+/// This program again, in a role.
+pub fn launch(url: String, environment: Vec<(String, String)>, seed: u64) -> Launch {
+    Box::new(move |start| {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["role", start.part, "--nr", &start.nr.to_string(), "--seed", &seed.to_string(), "--url", &url]);
+        command.arg("--history").arg(&start.history).envs(environment.iter().cloned());
+        Ok(command)
+    })
+}
+
+/// When the processes' connections have gone, or at last.
+async fn left(scene: &mut Scene) -> Result<Tables, String> {
+    for _ in 0..100 {
+        let tables = Tables::read(scene.client().await?).await?;
+        if tables.connections == 0 {
+            return Ok(tables);
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    Tables::read(scene.client().await?).await
+}
+
+/// Whether every promise was kept, by the files of an earlier run.
+pub fn check(folder: &Path) -> Result<bool, String> {
+    let folder = Folder::open(folder);
+    let evidence = folder.read()?;
+    let findings = check::check(&evidence);
+    report::report(&folder, &evidence, &findings)?;
+    Ok(findings.is_empty())
+}
