@@ -6,10 +6,7 @@ use tokio::{sync::Notify, task::JoinHandle, time::timeout};
 use trunkline::{Draft, Message, Queue, Result, Settings, Wait};
 
 use super::{HOUR, NOW};
-use crate::{
-    cancelled::polled,
-    fixture::{Place, SOON, enqueued, place},
-};
+use crate::fixture::{Place, SOON, dropped_under_way, enqueued, place};
 
 /// Takes one, and listens by now: without being woken it would look again after half a minute.
 async fn sleeper(queue: &Queue<i64>) -> JoinHandle<Result<Vec<Message<i64>>>> {
@@ -28,23 +25,23 @@ async fn is_woken(sleeper: JoinHandle<Result<Vec<Message<i64>>>>, id: i64) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_that_was_moved_wakes_who_waits() {
-    let Place { queue, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
+    let Place { url, queue, sql, db: _db } = place::<i64>(Settings::new("int8")).await;
     let id = queue.enqueue(Draft::new(7).after(HOUR)).await.expect("enqueued");
     let sleeper = sleeper(&queue).await;
-    assert!(polled(1, queue.reschedule(&[id], NOW)).await.is_none(), "it is under way");
+    dropped_under_way(&url, &sql, queue.reschedule(&[id], NOW)).await;
     is_woken(sleeper, id).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn dead_letters_that_were_replayed_wake_who_waits() {
-    let Place { queue, db: _db, .. } = place(Settings::new("int8")).await;
+    let Place { url, queue, sql, db: _db } = place(Settings::new("int8")).await;
     let ids = enqueued(&queue, 2).await;
     let leased = queue.lease(2).await.expect("leased");
     queue.bury(&leased, "dead").await.expect("held");
     let one = sleeper(&queue).await;
-    assert!(polled(1, queue.replay(&ids[1..])).await.is_none(), "it is under way");
+    dropped_under_way(&url, &sql, queue.replay(&ids[1..])).await;
     is_woken(one, ids[1]).await;
     let other = sleeper(&queue).await;
-    assert!(polled(1, queue.replay_all()).await.is_none(), "it is under way");
+    dropped_under_way(&url, &sql, queue.replay_all()).await;
     is_woken(other, ids[0]).await;
 }
