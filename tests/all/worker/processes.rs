@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     convert::Infallible,
     process::{Child, Command, Stdio},
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
@@ -17,8 +18,14 @@ const ROLE: &str = "TRUNKLINE_TEST_WORKER";
 const DATABASE: &str = "TRUNKLINE_TEST_DATABASE";
 const POISON: i64 = 13;
 
-/// What the handlers of all processes write down.
-const TABLE: &str = "create unlogged table public.handled (pid int, payload int8, attempt int)";
+/// What the handlers of all processes write down; and from one that is poison and has killed a process before: what ran beside it, and for
+/// how long.
+const TABLES: &str = "create unlogged table public.handled (pid int, payload int8, attempt int);
+    create unlogged table public.beside (payload int8, ms int8)";
+
+/// What may have killed its worker runs alone, but is not waited for longer than that: a second in truth, less what a handler's own clock may
+/// miss of it.
+const ALONE: i64 = 900;
 
 /// A process that works until it is killed.
 struct Process(Child);
@@ -53,25 +60,44 @@ impl Drop for Process {
 #[ignore = "a part in other tests"]
 async fn a_process_works_until_it_is_killed() {
     let (Ok(role), Ok(url)) = (std::env::var(ROLE), std::env::var(DATABASE)) else { return };
-    let sql = std::sync::Arc::new(connect(&url).await);
+    let sql = Arc::new(connect(&url).await);
     let queue = Db::connect(&url).await.expect("connected").queue::<i64>("q").await.expect("opened");
     let slow = role == "slow";
+    let running = Arc::new(Mutex::new(BTreeMap::new()));
     let worker = Worker::new(queue, move |message: Message<i64>| {
-        let sql = sql.clone();
+        let (sql, running) = (sql.clone(), running.clone());
         async move {
             if message.payload == POISON {
+                if message.attempt > 1 {
+                    note_beside(&sql, &running).await;
+                }
                 std::process::abort();
             }
+            running.lock().expect("no panic").insert(message.payload, Instant::now());
             let pid = std::process::id() as i32;
             let noted = "insert into public.handled values ($1, $2, $3)";
             sql.execute(noted, &[&pid, &message.payload, &message.attempt]).await.expect("noted");
             if slow {
                 std::future::pending::<()>().await;
             }
+            running.lock().expect("no panic").remove(&message.payload);
             Ok::<(), Infallible>(())
         }
     });
     worker.run(std::future::pending()).await.expect("killed before");
+}
+
+/// What runs in this process, and since when.
+type RunningHere = Mutex<BTreeMap<i64, Instant>>;
+
+async fn note_beside(sql: &Client, running: &RunningHere) {
+    let beside: Vec<(i64, i64)> = {
+        let running = running.lock().expect("no panic");
+        running.iter().map(|(payload, since)| (*payload, since.elapsed().as_millis() as i64)).collect()
+    };
+    for (payload, ms) in beside {
+        sql.execute("insert into public.beside values ($1, $2)", &[&payload, &ms]).await.expect("noted");
+    }
 }
 
 async fn handled(sql: &Client, what: &str) -> i64 {
@@ -80,7 +106,7 @@ async fn handled(sql: &Client, what: &str) -> i64 {
 
 async fn stage(settings: Settings) -> (String, Queue<i64>, Client) {
     let Place { url, queue, sql, .. } = place::<i64>(settings).await;
-    sql.batch_execute(TABLE).await.expect("created");
+    sql.batch_execute(TABLES).await.expect("created");
     (url, queue, sql)
 }
 
@@ -107,11 +133,14 @@ async fn poison_is_dead_after_its_attempts_and_its_neighbours_are_done() {
     let told: Vec<_> = letters.iter().map(|dead| (dead.payload, dead.attempt.unsigned_abs())).collect();
     assert_eq!(told, [(POISON, attempts)]);
     assert_eq!(handled(&sql, "count(distinct payload)").await, 1999, "all others were handled");
-    let more = handled(&sql, "count(distinct payload) filter (where attempt > 2)").await;
-    assert!(
-        handled(&sql, "max(attempt)::int8").await <= 2,
-        "charged for one crash besides their own attempt, but for {more}",
-    );
+    let beside = sql.query("select payload, ms from public.beside order by ms", &[]).await.expect("read");
+    let beside: Vec<(i64, i64)> = beside.iter().map(|row| (row.get(0), row.get(1))).collect();
+    assert!(beside.iter().all(|(_, ms)| *ms >= ALONE), "it ran beside others: {beside:?} (payload, ms so far)");
+    let more = "select payload, attempt from public.handled where attempt > 2
+                and payload not in (select payload from public.beside) order by payload";
+    let more = sql.query(more, &[]).await.expect("read");
+    let more: Vec<(i64, i32)> = more.iter().map(|row| (row.get(0), row.get(1))).collect();
+    assert_eq!(more, [], "charged for one crash besides their own attempt; beside a later one ran {beside:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
