@@ -141,6 +141,7 @@ impl Contending {
             ("RATE", told.rate.map_or_else(|| "max".to_owned(), |rate| rate.to_string())),
             ("BACKLOG", told.backlog.to_string()),
             ("KEYS", told.keys.to_string()),
+            ("TIMED", if told.timed.is_empty() { "all".to_owned() } else { told.timed.clone() }),
             ("DEAD", told.dead.to_string()),
             ("WINDOWS", told.windows.to_string()),
             ("SECONDS", told.seconds.to_string()),

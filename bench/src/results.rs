@@ -117,6 +117,10 @@ pub struct Told {
     /// Keys that the messages have in turn; nought is none.
     #[serde(default)]
     pub keys: usize,
+    /// The messages whose latencies count, going by the lane of their keys: `its-lane`, where it is that of the backlog's key, or
+    /// `other-lanes`. Empty is all.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub timed: String,
 }
 
 /// The server and the machine under it.

@@ -91,6 +91,7 @@ fn plan(suite: &'static str, case: impl Into<String>, contender: Contender, kind
         fsync_ms: None,
         stripes: 0,
         keys: 0,
+        timed: String::new(),
     };
     let rounds = if choice.quick { 3 } else { 5 };
     Plan {

@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use crate::{
-    Contender, Failure, Settings,
+    Contender, Failure, Settings, Timed,
     payload::{keyed, now, payload},
     payloads,
     tally::BACKLOG,
@@ -85,6 +85,16 @@ impl<C: Contender> Callers<C> {
             Next::Keyed(key, payload) => self.contender.send_keyed(caller, key, payload).await,
         }
     }
+}
+
+/// Of each key whether its latencies count; of none where all do.
+pub(crate) async fn timed<C: Contender>(contender: &C, settings: &Settings) -> Result<Vec<bool>, Failure> {
+    if settings.timed == Timed::All {
+        return Ok(Vec::new());
+    }
+    let lanes = contender.lanes((0..=settings.keys).map(key).collect()).await?;
+    let its = lanes.get(BACKLOG).copied().ok_or("the backlog's key has no lane")?;
+    Ok(lanes.into_iter().map(|lane| (lane == its) == (settings.timed == Timed::ItsLane)).collect())
 }
 
 fn key(number: usize) -> String {

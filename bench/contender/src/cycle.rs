@@ -5,7 +5,11 @@ use std::{
 
 use tokio::task::{JoinError, JoinHandle};
 
-use crate::{Contender, Failure, Settings, Tally, callers::Callers, produce, say};
+use crate::{
+    Contender, Failure, Settings, Tally,
+    callers::{Callers, timed},
+    produce, say,
+};
 
 /// How long consumers may take to notice that it is over.
 const STOP: Duration = Duration::from_secs(5);
@@ -13,7 +17,9 @@ const STOP: Duration = Duration::from_secs(5);
 /// Producers and consumers at the same time.
 pub async fn run<C: Contender>(settings: Settings) -> Result<(), Failure> {
     let (contender, ready) = C::install(&settings).await?;
-    let (contender, tally) = (Arc::new(contender), Arc::new(Tally::new(settings.rate.is_some(), settings.keys)));
+    let contender = Arc::new(contender);
+    let timed = timed(&*contender, &settings).await?;
+    let tally = Arc::new(Tally::new(settings.rate.is_some(), settings.keys, timed));
     let callers = Callers::of(&contender, &settings);
     callers.seed().await?;
     let consume = contender.clone().consume(tally.clone());

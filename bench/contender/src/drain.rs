@@ -10,7 +10,7 @@ use crate::{
 /// Consumers alone, over a backlog.
 pub async fn run<C: Contender>(settings: Settings) -> Result<(), Failure> {
     let (contender, ready) = C::install(&settings).await?;
-    let (contender, tally) = (Arc::new(contender), Arc::new(Tally::new(false, 0)));
+    let (contender, tally) = (Arc::new(contender), Arc::new(Tally::new(false, 0, Vec::new())));
     Callers::of(&contender, &settings).seed().await?;
     say::ready(&ready).await?;
     let progress = tokio::spawn(say::progress(tally.clone()));

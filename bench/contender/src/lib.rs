@@ -19,7 +19,7 @@ use std::{future::Future, process::ExitCode, sync::Arc, time::Duration};
 
 pub use crate::{
     payload::payloads,
-    settings::{Settings, Wait},
+    settings::{Settings, Timed, Wait},
     step::{Measure, NO_MEASURE},
     tally::Tally,
 };
@@ -72,6 +72,11 @@ pub trait Contender: Sized + Send + Sync + 'static {
     /// As [`seed`](Contender::seed), all of one key, in their order.
     fn seed_keyed(&self, _key: String, _payloads: Vec<String>) -> impl Future<Output = Result<(), Failure>> + Send {
         async { Err("its messages have no keys".into()) }
+    }
+
+    /// The lane of each key, where keys have lanes.
+    fn lanes(&self, _keys: Vec<String>) -> impl Future<Output = Result<Vec<i16>, Failure>> + Send {
+        async { Err("its keys have no lanes".into()) }
     }
 
     /// The fastest way to put many messages in before the clock starts.

@@ -5,7 +5,7 @@ use crate::{Contender, Failure, Settings, Tally, callers::Callers, produce, say}
 /// Producers alone.
 pub async fn run<C: Contender>(settings: Settings) -> Result<(), Failure> {
     let (contender, ready) = C::install(&settings).await?;
-    let (contender, tally) = (Arc::new(contender), Arc::new(Tally::new(false, 0)));
+    let (contender, tally) = (Arc::new(contender), Arc::new(Tally::new(false, 0, Vec::new())));
     let callers = Callers::of(&contender, &settings);
     produce::warm_up(&callers, &settings).await?;
     say::ready(&ready).await?;

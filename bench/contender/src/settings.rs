@@ -27,6 +27,8 @@ pub struct Settings {
     pub backlog: usize,
     /// Keys that messages have in turn, where they have keys: a caller's own ones, so that the order of each is known.
     pub keys: usize,
+    /// The messages whose latencies count.
+    pub timed: Timed,
     /// Rows that were deleted before the clock starts, while another session holds a snapshot.
     pub dead: u64,
     /// How many parts of the time tell their latencies apart.
@@ -35,6 +37,30 @@ pub struct Settings {
     pub time: Duration,
     /// How consumers learn of messages.
     pub wait: Wait,
+}
+
+/// The messages whose latencies count, where a backlog in a key of its own stands in the way of some and not of others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Timed {
+    /// All of them.
+    All,
+    /// Those whose keys share a lane with the backlog's key.
+    ItsLane,
+    /// Those whose keys have other lanes.
+    OtherLanes,
+}
+
+impl FromStr for Timed {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "all" => Ok(Self::All),
+            "its-lane" => Ok(Self::ItsLane),
+            "other-lanes" => Ok(Self::OtherLanes),
+            _ => Err("all, its-lane or other-lanes are known".to_owned()),
+        }
+    }
 }
 
 /// How consumers learn of messages.
@@ -69,6 +95,7 @@ impl Settings {
             },
             backlog: told("BENCH_BACKLOG")?,
             keys,
+            timed: told_or("BENCH_TIMED", Timed::All)?,
             dead: told_or("BENCH_DEAD", 0)?,
             windows: told_or("BENCH_WINDOWS", 1)?.max(1),
             time: Duration::try_from_secs_f64(told("BENCH_SECONDS")?)?,

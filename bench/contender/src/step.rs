@@ -138,7 +138,7 @@ impl std::ops::AddAssign for Cost {
 pub async fn run<C: Contender>(settings: Settings, measure: Measure) -> Result<(), Failure> {
     let step = Step::parse(&settings.case)?;
     let (contender, ready) = C::install(&settings).await?;
-    let (contender, tally) = (Arc::new(contender), Arc::new(Tally::new(false, 0)));
+    let (contender, tally) = (Arc::new(contender), Arc::new(Tally::new(false, 0, Vec::new())));
     // A reader that waits finds nothing before its messages are sent; else there is more than anybody asks for at once, so that a read is never short because another caller was first.
     if !matches!(step, Step::ReadWithPoll(_)) {
         let backlog = settings.backlog.max(2 * settings.batch * settings.producers);

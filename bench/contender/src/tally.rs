@@ -23,6 +23,8 @@ pub struct Tally {
     before: AtomicU64,
     /// Times from `at` to here, in microseconds, if they are asked for.
     latencies: Option<Mutex<Histogram<u64>>>,
+    /// Of each key, by its number, whether its latencies count; all do where none is named.
+    timed: Vec<bool>,
     /// The order of each key, where messages have keys.
     order: Option<Order>,
     over: watch::Sender<bool>,
@@ -39,7 +41,7 @@ pub(crate) fn histogram() -> Histogram<u64> {
 }
 
 impl Tally {
-    pub(crate) fn new(with_latencies: bool, keys: usize) -> Self {
+    pub(crate) fn new(with_latencies: bool, keys: usize, timed: Vec<bool>) -> Self {
         Self {
             sent: AtomicU64::new(0),
             received: AtomicU64::new(0),
@@ -47,6 +49,7 @@ impl Tally {
             enough: Notify::new(),
             before: AtomicU64::new(0),
             latencies: with_latencies.then(|| Mutex::new(histogram())),
+            timed,
             order: (keys > 0).then(|| Order::of(keys)),
             over: watch::Sender::new(false),
         }
@@ -80,7 +83,9 @@ impl Tally {
             Some(latencies) => {
                 let (now, mut latencies) = (now(), latencies.lock().unwrap_or_else(PoisonError::into_inner));
                 for payload in payloads {
-                    if let Some(at) = sent_at(payload.as_ref()) {
+                    if self.is_timed(payload.as_ref())
+                        && let Some(at) = sent_at(payload.as_ref())
+                    {
                         latencies.saturating_record(now.saturating_sub(at));
                     }
                     count += 1;
@@ -91,6 +96,10 @@ impl Tally {
             self.enough.notify_waiters();
             self.enough.notify_one();
         }
+    }
+
+    fn is_timed(&self, payload: &[u8]) -> bool {
+        self.timed.is_empty() || place(payload).is_some_and(|(key, _)| self.timed.get(key) == Some(&true))
     }
 
     pub(crate) fn did_send(&self, count: usize) {

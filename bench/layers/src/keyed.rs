@@ -3,7 +3,7 @@
 use std::{convert::Infallible, sync::Arc};
 
 use tokio::task::JoinSet;
-use trunkline::{Db, Draft, Queue, Settings as QueueSettings};
+use trunkline::{Db, Draft, Queue, Settings as QueueSettings, postgres::Statement};
 use trunkline_contender::{Contender, Failure, Ready, Settings, Tally};
 
 use crate::{
@@ -13,6 +13,11 @@ use crate::{
 
 /// Lanes of the queue: what the guide advises.
 const LANES: u32 = 64;
+
+/// The lanes of keys, in their order.
+static LANES_OF: Statement<(Vec<String>, i32), Vec<(i16,)>> = Statement::new(
+    "select trunkline.lane_of(k.key, $2) from unnest($1::text[]) with ordinality k(key, nr) order by k.nr",
+);
 
 /// Messages are sent one by one, coalesced; so many workers, each with connections and lanes of its own.
 pub struct Keyed<T: Text, const WORKERS: usize> {
@@ -44,6 +49,11 @@ impl<T: Text, const WORKERS: usize> Contender for Keyed<T, WORKERS> {
             .enqueue_many(all::<T>(payloads)?.into_iter().map(|payload| Draft::new(payload).key(key.clone())))
             .await?;
         Ok(())
+    }
+
+    async fn lanes(&self, keys: Vec<String>) -> Result<Vec<i16>, Failure> {
+        let lanes = self.queue.db().run(&LANES_OF, (keys, LANES as i32)).await?;
+        Ok(lanes.into_iter().map(|(lane,)| lane).collect())
     }
 
     async fn consume(self: Arc<Self>, tally: Arc<Tally>) -> Result<(), Failure> {

@@ -28,6 +28,7 @@ fn told() -> Told {
         fsync_ms: None,
         stripes: 0,
         keys: 0,
+        timed: String::new(),
     }
 }
 

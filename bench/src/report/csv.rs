@@ -25,6 +25,8 @@ const COLUMNS: &[Column] = &[
     ("settle", |row, _| figure(row.told.settle.into())),
     ("fsync_ms", |row, _| figure(row.told.fsync_ms)),
     ("stripes", |row, _| row.told.stripes.to_string()),
+    ("keys", |row, _| row.told.keys.to_string()),
+    ("timed", |row, _| row.told.timed.clone()),
     ("told_seconds", |row, _| figure(row.told.seconds.into())),
     ("sent", |_, round| round.sent.to_string()),
     ("received", |_, round| round.received.to_string()),

@@ -69,6 +69,7 @@ pub fn row(suite: &str, case: &str, contender: &str) -> Row {
             fsync_ms: None,
             stripes: 0,
             keys: 0,
+            timed: String::new(),
         },
         server: Server {
             version: "15.18".into(),

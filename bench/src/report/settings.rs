@@ -28,6 +28,11 @@ const SETTINGS: &[Setting] = &[
     },
     Setting { name: "an fsync takes", of: fsync },
     Setting { name: "servers", of: |row| count_or_unsaid(row.told.stripes) },
+    Setting { name: "keys", of: |row| count_or_unsaid(row.told.keys) },
+    Setting {
+        name: "latencies only of",
+        of: |row| if row.told.timed.is_empty() { UNSAID.into() } else { row.told.timed.replace('-', " ") },
+    },
     Setting { name: "held snapshot", of: |row| if row.told.held_snapshot { "yes" } else { UNSAID }.into() },
     Setting { name: "PostgreSQL", of: |row| row.server.version.clone() },
     Setting { name: "fsync", of: |row| row.server.fsync.clone() },

@@ -30,10 +30,15 @@ pub(super) fn lanes(choice: &Choice) -> Vec<Plan> {
         (plan.told.producers, plan.told.keys) = (contender.callers, 10_000);
         plans.push(plan);
     }
-    // What a busy key costs those beside it.
-    for (case, backlog) in [("1000-a-second, keys", 0), ("1000-a-second, keys, a million in one", 1_000_000)] {
+    // What a busy key costs those in its lane, and those in others.
+    for (case, backlog, timed) in [
+        ("1000-a-second, keys", 0, ""),
+        ("1000-a-second, keys, a million in one, its lane", 1_000_000, "its-lane"),
+        ("1000-a-second, keys, a million in one, other lanes", 1_000_000, "other-lanes"),
+    ] {
         let mut plan = plan("lanes", case, named("keys"), "cycle", choice);
         (plan.told.producers, plan.told.keys, plan.told.rate) = (16, 10_000, Some(1000.0));
+        timed.clone_into(&mut plan.told.timed);
         plan.told.backlog = if choice.quick { backlog / 10 } else { backlog };
         plans.push(plan);
     }
