@@ -18,6 +18,7 @@ mod mutants;
 mod rivals;
 mod run;
 mod ticks;
+mod rates;
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -45,6 +46,8 @@ enum Command {
     Rivals(rivals::Rivals),
     /// Has processes that are killed make the ticks of many schedules: whether each is made once, and how late.
     Ticks(ticks::Ticks),
+    /// Has workers that are killed work on many keys with a rate each: whether none is too fast, and how much of the rate is used.
+    Rates(rates::Rates),
     /// Trunkline's own part among them; started by `rivals`.
     #[command(hide = true)]
     Adapter,
@@ -60,6 +63,7 @@ fn main() -> ExitCode {
         Command::Mutants(mutants) => mutants::run(&mutants),
         Command::Rivals(rivals) => rivals::run(&rivals),
         Command::Ticks(ticks) => ticks::run(&ticks),
+        Command::Rates(rates) => rates::run(&rates),
         Command::Adapter => rivals::play().map(|()| true),
         Command::Role(part) => roles::play(&part).map(|()| true),
     };

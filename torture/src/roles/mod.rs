@@ -13,6 +13,7 @@ mod sql;
 mod operator;
 mod watcher;
 mod ticker;
+mod rated;
 mod drain;
 
 use std::{io::Read, path::PathBuf, time::Duration};
@@ -42,6 +43,8 @@ pub enum Role {
     Watcher,
     /// Makes the ticks of schedules.
     Ticker,
+    /// Works on messages whose keys have a rate.
+    Rated,
     /// Empties the queues at the end.
     Drain,
 }
@@ -93,6 +96,7 @@ pub fn play(part: &Part) -> Result<(), String> {
                 Role::Sql => sql::run(user).await,
                 Role::Watcher => watcher::run(user).await,
                 Role::Ticker => ticker::run(user).await,
+                Role::Rated => rated::run(user).await,
                 Role::Drain => drain::run(user).await,
             }
         })
