@@ -313,7 +313,8 @@ impl<T> Order<T> {
         self.is_fetching = false;
         self.keys.retain(|_, key| {
             key.is_stale = false;
-            key.bucket.take_if(|bucket| bucket.is_full(now));
+            // What waits behind has to ask it, though it has been full for long because nobody had time to look.
+            key.bucket.take_if(|bucket| key.behind.is_empty() && bucket.is_full(now));
             !key.is_idle()
         });
     }

@@ -1,7 +1,7 @@
-use std::time::SystemTime;
+use std::{sync::Arc, time::SystemTime};
 
 use super::{beat::Beat, *};
-use crate::queue::metadata::Metadata;
+use crate::queue::{keys::Rate, metadata::Metadata};
 
 const LEASE: Duration = Duration::from_secs(30);
 const SECOND: Duration = Duration::from_secs(1);
@@ -195,4 +195,34 @@ fn what_a_policy_counts_are_charged_attempts() {
     let nr = held.hand();
     held.next(nr, 1, false, now).expect("it waits");
     assert_eq!(held.leases(nr).collect::<Vec<_>>(), [(Lease { id: 1024, attempt: 7 }, 2)]);
+}
+
+/// Also where buckets opened long ago and nobody had time to look.
+#[test]
+fn a_key_with_a_rate_never_begins_more_often_however_late_the_worker_is() {
+    const EACH: Duration = Duration::from_millis(100);
+    let began = Instant::now();
+    let rate = Arc::new(Rate { each: EACH, whole: EACH, full_in: Duration::ZERO });
+    let mut held = Held::new(LEASE, Some(1), began);
+    let of_key = |id| Message { key: Some("a key".into()), rate: Some(rate.clone()), ..message(id, false) };
+    held.leased((1024..1054).map(of_key).collect(), began);
+    let (nr, mut times) = (held.hand(), Vec::new());
+    for step in 0..60_u32 {
+        // Every so often it does nothing for a while, and the first that it does differs.
+        let now = began + Duration::from_millis(u64::from(step * 40 + step / 7 * 350));
+        if step % 2 == 0 {
+            held.leased(Vec::new(), now);
+        }
+        if step % 3 != 0 {
+            held.open(now);
+        }
+        while held.next(nr, 1, false, now).is_some() {
+            times.push(now);
+            held.finish(nr, [Decision::Done], now);
+        }
+    }
+    assert!(times.len() > 20, "{}", times.len());
+    for pair in times.windows(2) {
+        assert!(pair[1].duration_since(pair[0]) >= EACH, "{:?}", pair[1].duration_since(pair[0]));
+    }
 }
