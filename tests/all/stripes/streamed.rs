@@ -17,11 +17,19 @@ async fn a_stream_has_each_message_of_all_stripes_in_turns_and_gives_back_what_i
     let (mut seen, mut first) = (Vec::new(), BTreeMap::new());
     while seen.len() < 300 {
         let message = timeout(SOON, stream.next()).await.expect("in time").expect("it never ends").expect("leased");
+        if seen.is_empty() {
+            // Each server takes its time to give out its part of what the stream holds.
+            let holds_parts = || async {
+                let stats = three.queue.stats().await;
+                stats.parts.iter().all(|part| part.of.as_ref().is_ok_and(|stats| stats.leased == 10))
+            };
+            eventually("something of each stripe is held", holds_parts).await;
+        }
         three.queue.ack([&message]).await.expect("acknowledged");
-        *first.entry(message.stripe).or_insert(0) += usize::from(seen.len() < 60);
+        *first.entry(message.stripe).or_insert(0) += usize::from(seen.len() < 30);
         seen.push(message.of.payload);
     }
-    assert!(first.len() == 3 && first.values().all(|count| *count > 5), "{first:?}");
+    assert!(first.len() == 3 && first.values().all(|count| *count >= 8), "{first:?}");
     seen.sort_unstable();
     assert_eq!(seen, (0..300).collect::<Vec<_>>());
 
