@@ -2831,21 +2831,20 @@ end ;
 
 function lease(queue text, n integer DEFAULT 1, lease interval DEFAULT NULL::interval, wait interval DEFAULT '00:00:00'::interval) returns TABLE(id bigint, attempt integer, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload text, metadata jsonb) language plpgsql volatile set search_path=pg_catalog, pg_temp as 
 declare
-    look text;
+    look text := $q$
+        select b.id + m.k, b.attempt, b.enqueued_at, b.due_at, m.payload::text, m.metadata
+        from trunkline.%I($1, $2, %s) b,
+             lateral (select generate_series(0, b.size - 1) as k, unnest(b.payload) as payload, unnest(b.metadata) as metadata) m $q$;
     setting text;
     known text;
     reached timestamptz;
     seconds float8;
     pause float8 := 0.01;
 begin
-    perform trunkline.check_queue(queue);
-    look := format($q$
-        select b.id + m.k, b.attempt, b.enqueued_at, b.due_at, m.payload::text, m.metadata
-        from trunkline.%I($1, $2, %s) b,
-             lateral (select generate_series(0, b.size - 1) as k, unnest(b.payload) as payload, unnest(b.metadata) as metadata) m $q$,
-        'do_lease_' || queue, trunkline.in_lanes(queue, '$3'));
     if wait = '0' then
-        return query execute look using trunkline.check_n(n), lease, trunkline.floor(queue);
+        perform trunkline.check_queue(queue);
+        return query execute format(look, 'do_lease_' || queue, trunkline.in_lanes(queue, '$3'))
+            using trunkline.check_n(n), lease, trunkline.floor(queue);
         return;
     end if;
     seconds := trunkline.check_wait(wait);
@@ -2856,7 +2855,8 @@ begin
             perform trunkline.check_queue(queue);
             reached := trunkline.floor(queue, keep => false);
             known := current_setting(setting, true);
-            return query execute look using trunkline.check_n(n), lease, reached;
+            return query execute format(look, 'do_lease_' || queue, trunkline.in_lanes(queue, '$3'))
+                using trunkline.check_n(n), lease, reached;
             if found or seconds <= 0 or n = 0 or pg_current_xact_id_if_assigned() is not null then
                 perform trunkline.keep_floor(queue, reached);
                 return;
@@ -3325,31 +3325,31 @@ end ;
 
 function take(queue text, n integer DEFAULT 1, wait interval DEFAULT '00:00:00'::interval) returns TABLE(id bigint, attempt integer, enqueued_at timestamp with time zone, payload text, metadata jsonb) language plpgsql volatile set search_path=pg_catalog, pg_temp as 
 declare
-    look text;
+    look text := $q$
+        select b.id + m.k, b.attempt, b.enqueued_at, m.payload::text, m.metadata
+        from trunkline.%I($1, %s) b,
+             lateral (select generate_series(0, b.size - 1) as k, unnest(b.payload) as payload, unnest(b.metadata) as metadata) m $q$;
     setting text;
     known text;
     reached timestamptz;
     seconds float8;
     pause float8 := 0.01;
 begin
-    perform trunkline.check_queue(queue);
-    look := format($q$
-        select b.id + m.k, b.attempt, b.enqueued_at, m.payload::text, m.metadata
-        from trunkline.%I($1, %s) b,
-             lateral (select generate_series(0, b.size - 1) as k, unnest(b.payload) as payload, unnest(b.metadata) as metadata) m $q$,
-        'do_take_' || queue, trunkline.in_lanes(queue, '$2'));
     if wait = '0' then
-        return query execute look using trunkline.check_n(n), trunkline.floor(queue);
+        perform trunkline.check_queue(queue);
+        return query execute format(look, 'do_take_' || queue, trunkline.in_lanes(queue, '$2'))
+            using trunkline.check_n(n), trunkline.floor(queue);
         return;
     end if;
     seconds := trunkline.check_wait(wait);
     setting := format('trunkline.floor_%s', to_regclass(format('trunkline.%I', 'queue_' || queue))::oid); -- see trunkline.floor
     loop
         begin
-            perform trunkline.check_queue(queue); -- it may have been dropped meanwhile
+            perform trunkline.check_queue(queue);
             reached := trunkline.floor(queue, keep => false);
             known := current_setting(setting, true);
-            return query execute look using trunkline.check_n(n), reached;
+            return query execute format(look, 'do_take_' || queue, trunkline.in_lanes(queue, '$2'))
+                using trunkline.check_n(n), reached;
             if found or seconds <= 0 or n = 0 or pg_current_xact_id_if_assigned() is not null then
                 perform trunkline.keep_floor(queue, reached);
                 return;
