@@ -1,7 +1,10 @@
 //! A stripe that drains: nothing is lost, nothing is moved, and nothing comes late.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -87,14 +90,14 @@ async fn under_load_a_drain_loses_nothing_and_nobody_errs() {
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let working = tokio::spawn(worker.run(async { stopped.await.unwrap_or(()) }));
     // Processes of their own, which learn of the drain by themselves.
-    let mut producers = Vec::new();
+    let (enough, mut producers) = (Arc::new(AtomicBool::new(false)), Vec::new());
     for nr in 0..4 {
+        let enough = enough.clone();
         let queue = Db::connect_striped(&three.urls).await.expect("connected").queue::<i64>("q").await.expect("opened");
         producers.push(tokio::spawn(async move {
-            let began = std::time::Instant::now();
             let mut sent = Vec::new();
             for n in (nr * 1_000_000).. {
-                if began.elapsed() > Duration::from_secs(3) {
+                if enough.load(Ordering::Relaxed) {
                     break;
                 }
                 queue.enqueue(n).await.expect("nobody errs");
@@ -107,6 +110,9 @@ async fn under_load_a_drain_loses_nothing_and_nobody_errs() {
     eventually("it is under way", || async { seen() > 500 }).await;
     let left = timeout(SOON, three.stripes.drain(id, |_| ())).await.expect("in time").expect("drained");
     assert!(left.is_drained());
+    let drained = seen();
+    eventually("it goes on behind the drain", || async { seen() > drained + 200 }).await;
+    enough.store(true, Ordering::Relaxed);
     let mut sent = Vec::new();
     for producer in producers {
         sent.extend(producer.await.expect("no error"));
