@@ -52,6 +52,8 @@ pub const BURST: u32 = 10;
 /// The keys of [`KEYED`], and its lanes: fewer, so that keys share them.
 pub const KEYS: u64 = 12;
 pub const LANES: u32 = 8;
+/// So many there become in time, where the queue is altered.
+pub const MOST_LANES: u32 = 64;
 /// A lane is held for so long after it was read.
 pub const HOLD: Duration = Duration::from_secs(3);
 /// Of [`UNIQUE`].

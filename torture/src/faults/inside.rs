@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use tokio_postgres::error::SqlState;
 use trunkline::{Changes, Db};
 
 use super::strike::Scene;
@@ -29,7 +30,24 @@ impl Scene {
             altered.push(format!("{queue} to {max_batch}"));
             self.pass(random.within(50, 400)).await?;
         }
+        let lanes = self.more_lanes(&db).await.map_err(|error| error.to_string())?;
+        altered.push(format!("{} to {lanes} lanes", plan::KEYED));
         Ok(altered.join(", "))
+    }
+
+    /// Twice as many each time, until keys have one each.
+    async fn more_lanes(&self, db: &Db) -> trunkline::Result<u32> {
+        let mut lanes = db.describe_queue(plan::KEYED).await?.lanes;
+        if lanes < plan::MOST_LANES {
+            lanes *= 2;
+            // It stands in the way of everybody, and may be who has to go.
+            while let Err(error) = db.alter_queue(plan::KEYED, &Changes::new().lanes(lanes)).await {
+                if error.sqlstate() != Some(&SqlState::T_R_DEADLOCK_DETECTED) {
+                    return Err(error);
+                }
+            }
+        }
+        Ok(lanes)
     }
 
     pub(super) async fn migrate(&mut self, lasts: u64) -> Result<String, String> {
