@@ -80,7 +80,8 @@ table queue (
     lanes integer not null default 0,
     per_key integer not null default 1,
     key_per_second double precision,
-    key_burst double precision
+    key_burst double precision,
+    first_lane smallint not null default 0
 );
 
 table queue_emails (
@@ -263,7 +264,7 @@ begin
         'do_lanes_' || queue) using trunkline.check_n(n), lease, holder, trunkline.floor(queue), most;
 end ;
 
-function alter_queue(queue text, max_attempts integer DEFAULT NULL::integer, lease interval DEFAULT NULL::interval, max_batch integer DEFAULT NULL::integer, head_start interval DEFAULT NULL::interval, per_key integer DEFAULT NULL::integer) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+function alter_queue(queue text, max_attempts integer DEFAULT NULL::integer, lease interval DEFAULT NULL::interval, max_batch integer DEFAULT NULL::integer, head_start interval DEFAULT NULL::interval, per_key integer DEFAULT NULL::integer, lanes integer DEFAULT NULL::integer) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
 #variable_conflict use_variable
 declare
     now_is trunkline.queue;
@@ -276,9 +277,13 @@ begin
     max_batch := coalesce(max_batch, now_is.max_batch);
     head_start := coalesce(head_start, now_is.head_start);
     per_key := coalesce(per_key, now_is.per_key);
-    perform trunkline.check_settings(queue, max_attempts, lease, max_batch, now_is.priorities, head_start, now_is.lanes, per_key);
+    lanes := coalesce(lanes, now_is.lanes);
+    perform trunkline.check_settings(queue, max_attempts, lease, max_batch, now_is.priorities, head_start, lanes, per_key);
     update trunkline.queue q set max_attempts = max_attempts, lease = lease, max_batch = max_batch, head_start = head_start, per_key = per_key
     where q.name = queue;
+    if lanes <> now_is.lanes then
+        perform trunkline.more_lanes(queue, lanes);
+    end if;
     perform trunkline.install_queue(queue);
 end ;
 
@@ -680,8 +685,8 @@ begin
                        'add column keys text[] not null, add column line text not null default '''', add column place timestamptz not null',
                        'queue_' || queue, lanes - 1);
         execute format('create index %I on trunkline.%I (lane, line, place, (id + 0))', 'place_' || queue, 'queue_' || queue);
-        execute format('create trigger keep_place before insert on trunkline.%I for each row execute function trunkline.keep_place()',
-                       'queue_' || queue);
+        execute format('create trigger keep_place before insert on trunkline.%I for each row execute function trunkline.keep_place(0, %s)',
+                       'queue_' || queue, lanes);
         execute format('create table trunkline.%I (lane smallint constraint %I primary key, holder bigint, held_until timestamptz not null default ''-infinity'', '
                        'wanted_until timestamptz not null default ''-infinity'', served_at timestamptz not null default ''-infinity'', '
                        'floor timestamptz not null default ''-infinity'', starts_until timestamptz not null default ''-infinity'', '
@@ -937,7 +942,21 @@ function do_back_emails(id bigint, enqueued_at timestamp with time zone, attempt
 declare
     named text;
     restored text;
+    all_keys text[];
 begin
+    if false then
+        -- It may come from another server, or from before there were more lanes.
+        own := own || '{"lane": "-1"}';
+        all_keys := (own ->> 'keys')::text[];
+        if size > 1 and exists (
+            select from unnest(all_keys) k(key) where trunkline.lane_of(k.key, 0) <> trunkline.lane_of(all_keys[1], 0)) then
+            for k in 1..size loop
+                perform trunkline."do_back_emails"(id + k - 1, enqueued_at, attempt, released, error, 1, payload[k:k], metadata[k:k],
+                                             own || jsonb_build_object('keys', all_keys[k:k]::text));
+            end loop;
+            return;
+        end if;
+    end if;
     if own is not null then
         select string_agg(quote_ident(a.attname), ', ' order by a.attnum),
                string_agg(format('($9 ->> %L)::%s', a.attname, format_type(a.atttypid, -1)), ', ' order by a.attnum)
@@ -1464,7 +1483,7 @@ begin
     end if;
     return query
         with message as (
-            select m.nr, m.payload, m.metadata, m.key, trunkline.lane_of(m.key, 0) as lane,
+            select m.nr, m.payload, m.metadata, m.key, 0 + trunkline.lane_of(m.key, 0) as lane,
                    trunkline.payload_bytes('emails', pg_column_size(m.payload)) + coalesce(pg_column_size(m.metadata), 0) as bytes
             from (select generate_series(1, cardinality(payloads)) as nr, unnest(payloads) as payload, unnest(metadata) as metadata,
                          unnest(keys) as key) m
@@ -1740,7 +1759,8 @@ function do_line_emails(keys text[], pauses double precision[]) returns void lan
 #variable_conflict use_variable
 begin
     insert into trunkline."line_emails" as l (lane, key, until)
-    select trunkline.lane_of(k.key, 0), k.key, clock_timestamp() + k.pause * interval '1 second' from unnest(keys, pauses) k(key, pause) order by 1, 2
+    select 0 + trunkline.lane_of(k.key, 0), k.key, clock_timestamp() + k.pause * interval '1 second'
+    from unnest(keys, pauses) k(key, pause) order by 1, 2
     on conflict (lane, key) do update set until = greatest(l.until, excluded.until);
 end ;
 
@@ -2596,6 +2616,7 @@ begin
     template := replace(template, '{ordered}', (keyed and settings.per_key = 1)::text);
     template := replace(template, '{lock_space}', format('hashtext(%L)', 'trunkline.lane ' || queue));
     template := replace(template, '{key_lanes}', settings.lanes::text);
+    template := replace(template, '{first_lane}', settings.first_lane::text);
     template := replace(template, '{place}', case when keyed then 'q.place' else 'q.due_at' end);
     template := replace(template, '{and_due}', case when keyed then ' and q.due_at <= until and q.place <= bound' else '' end);
     template := replace(template, '{mixed}', case when keyed then 'of_line = '''' and q.keys && lined' else 'false' end);
@@ -2801,11 +2822,24 @@ begin
 end ;
 
 function keep_place() returns trigger language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+declare
+    first int := tg_argv[0];
+    lanes int := tg_argv[1];
+    others int;
 begin
     new.place := coalesce(new.place, new.due_at);
     if cardinality(new.keys) is distinct from new.size or array_lower(new.keys, 1) <> 1 then
         raise exception 'a row of % is no batch: it has % messages, and keys for %', tg_table_name, new.size, coalesce(cardinality(new.keys), 0)
             using errcode = 'check_violation', hint = 'Enqueue through trunkline.enqueue or enqueue_many.';
+    end if;
+    if new.lane >= first and new.lane < first + lanes then
+        return new;
+    end if;
+    new.lane := first + trunkline.lane_of(new.keys[1], lanes);
+    others := (select count(*) from unnest(new.keys) k(key) where first + trunkline.lane_of(k.key, lanes) <> new.lane);
+    if others > 0 then
+        raise exception 'a row of % has keys of several lanes: there are % now', tg_table_name, lanes
+            using errcode = 'TL002', hint = 'The queue got more lanes meanwhile: call again. Whoever inserts rows by hand calls trunkline.enqueue_many instead.';
     end if;
     return new;
 end ;
@@ -2970,6 +3004,65 @@ begin
             using errcode = 'TL001', hint = 'Its leases ended, or it gave the lane back. Lease another with trunkline.lease_lane.';
     end if;
     return query select m.* from trunkline.along_lanes(queue, holder, n, lease, 0) m;
+end ;
+
+function more_lanes(queue text, lanes integer) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+#variable_conflict use_variable
+declare
+    now_is trunkline.queue;
+    first int;
+    rows text := 'queue_' || queue;
+    held text := 'lane_' || queue;
+    lines text := 'line_' || queue;
+    columns text;
+    parts text;
+begin
+    select * into strict now_is from trunkline.queue q where q.name = queue;
+    if now_is.lanes = 0 then
+        raise exception 'queue % has no lanes: its messages have no keys', quote_literal(queue)
+            using errcode = 'feature_not_supported', hint = 'Create a queue with trunkline.create_queue(..., lanes => 64).';
+    elsif lanes < now_is.lanes or lanes % now_is.lanes > 0 then
+        raise exception 'queue % has % lanes, and cannot have %', quote_literal(queue), now_is.lanes, lanes
+            using errcode = 'invalid_parameter_value', hint = format('Pass a multiple of %s, up to 256: each lane falls into several.', now_is.lanes);
+    end if;
+    first := now_is.first_lane + now_is.lanes;
+    -- In the order in which whoever leases meets them. Whoever has begun is done by then.
+    execute format('lock table trunkline.%I, trunkline.%I, trunkline.%I in access exclusive mode', held, rows, lines);
+    execute format('drop trigger keep_place on trunkline.%I', rows);
+    execute format('alter table trunkline.%I drop constraint lane', rows);
+    -- What Postgres fills takes no value, not even its own.
+    select string_agg(quote_ident(a.attname), ', ' order by a.attnum), string_agg(case a.attname
+               when 'id' then 'q.id + r.place - 1' when 'size' then 'r.size' when 'lane' then '$2 + r.lane'
+               when 'metadata' then 'case when num_nonnulls(variadic q.metadata[r.place : r.place + r.size - 1]) > 0 '
+                                    'then q.metadata[r.place : r.place + r.size - 1] end'
+               when 'payload' then 'q.payload[r.place : r.place + r.size - 1]' when 'keys' then 'q.keys[r.place : r.place + r.size - 1]'
+               else format('q.%I', a.attname) end, ', ' order by a.attnum)
+    into columns, parts from pg_attribute a
+    where a.attrelid = to_regclass(format('trunkline.%I', rows)) and a.attnum > 0 and not a.attisdropped and a.attgenerated = '' and a.attidentity = '';
+    execute format($q$
+        with run as materialized (
+            select q.id, r.place, r.size, r.lane from trunkline.%1$I q, lateral (
+                select min(k.nr)::int as place, count(*)::int as size, k.lane from (
+                    select u.nr, l.lane, u.nr - row_number() over (partition by l.lane order by u.nr) as island
+                    from unnest(q.keys) with ordinality u(key, nr), lateral (select trunkline.lane_of(u.key, $1) as lane) l) k
+                group by k.lane, k.island) r
+        ), more as (
+            insert into trunkline.%1$I (%2$s) select %3$s from run r join trunkline.%1$I q on q.id = r.id where r.place > 1)
+        update trunkline.%1$I q
+        set lane = $2 + r.lane, size = r.size, payload = q.payload[:r.size], keys = q.keys[:r.size],
+            metadata = case when num_nonnulls(variadic q.metadata[:r.size]) > 0 then q.metadata[:r.size] end
+        from run r where q.id = r.id and r.place = 1 $q$, rows, columns, parts) using lanes, first;
+    execute format('alter table trunkline.%I add constraint lane check (lane between %s and %s)', rows, first, first + lanes - 1);
+    execute format('insert into trunkline.%1$I (lane, holder, held_until, wanted_until, served_at, floor, starts_until, empty_at)
+                    select $1 + n, h.holder, h.held_until, h.wanted_until, h.served_at, h.floor, h.starts_until, h.empty_at
+                    from generate_series(0, $2 - 1) n join trunkline.%1$I h on h.lane = $3 + n %% $4', held)
+        using first, lanes, now_is.first_lane::int, now_is.lanes;
+    execute format('delete from trunkline.%I h where h.lane >= 0 and h.lane < $1', held) using first;
+    execute format('delete from trunkline.%I l where l.lane < $1', lines) using now_is.first_lane::int; -- of calls that were under way
+    execute format('update trunkline.%I l set lane = $1 + trunkline.lane_of(l.key, $2)', lines) using first, lanes;
+    execute format('create trigger keep_place before insert on trunkline.%I for each row execute function trunkline.keep_place(%s, %s)',
+                   rows, first, lanes);
+    update trunkline.queue q set lanes = lanes, first_lane = first where q.name = queue;
 end ;
 
 function own(statement text, r anyelement) returns jsonb language plpgsql stable set search_path=pg_catalog, pg_temp DateStyle=ISO IntervalStyle=postgres extra_float_digits=1 as 

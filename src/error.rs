@@ -300,6 +300,11 @@ impl Error {
         }
     }
 
+    /// A row was batched for lanes of which the queue has more by now.
+    pub(crate) fn is_of_other_lanes(&self) -> bool {
+        self.sqlstate().is_some_and(|code| code.code() == "TL002")
+    }
+
     /// Which statement of a pipeline the server refused, counted from 0; the one past the last is the commit. None of the
     /// statements sent together has taken effect.
     #[must_use]

@@ -105,7 +105,7 @@ pub struct Create {
     /// Messages may have unique keys; for good
     #[arg(long)]
     uniqueness: bool,
-    /// As many lanes, 1 to 256, for messages that have keys; 64 for most, and for good. Those of a key are handled in order. Not
+    /// As many lanes, 1 to 256, for messages that have keys; 64 for most. Those of a key are handled in order. Not
     /// together with priorities or --uniqueness
     #[arg(long, value_name = "N", default_value_t = 0, conflicts_with_all = ["priorities", "uniqueness"])]
     lanes: u32,
@@ -118,11 +118,11 @@ pub struct Create {
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "trunkline queue alter [OPTIONS] <NAME>",
-    group = clap::ArgGroup::new("settings").args(["max_attempts", "lease", "max_batch", "head_start", "per_key"]).multiple(true).required(true),
+    group = clap::ArgGroup::new("settings").args(["max_attempts", "lease", "max_batch", "head_start", "per_key", "lanes"]).multiple(true).required(true),
     after_help = "\
-What is not named stays as it is; the type of the payloads and the numbers of priorities and lanes
-stay for good. What is leased keeps its lease. Programs that run keep the maximal batch, and workers
-the lease time and the messages of a key at the same time, that they began with.
+What is not named stays as it is; the type of the payloads and the number of priorities stay for
+good. What is leased keeps its lease. Programs that run keep the maximal batch, and workers the
+lease time and the messages of a key at the same time, that they began with.
 
 Examples:
   trunkline queue alter emails --max-attempts 5
@@ -146,6 +146,10 @@ pub struct Alter {
     /// Messages of a key that are handled at the same time, at most
     #[arg(long, value_name = "N", value_parser = number::count::<u32>)]
     per_key: Option<u32>,
+    /// More lanes, in a queue with keys: a multiple of those that it has, up to 256. The queue stands still until what waits
+    /// in it is put in order: some 20 seconds for each million messages
+    #[arg(long, value_name = "N", value_parser = number::count::<u32>)]
+    lanes: Option<u32>,
     /// One line of JSON
     #[arg(long)]
     json: bool,
@@ -200,23 +204,20 @@ impl Limit {
 
 impl Alter {
     fn changes(&self) -> Changes {
-        let mut changes = Changes::new();
-        if let Some(max_attempts) = self.max_attempts {
-            changes = changes.max_attempts(max_attempts);
-        }
-        if let Some(lease) = self.lease {
-            changes = changes.lease(lease);
-        }
-        if let Some(max_batch) = self.max_batch {
-            changes = changes.max_batch(max_batch);
-        }
-        if let Some(head_start) = self.head_start {
-            changes = changes.head_start(head_start);
-        }
-        if let Some(per_key) = self.per_key {
-            changes = changes.per_key(per_key);
-        }
-        changes
+        let changes = with(Changes::new(), self.max_attempts, Changes::max_attempts);
+        let changes = with(changes, self.lease, Changes::lease);
+        let changes = with(changes, self.max_batch, Changes::max_batch);
+        let changes = with(changes, self.head_start, Changes::head_start);
+        let changes = with(changes, self.per_key, Changes::per_key);
+        with(changes, self.lanes, Changes::lanes)
+    }
+}
+
+/// Also a change that was asked for.
+fn with<T>(changes: Changes, asked: Option<T>, change: fn(Changes, T) -> Changes) -> Changes {
+    match asked {
+        Some(value) => change(changes, value),
+        None => changes,
     }
 }
 

@@ -6,7 +6,7 @@
 -- priority is worth. Of what is due, the message goes first that would be the oldest with so much added to its age for each step, to
 -- within a sixteenth: so the lowest waits for no more than what came within that time after it. 36500 days is strict: the highest first, whatever waits.
 -- uniqueness: whether messages may have unique keys (see trunkline.enqueue); for good.
--- lanes: 1 to 256 where each message has a key, none if not set; 64 for most. Of the messages of a key, at most per_key are handled at a time;
+-- lanes: 1 to 256 where each message has a key, none if not set; 64 for most, and more later (see trunkline.alter_queue). Of the messages of a key, at most per_key are handled at a time;
 -- with 1, one after another, in the order in which they are due. See trunkline.lease_lane.
 --
 -- Example:
@@ -79,8 +79,8 @@ begin
                        'add column keys text[] not null, add column line text not null default '''', add column place timestamptz not null',
                        'queue_' || queue, lanes - 1);
         execute format('create index %I on trunkline.%I (lane, line, place, (id + 0))', 'place_' || queue, 'queue_' || queue);
-        execute format('create trigger keep_place before insert on trunkline.%I for each row execute function trunkline.keep_place()',
-                       'queue_' || queue);
+        execute format('create trigger keep_place before insert on trunkline.%I for each row execute function trunkline.keep_place(0, %s)',
+                       'queue_' || queue, lanes);
         execute format('create table trunkline.%I (lane smallint constraint %I primary key, holder bigint, held_until timestamptz not null default ''-infinity'', '
                        'wanted_until timestamptz not null default ''-infinity'', served_at timestamptz not null default ''-infinity'', '
                        'floor timestamptz not null default ''-infinity'', starts_until timestamptz not null default ''-infinity'', '

@@ -48,6 +48,7 @@ begin
     template := replace(template, '{ordered}', (keyed and settings.per_key = 1)::text);
     template := replace(template, '{lock_space}', format('hashtext(%L)', 'trunkline.lane ' || queue));
     template := replace(template, '{key_lanes}', settings.lanes::text);
+    template := replace(template, '{first_lane}', settings.first_lane::text);
     template := replace(template, '{place}', case when keyed then 'q.place' else 'q.due_at' end);
     template := replace(template, '{and_due}', case when keyed then ' and q.due_at <= until and q.place <= bound' else '' end);
     template := replace(template, '{mixed}', case when keyed then 'of_line = '''' and q.keys && lined' else 'false' end);

@@ -8,7 +8,21 @@ create or replace function trunkline.{do_back_}(
 declare
     named text;
     restored text;
+    all_keys text[];
 begin
+    if {keyed} then
+        -- It may come from another server, or from before there were more lanes.
+        own := own || '{"lane": "-1"}';
+        all_keys := (own ->> 'keys')::text[];
+        if size > 1 and exists (
+            select from unnest(all_keys) k(key) where trunkline.lane_of(k.key, {key_lanes}) <> trunkline.lane_of(all_keys[1], {key_lanes})) then
+            for k in 1..size loop
+                perform trunkline.{do_back_}(id + k - 1, enqueued_at, attempt, released, error, 1, payload[k:k], metadata[k:k],
+                                             own || jsonb_build_object('keys', all_keys[k:k]::text));
+            end loop;
+            return;
+        end if;
+    end if;
     if own is not null then
         select string_agg(quote_ident(a.attname), ', ' order by a.attnum),
                string_agg(format('($9 ->> %L)::%s', a.attname, format_type(a.atttypid, -1)), ', ' order by a.attnum)

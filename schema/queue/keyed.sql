@@ -25,7 +25,7 @@ begin
     end if;
     return query
         with message as (
-            select m.nr, m.payload, m.metadata, m.key, trunkline.lane_of(m.key, {key_lanes}) as lane,
+            select m.nr, m.payload, m.metadata, m.key, {first_lane} + trunkline.lane_of(m.key, {key_lanes}) as lane,
                    trunkline.payload_bytes({literal}, pg_column_size(m.payload)) + coalesce(pg_column_size(m.metadata), 0) as bytes
             from (select generate_series(1, cardinality(payloads)) as nr, unnest(payloads) as payload, unnest(metadata) as metadata,
                          unnest(keys) as key) m

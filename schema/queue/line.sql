@@ -5,6 +5,7 @@ create or replace function trunkline.{do_line_}(keys text[], pauses float8[])
 #variable_conflict use_variable
 begin
     insert into trunkline.{line_} as l (lane, key, until)
-    select trunkline.lane_of(k.key, {key_lanes}), k.key, clock_timestamp() + k.pause * interval '1 second' from unnest(keys, pauses) k(key, pause) order by 1, 2
+    select {first_lane} + trunkline.lane_of(k.key, {key_lanes}), k.key, clock_timestamp() + k.pause * interval '1 second'
+    from unnest(keys, pauses) k(key, pause) order by 1, 2
     on conflict (lane, key) do update set until = greatest(l.until, excluded.until);
 end $f$;

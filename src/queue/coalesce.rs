@@ -46,7 +46,7 @@ const FEW: usize = 4;
 #[derive(Clone, Copy)]
 pub(crate) struct New<'a> {
     pub due: f64,
-    pub lane: u8,
+    pub lane: u16,
     pub key: Option<&'a str>,
     pub element: &'a [u8],
     /// Empty where it has none.
@@ -91,7 +91,7 @@ impl Gathering {
     }
 
     /// The row that a lane gathers: only the last one may get longer, so that each lane stays in order.
-    fn of_lane(&mut self, lane: u8) -> Option<&mut Batch> {
+    fn of_lane(&mut self, lane: u16) -> Option<&mut Batch> {
         self.batches.iter_mut().rev().find(|batch| batch.lane == lane)
     }
 }

@@ -1,19 +1,22 @@
 //! `enqueue`: into a coalesced batch, which a task writes; and many at once.
 
 mod cut;
+mod new_row;
 pub(in crate::queue) mod unique;
 
 use std::{cell::RefCell, sync::Arc, time::Instant};
 
 use bytes::BytesMut;
 use tokio_postgres::types::ToSql;
-use tracing::Instrument;
+use tracing::{Instrument, debug};
 
-use self::cut::{Cut, Cuttings};
+use self::{
+    cut::{Cut, Cuttings},
+    new_row::NewRow,
+};
 use crate::{
     error::{Error, Kind, Result},
     postgres::{
-        array::after,
         db::{Purpose, Session},
         wire,
     },
@@ -22,9 +25,9 @@ use crate::{
         draft::IntoDraft,
         handle::{Queue, Shared, finish},
         keys,
-        metadata::Beside,
         payload::Payload,
-        span, trace,
+        span,
+        trace::{self, TraceContext},
         unique::Enqueued,
     },
 };
@@ -120,7 +123,21 @@ impl<T: Payload> Queue<T> {
         if !self.shared.is_laned() && !self.shared.is_keyed() {
             return self.enqueue_cut(Cut::new(&self.shared, messages.iter(), trace)).instrument(span).await;
         }
-        // Those of a lane share rows wherever they stand.
+        match self.enqueue_laned(&messages, trace.clone()).instrument(span.clone()).await {
+            Err(error) if error.is_of_other_lanes() => {
+                self.shared.learn_lanes().await?;
+                self.enqueue_laned(&messages, trace).instrument(span).await
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Those of a lane share rows wherever they stand.
+    async fn enqueue_laned<M: IntoDraft<T> + Send + Sync>(
+        &self,
+        messages: &[M],
+        trace: Option<TraceContext>,
+    ) -> Result<Vec<i64>> {
         let lanes = messages
             .iter()
             .map(|message| self.shared.lane_of(message.priority(), message.key()))
@@ -128,7 +145,7 @@ impl<T: Payload> Queue<T> {
         let mut order: Vec<usize> = (0..messages.len()).collect();
         order.sort_by_key(|at| lanes[*at]);
         let sorted = order.iter().map(|at| &messages[*at]);
-        let ids = self.enqueue_cut(Cut::new(&self.shared, sorted, trace)).instrument(span).await?;
+        let ids = self.enqueue_cut(Cut::new(&self.shared, sorted, trace)).await?;
         let mut placed: Vec<(usize, i64)> = order.into_iter().zip(ids).collect();
         placed.sort_unstable();
         Ok(placed.into_iter().map(|(_, id)| id).collect())
@@ -203,7 +220,7 @@ impl Shared {
     async fn insert_rows(&self, session: &Session, rows: &[NewRow<'_>], woken: Woken) -> Result<Vec<i64>> {
         let sizes: Vec<i32> = rows.iter().map(|row| row.count as i32).collect();
         let arrays: Vec<_> = rows.iter().map(|row| self.column.array(row.count, row.elements)).collect();
-        let lanes: Vec<i16> = rows.iter().map(|row| row.lane.into()).collect();
+        let lanes: Vec<i16> = rows.iter().map(|row| row.lane.cast_signed()).collect();
         let keys: Vec<_> = rows.iter().map(|row| keys::array(row.count, row.keys)).collect();
         let (is_laned, is_keyed) = (self.is_laned() || self.is_keyed(), self.is_keyed());
         let with = is_laned || rows.iter().any(|row| !row.metadata.is_empty());
@@ -255,8 +272,13 @@ impl Shared {
                 }
             }
             Err(error) => {
+                if error.is_of_other_lanes()
+                    && let Err(error) = self.learn_lanes().await
+                {
+                    debug!(queue = self.name(), %error, "the lanes of the queue are not known");
+                }
                 for batch in batches {
-                    let outcome = if error.is_bad_payload() {
+                    let outcome = if error.is_bad_payload() || error.is_of_other_lanes() {
                         Insertion::Each(self.write_apart(NewRow::of(batch)).await)
                     } else {
                         Insertion::Failed(error.clone())
@@ -271,7 +293,8 @@ impl Shared {
         self.insert_rows(&*self.db.session(Purpose::Enqueue).await?, rows, Woken::WithIt).await
     }
 
-    /// Finds the payloads that the server refuses, by halves, and stores the others.
+    /// Finds the payloads that the server refuses, by halves, and stores the others; and, where there are more lanes than was known, the messages of each
+    /// lane: a single one is stored whatever is known.
     async fn write_apart(&self, row: NewRow<'_>) -> Vec<Result<Enqueued>> {
         let mut parts = vec![row];
         let mut each = Vec::with_capacity(row.count);
@@ -280,7 +303,7 @@ impl Shared {
                 Ok(ids) => {
                     each.extend(ids.iter().flat_map(|first| (*first..).take(part.count)).map(Enqueued::New).map(Ok));
                 }
-                Err(error) if part.count == 1 || !error.is_bad_payload() => {
+                Err(error) if part.count == 1 || !(error.is_bad_payload() || error.is_of_other_lanes()) => {
                     each.extend((0..part.count).map(|_| Err(error.clone())));
                 }
                 Err(_) => {
@@ -299,42 +322,5 @@ fn first_id(row: &wire::Row, count: usize) -> Result<i64> {
     match first.checked_add(count as i64) {
         Some(_) if first > 0 => Ok(first),
         _ => Err(Error::new(Kind::Answer(format!("{count} messages from {first} on were enqueued").into()))),
-    }
-}
-
-/// A row of an insert.
-#[derive(Clone, Copy)]
-struct NewRow<'a> {
-    due: f64,
-    lane: u8,
-    count: usize,
-    elements: &'a [u8],
-    metadata: Beside<'a>,
-    /// Empty where there are none.
-    keys: &'a [u8],
-}
-
-impl<'a> NewRow<'a> {
-    fn of(batch: &'a Batch) -> Self {
-        let metadata = batch.metadata.as_ref().map_or_else(Beside::default, |metadata| metadata.all());
-        let Batch { due, lane, count, elements, keys, .. } = batch;
-        Self { due: *due, lane: *lane, count: *count, elements, metadata, keys }
-    }
-
-    fn of_cuttings(row: &'a Cuttings) -> Self {
-        let Cuttings { due, lane, count, elements, metadata, keys } = row;
-        Self { due: *due, lane: *lane, count: *count, elements, metadata: metadata.all(), keys }
-    }
-
-    /// Between two of at least two elements.
-    fn halves(self) -> (Self, Self) {
-        let left = self.count / 2;
-        let (one, two) = self.elements.split_at(after(left, self.elements));
-        let (beside, rest) = self.metadata.halves(left);
-        let (keys, others) = self.keys.split_at(after(left, self.keys));
-        (
-            Self { count: left, elements: one, metadata: beside, keys, ..self },
-            Self { count: self.count - left, elements: two, metadata: rest, keys: others, ..self },
-        )
     }
 }

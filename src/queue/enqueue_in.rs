@@ -227,7 +227,7 @@ impl<T: Payload> Queue<T> {
     /// Those that are due together and have one priority, a statement each.
     fn together<M: IntoDraft<T>>(&self, messages: &[M]) -> Result<Vec<Together>> {
         let (trace, mut stamp) = (trace::next(), BytesMut::new());
-        let (mut all, mut by_due): (Vec<Together>, HashMap<(u64, u8), usize>) = (Vec::new(), HashMap::new());
+        let (mut all, mut by_due): (Vec<Together>, HashMap<(u64, u16), usize>) = (Vec::new(), HashMap::new());
         for (place, message) in messages.iter().enumerate() {
             let (due, lane) = (message.due().number()?, self.shared.lane_of(message.priority(), message.key())?);
             let lane = if self.shared.is_keyed() { 0 } else { lane }; // which the statement finds itself

@@ -23,7 +23,7 @@ use crate::{
     queue::{
         coalesce::Coalescer,
         floor::Look,
-        keys,
+        keys::KeyLanes,
         lanes::{Lanes, Reached},
         lookout::Lookout,
         metric::{Metrics, StripeName},
@@ -71,6 +71,7 @@ impl Db {
             sql,
             column,
             lanes,
+            key_lanes: KeyLanes::new(description.first_lane, description.lanes),
             batch_size: AtomicUsize::new(description.max_batch as usize),
             coalescer: Coalescer::new(
                 description.max_batch as usize,
@@ -140,6 +141,8 @@ pub(crate) struct Shared {
     pub ownerless: Kept,
     /// One for all handles of the queue in this process.
     lanes: Arc<Mutex<Lanes>>,
+    /// Those of keys, as last seen.
+    pub key_lanes: KeyLanes,
     /// Messages a row as last seen, for a guess at how many rows make up n messages.
     batch_size: AtomicUsize,
 }
@@ -162,47 +165,6 @@ impl Shared {
     /// Whether its messages have keys.
     pub fn is_keyed(&self) -> bool {
         self.description.lanes > 0
-    }
-
-    /// The lane of a message with this priority and key.
-    ///
-    /// # Errors
-    /// The queue has no such priority, has no keys, or wants one.
-    pub fn lane_of(&self, priority: u8, key: Option<&str>) -> Result<u8> {
-        let (lane, name) = (self.lane(priority)?, self.name());
-        let told = match key {
-            None if self.is_keyed() => {
-                format!("queue {name:?} needs a key for each message: enqueue Draft::new(payload).key(\"customer 17\")")
-            }
-            None => return Ok(lane),
-            Some(_) if !self.is_keyed() => {
-                format!("queue {name:?} has no keys: create one with Settings::lanes, or set none")
-            }
-            Some(key) if key.is_empty() || key.len() > keys::LONGEST => {
-                format!("a key of {} bytes is out of bounds: 1 to {}", key.len(), keys::LONGEST)
-            }
-            Some(key) => return Ok(keys::lane_of(key, self.description.lanes)),
-        };
-        Err(Error::invalid(told))
-    }
-
-    /// The lane of a priority.
-    ///
-    /// # Errors
-    /// The queue has no such priority.
-    pub fn lane(&self, priority: u8) -> Result<u8> {
-        match self.description.priorities {
-            priorities if u32::from(priority) < priorities.max(1) => Ok(priority),
-            0 | 1 => Err(Error::invalid(format!(
-                "queue {:?} has no priorities, so none of {priority}: create one with Settings::priorities",
-                self.name()
-            ))),
-            priorities => Err(Error::invalid(format!(
-                "queue {:?} has no priority {priority}: it has those from 0 to {}",
-                self.name(),
-                priorities - 1
-            ))),
-        }
     }
 
     /// Whether a message can have this key.

@@ -1,6 +1,12 @@
 //! Keys: what order and limits go by.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
 
 use bytes::{BufMut, BytesMut};
 use postgres_types::Type;
@@ -12,10 +18,34 @@ use crate::postgres::array::Elements;
 pub(crate) const LONGEST: usize = 1024;
 
 /// The lane of a key: the first four bytes of its SHA-256, as a whole number, modulo the number of lanes; as `trunkline.lane_of` reckons it.
-pub(crate) fn lane_of(key: &str, lanes: u32) -> u8 {
+pub(crate) fn lane_of(key: &str, lanes: u32) -> u16 {
     let hash = Sha256::digest(key);
     let first = u32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]]);
-    (first % lanes.max(1)) as u8
+    (first % lanes.max(1)) as u16
+}
+
+/// The lanes of a queue with keys, as last seen: there may be more by now, and those have other numbers.
+pub(crate) struct KeyLanes(AtomicU32);
+
+impl KeyLanes {
+    pub fn new(first: u16, lanes: u32) -> Self {
+        Self(AtomicU32::new(Self::packed(first, lanes)))
+    }
+
+    /// At most 256.
+    fn packed(first: u16, lanes: u32) -> u32 {
+        u32::from(first) << 16 | lanes & 0xffff
+    }
+
+    pub fn set(&self, first: u16, lanes: u32) {
+        self.0.store(Self::packed(first, lanes), Ordering::Relaxed);
+    }
+
+    /// The lane of a key.
+    pub fn of(&self, key: &str) -> u16 {
+        let packed = self.0.load(Ordering::Relaxed);
+        (packed >> 16) as u16 + lane_of(key, packed & 0xffff)
+    }
 }
 
 /// Appends a key as the element of an array.

@@ -28,6 +28,7 @@ pub(crate) mod ownerless;
 pub(crate) mod limits;
 pub(crate) mod settings;
 pub(crate) mod handle;
+mod lane_of;
 pub(crate) mod rights;
 pub(crate) mod dequeue;
 pub(crate) mod watch;

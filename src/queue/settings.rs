@@ -109,7 +109,8 @@ impl Settings {
     }
 
     /// Each message has a key, and those of one key are handled one after another, in the order in which they are due; see
-    /// [`Draft::key`](crate::Draft::key) and [`Settings::per_key`]. So many lanes, 1 to 256, for good; 64 for most. Not together with priorities
+    /// [`Draft::key`](crate::Draft::key) and [`Settings::per_key`]. So many lanes, 1 to 256; 64 for most. There
+    /// can be more of them later ([`Changes::lanes`]). Not together with priorities
     /// or uniqueness.
     ///
     /// A key's hash chooses its lane, and a lane is leased as a whole, by one worker at a time: so there are never more workers (processes)
@@ -142,6 +143,7 @@ pub struct Changes {
     max_batch: Option<u32>,
     head_start: Option<Duration>,
     per_key: Option<u32>,
+    lanes: Option<u32>,
 }
 
 impl Changes {
@@ -180,6 +182,15 @@ impl Changes {
     pub fn per_key(self, per_key: u32) -> Self {
         Self { per_key: Some(per_key), ..self }
     }
+
+    /// More lanes, in a queue with keys: a multiple of those that it has, up to 256 ([`Settings::lanes`]).
+    ///
+    /// The order of keys and their limits hold on, while workers and producers run. The queue stands still until what waits in it is put in order:
+    /// some 20 seconds for each million messages. Where that meets others in a deadlock, it errs and has changed nothing: call again.
+    #[must_use]
+    pub fn lanes(self, lanes: u32) -> Self {
+        Self { lanes: Some(lanes), ..self }
+    }
 }
 
 /// A queue as the database describes it.
@@ -210,6 +221,8 @@ pub struct Description {
     pub uniqueness: bool,
     /// How many lanes it has, if its messages have keys; 0 if not.
     pub lanes: u32,
+    /// The number of the first of them.
+    pub(crate) first_lane: u16,
     /// Messages of a key that are handled at the same time, at most.
     pub per_key: u32,
 }
@@ -229,6 +242,7 @@ impl Description {
             head_start: Duration::try_from_secs_f64(row.read(12)?).unwrap_or_default(),
             uniqueness: row.read(13)?,
             lanes: row.read::<i32>(14)?.unsigned_abs(),
+            first_lane: row.read::<i16>(18)?.unsigned_abs(),
             per_key: row.read::<i32>(15)?.unsigned_abs(),
         })
     }
@@ -265,8 +279,9 @@ impl Db {
         let attempts = changes.max_attempts.map(|number| bounded("max_attempts", number)).transpose()?;
         let batch = changes.max_batch.map(|number| bounded("max_batch", number)).transpose()?;
         let per_key = changes.per_key.map(|number| bounded("per_key", number)).transpose()?;
+        let lanes = changes.lanes.map(|number| bounded("lanes", number)).transpose()?;
         let (lease, head_start) = (changes.lease.map(in_seconds), changes.head_start.map(strict));
-        let params: [&(dyn ToSql + Sync); 6] = [&name, &attempts, &lease, &batch, &head_start, &per_key];
+        let params: [&(dyn ToSql + Sync); 7] = [&name, &attempts, &lease, &batch, &head_start, &per_key, &lanes];
         let altered = self.query(Purpose::Dequeue, &sql, &params).await;
         altered.map_err(|error| error.or_no_queue(name)).map(|_| ())
     }

@@ -3,6 +3,7 @@
 mod fair;
 mod histories;
 mod lanes_in_sql;
+mod more_lanes;
 mod moved;
 mod rate;
 mod shown;

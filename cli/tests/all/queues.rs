@@ -50,6 +50,32 @@ fn a_queue_is_altered_and_says_what_holds_then() {
 }
 
 #[test]
+fn a_queue_with_keys_gets_more_lanes_and_a_rate_for_each_key() {
+    let trunkline = Trunkline::with_queue(&["--type", "text", "--lanes", "4"]);
+    trunkline.ok(&["enqueue", "q", "--key", "a", "one"]);
+    assert_eq!(trunkline.json(&["queue", "alter", "q", "--lanes", "8", "--json"])[0]["lanes"], 8);
+    trunkline.ok(&["enqueue", "q", "--key", "a", "two"]);
+    trunkline.ok(&["queue", "limit", "q", "--key-per-second", "2.5", "--key-burst", "5"]);
+    let now_is = trunkline.json(&["queue", "describe", "q", "--json"]).remove(0);
+    assert_eq!((&now_is["key_per_second"], &now_is["key_burst"]), (&2.5.into(), &5.into()));
+    trunkline.ok(&["queue", "limit", "q", "--none"]);
+    assert!(trunkline.json(&["queue", "describe", "q", "--json"])[0]["key_per_second"].is_null());
+    let seen = trunkline.json(&["peek", "q", "--json"]);
+    assert!(seen.len() == 2 && seen.iter().all(|message| message["key"] == "a"), "{seen:?}");
+    trunkline.ok(&["queue", "create", "plain", "--type", "text"]);
+    for (args, told) in [
+        (&["queue", "alter", "q", "--lanes", "12"][..], "multiple of 8"),
+        (&["queue", "alter", "plain", "--lanes", "8"], "lanes => 64"),
+        (&["queue", "limit", "q", "--key-burst", "1"], "--key-per-second"),
+        (&["queue", "limit", "q", "--key-per-second", "0"], "out of bounds"),
+        (&["queue", "limit", "plain", "--key-per-second", "1"], "lanes => 64"),
+    ] {
+        let (_, error) = trunkline.fails(args);
+        assert!(error.contains(told), "{args:?}: {error}");
+    }
+}
+
+#[test]
 fn what_cannot_be_altered_stays() {
     let trunkline = Trunkline::with_queue(&[]);
     let before = trunkline.ok(&["queue", "describe", "q"]);

@@ -28,7 +28,7 @@ pub(crate) struct Batch {
     /// When they are due: seconds from now, or a negative time (see [`Due::number`](crate::queue::draft::Due::number)).
     pub due: f64,
     /// Of their priority, or their keys.
-    pub lane: u8,
+    pub lane: u16,
     pub count: usize,
     /// The elements as they go over the wire.
     pub elements: BytesMut,

@@ -41,10 +41,10 @@ fn each_lane_gathers_a_row_of_its_own_and_stays_in_order() {
     let coalescer = Coalescer::new(3, 4);
     let mut writer = writer(&coalescer, 1);
     for nr in 0..11_u8 {
-        coalescer.try_join(New { lane: nr % 2 + 1, element: &[nr], ..NEW }).expect("room");
+        coalescer.try_join(New { lane: u16::from(nr % 2 + 1), element: &[nr], ..NEW }).expect("room");
     }
-    let rows: Vec<(u8, Vec<u8>)> = writer.next(8).iter().map(|row| (row.lane, row.elements.to_vec())).collect();
-    let expected: [(u8, &[u8]); 5] = [(0, &[0]), (1, &[0, 2, 4]), (2, &[1, 3, 5]), (1, &[6, 8, 10]), (2, &[7, 9])];
+    let rows: Vec<(u16, Vec<u8>)> = writer.next(8).iter().map(|row| (row.lane, row.elements.to_vec())).collect();
+    let expected: [(u16, &[u8]); 5] = [(0, &[0]), (1, &[0, 2, 4]), (2, &[1, 3, 5]), (1, &[6, 8, 10]), (2, &[7, 9])];
     assert_eq!(rows, expected.map(|(lane, elements)| (lane, elements.to_vec())));
 }
 

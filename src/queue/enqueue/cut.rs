@@ -23,7 +23,7 @@ pub(super) struct Cuttings {
     /// When its messages are due, as the statements take it.
     pub due: f64,
     /// Of their priority, or their keys.
-    pub lane: u8,
+    pub lane: u16,
     pub count: usize,
     /// The payloads.
     pub elements: BytesMut,
@@ -45,7 +45,7 @@ pub(super) struct Cut<'a, M, T> {
     max_batch: usize,
     rest: M,
     /// Of a message that did not fit into the row before: its payload's element, its metadata's, its key's, when it is due, its lane.
-    carried: Option<(BytesMut, BytesMut, BytesMut, f64, u8)>,
+    carried: Option<(BytesMut, BytesMut, BytesMut, f64, u16)>,
     /// The trace that they continue.
     trace: Option<TraceContext>,
     of: PhantomData<fn() -> T>,

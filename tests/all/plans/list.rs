@@ -259,6 +259,7 @@ pub const FUNCTIONS_APART: &[(&str, &[&str])] = &[
             "drop_queue",
             "install_queue",
             "limit_queue",
+            "more_lanes",
             "pause_queue",
             "resume_queue",
             "set_paused",

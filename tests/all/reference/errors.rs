@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::function::texts;
 
 /// The names that the texts give to the codes.
-const CODES: [(&str, &str); 14] = [
+const CODES: [(&str, &str); 15] = [
     ("TL001", "TL001"),
+    ("TL002", "TL002"),
     ("array_subscript_error", "2202E"),
     ("check_violation", "23514"),
     ("duplicate_object", "42710"),

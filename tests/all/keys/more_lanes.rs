@@ -1,0 +1,156 @@
+//! A queue that gets more lanes while it is in use.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use futures_util::future::try_join_all;
+use tokio_postgres::{Client, error::SqlState};
+use trunkline::{Changes, Db, Failure, Message, Queue, Settings, Worker};
+
+use super::{History, nth, settings, worker};
+use crate::fixture::{Place, Runs, eventually, place};
+
+/// Messages in a lane that is not that of their key.
+const ASTRAY: &str = "select count(*) from trunkline.queue_q q, unnest(q.keys) k(key), trunkline.queue s
+                      where q.lane <> s.first_lane + trunkline.lane_of(k.key, s.lanes)";
+
+async fn astray(sql: &Client) -> i64 {
+    sql.query_one(ASTRAY, &[]).await.expect("read").get(0)
+}
+
+async fn raise(db: &Db, lanes: u32) {
+    db.alter_queue("q", &Changes::new().lanes(lanes)).await.expect("altered");
+}
+
+async fn opened(url: &str) -> Queue<i64> {
+    Db::connect(url).await.expect("connected").queue("q").await.expect("opened")
+}
+
+/// Producers and workers opened the queue before, and some after.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_order_of_keys_holds_while_there_come_more_lanes() {
+    const KEYS: usize = 60;
+    const EACH: i64 = 60;
+    let Place { db, queue, url, sql } = place::<i64>(settings().lanes(2)).await;
+    let history = History::default();
+    let mut running = Vec::new();
+    for _ in 0..2 {
+        running.push(Runs::start(worker(opened(&url).await, &history, 0.1, 8)));
+    }
+    let producing = tokio::spawn(async move {
+        for place in 0..EACH {
+            match place % 3 {
+                0 => {
+                    let all: Vec<_> = (0..KEYS).map(|key| nth(key, place)).collect();
+                    drop(queue.enqueue_many(&all).await.expect("enqueued"));
+                }
+                1 => drop(try_join_all((0..KEYS).map(|key| queue.enqueue(nth(key, place)))).await.expect("enqueued")),
+                _ => {
+                    let transaction = queue.db().begin().await.expect("begun");
+                    let all: Vec<_> = (0..KEYS).map(|key| nth(key, place)).collect();
+                    queue.enqueue_many_in(&transaction, &all).await.expect("enqueued");
+                    transaction.commit().await.expect("committed");
+                }
+            }
+        }
+    });
+    for (part, lanes) in [(8, 4), (4, 16), (2, 256)] {
+        eventually("some are done", async || history.done() >= KEYS * EACH as usize / part).await;
+        raise(&db, lanes).await;
+        assert_eq!(astray(&sql).await, 0);
+        running.push(Runs::start(worker(opened(&url).await, &history, 0.1, 8)));
+    }
+    producing.await.expect("all are enqueued");
+    assert_eq!(astray(&sql).await, 0);
+    eventually("all are done", async || history.done() >= KEYS * EACH as usize).await;
+    for runs in running {
+        runs.stop().await;
+    }
+    history.check(KEYS, EACH);
+    let left = "select count(*) from trunkline.line_q l, trunkline.queue s where l.lane < s.first_lane";
+    assert_eq!(sql.query_one(left, &[]).await.expect("read").get::<_, i64>(0), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_opened_the_queue_before_enqueues_as_ever() {
+    let Place { db, queue, sql, .. } = place::<i64>(settings().lanes(2)).await;
+    let mut ids = BTreeSet::new();
+    for lanes in [6, 12] {
+        raise(&db, lanes).await;
+        // Those that share rows, and fill several of them at a time.
+        ids.extend(try_join_all((0..300).map(|key| queue.enqueue(nth(key, 0)))).await.expect("enqueued"));
+        raise(&db, lanes * 2).await;
+        let many = (0..3000).map(|key| nth(key % 500, 1)).collect::<Vec<_>>();
+        ids.extend(queue.enqueue_many(&many).await.expect("enqueued"));
+        let one = "select trunkline.enqueue('q', 7::int8, key => 'key 3')";
+        ids.insert(sql.query_one(one, &[]).await.expect("enqueued").get(0));
+    }
+    assert_eq!(astray(&sql).await, 0);
+    let stored = sql.query("select id + k from trunkline.queue_q, generate_series(0, size - 1) k", &[]).await;
+    assert_eq!(stored.expect("read").iter().map(|row| row.get(0)).collect::<BTreeSet<i64>>(), ids);
+    assert_eq!(ids.len(), 6602);
+    // By now it knows: a row of many keys is stored whole.
+    let before: i64 = sql.query_one("select count(*) from trunkline.queue_q", &[]).await.expect("read").get(0);
+    queue.enqueue_many(&(0..240).map(|key| nth(key, 2)).collect::<Vec<_>>()).await.expect("enqueued");
+    let after: i64 = sql.query_one("select count(*) from trunkline.queue_q", &[]).await.expect("read").get(0);
+    assert!(after - before <= 24, "{} rows", after - before);
+}
+
+/// What is in hand, what failed, what is dead and what is delayed.
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_in_every_state_go_along() {
+    let Place { db, queue, sql, .. } = place::<i64>(settings().lanes(1).max_attempts(1)).await;
+    queue.enqueue_many(&(0..9).map(|key| nth(key, 0)).collect::<Vec<_>>()).await.expect("enqueued");
+    let dies = |_: Message<i64>| async { Err::<(), _>(Failure::dead("no use")) };
+    Worker::new(queue.clone(), dies).drain().await.expect("drained");
+    db.alter_queue("q", &Changes::new().max_attempts(5)).await.expect("altered");
+    let delayed: Vec<_> = (0..9).map(|key| nth(key, 1).after(Duration::from_secs(3600))).collect();
+    queue.enqueue_many(&delayed).await.expect("enqueued");
+    queue.enqueue_many(&(0..9).map(|key| nth(key, 2)).collect::<Vec<_>>()).await.expect("enqueued");
+    let leased = "select holder, id, attempt, key from trunkline.lease_lane('q', 9) order by id";
+    let leased = sql.query(leased, &[]).await.expect("leased");
+    let (holder, failed): (i64, i64) = (leased[0].get(0), leased[1].get(1));
+    sql.query("select trunkline.retry('q', $1, 1, '1 hour')", &[&failed]).await.expect("it was its own");
+    raise(&db, 8).await;
+    assert_eq!(astray(&sql).await, 0);
+    let others = "select count(*) from trunkline.lease_lane('q', 9)";
+    assert_eq!(sql.query_one(others, &[]).await.expect("asked").get::<_, i64>(0), 0, "all lanes are the holder's");
+    for row in leased.iter().filter(|row| row.get::<_, i64>(1) != failed) {
+        sql.query("select trunkline.ack('q', $1, $2)", &[&row.get::<_, i64>(1), &row.get::<_, i32>(2)])
+            .await
+            .expect("it is its own still");
+    }
+    sql.query("select trunkline.release_lane('q', $1)", &[&holder]).await.expect("given back");
+    assert_eq!(queue.replay_all().await.expect("replayed"), 9);
+    assert_eq!(astray(&sql).await, 0);
+    let works = |_: Message<i64>| async { Ok::<(), Failure>(()) };
+    assert_eq!(
+        Worker::new(queue.clone(), works).drain().await.expect("drained").done,
+        8,
+        "one waits behind its failure"
+    );
+    let stats = queue.stats().await.expect("counted");
+    assert_eq!((stats.to_retry, stats.delayed), (1, 9));
+}
+
+#[tokio::test]
+async fn numbers_that_cannot_be_are_refused_with_a_word_what_can() {
+    let Place { db, queue, sql, .. } = place::<i64>(settings().lanes(64)).await;
+    queue.enqueue(nth(0, 0)).await.expect("enqueued");
+    for (lanes, told) in
+        [(32, "multiple of 64"), (100, "multiple of 64"), (257, "lanes 0 to 256"), (0, "multiple of 64")]
+    {
+        let error = db.alter_queue("q", &Changes::new().lanes(lanes).max_attempts(3)).await.expect_err("refused");
+        assert_eq!(error.sqlstate().map(SqlState::code), Some("22023"), "{error}");
+        assert!(error.to_string().contains(told), "{lanes}: {error}");
+    }
+    raise(&db, 64).await;
+    let now_is = db.describe_queue("q").await.expect("described");
+    assert_eq!((now_is.lanes, now_is.max_attempts), (64, 20), "nothing was changed");
+    db.create_queue("plain", &Settings::new("int8")).await.expect("created");
+    let error = db.alter_queue("plain", &Changes::new().lanes(64)).await.expect_err("it has no keys");
+    assert!(error.to_string().contains("create_queue(..., lanes => 64)"), "{error}");
+    // A row by hand, for lanes of several keys that are not.
+    let row = "insert into trunkline.queue_q (size, payload, lane, keys) values (3, '{1, 2, 3}', 500, '{a, b, c}')";
+    let error = sql.execute(row, &[]).await.expect_err("refused");
+    assert_eq!(error.code().map(SqlState::code), Some("TL002"));
+}
