@@ -3,7 +3,7 @@ use std::cell::Cell;
 use tokio::sync::watch;
 
 use super::*;
-use crate::{Ready, Wait};
+use crate::{Ready, Timed, Wait};
 
 thread_local! {
     /// What the calls of this test's contender allocated, as it were.
@@ -87,6 +87,7 @@ async fn once(contender: &Fake, case: &str) -> Result<Cost, Failure> {
         rate: None,
         backlog: 0,
         keys: 0,
+        timed: Timed::All,
         dead: 0,
         windows: 1,
         time: Duration::ZERO,
