@@ -1759,8 +1759,10 @@ function do_line_emails(keys text[], pauses double precision[]) returns void lan
 #variable_conflict use_variable
 begin
     insert into trunkline."line_emails" as l (lane, key, until)
-    select 0 + trunkline.lane_of(k.key, 0), k.key, clock_timestamp() + k.pause * interval '1 second'
-    from unnest(keys, pauses) k(key, pause) order by 1, 2
+    select h.lane, k.key, clock_timestamp() + k.pause * interval '1 second'
+    from unnest(keys, pauses) k(key, pause)
+    join trunkline."lane_emails" h on h.lane = 0 + trunkline.lane_of(k.key, 0) -- there may be others since the call began
+    order by 1, 2
     on conflict (lane, key) do update set until = greatest(l.until, excluded.until);
 end ;
 
@@ -3058,7 +3060,6 @@ begin
                     from generate_series(0, $2 - 1) n join trunkline.%1$I h on h.lane = $3 + n %% $4', held)
         using first, lanes, now_is.first_lane::int, now_is.lanes;
     execute format('delete from trunkline.%I h where h.lane >= 0 and h.lane < $1', held) using first;
-    execute format('delete from trunkline.%I l where l.lane < $1', lines) using now_is.first_lane::int; -- of calls that were under way
     execute format('update trunkline.%I l set lane = $1 + trunkline.lane_of(l.key, $2)', lines) using first, lanes;
     execute format('create trigger keep_place before insert on trunkline.%I for each row execute function trunkline.keep_place(%s, %s)',
                    rows, first, lanes);

@@ -54,7 +54,6 @@ begin
                     from generate_series(0, $2 - 1) n join trunkline.%1$I h on h.lane = $3 + n %% $4', held)
         using first, lanes, now_is.first_lane::int, now_is.lanes;
     execute format('delete from trunkline.%I h where h.lane >= 0 and h.lane < $1', held) using first;
-    execute format('delete from trunkline.%I l where l.lane < $1', lines) using now_is.first_lane::int; -- of calls that were under way
     execute format('update trunkline.%I l set lane = $1 + trunkline.lane_of(l.key, $2)', lines) using first, lanes;
     execute format('create trigger keep_place before insert on trunkline.%I for each row execute function trunkline.keep_place(%s, %s)',
                    rows, first, lanes);

@@ -5,7 +5,9 @@ create or replace function trunkline.{do_line_}(keys text[], pauses float8[])
 #variable_conflict use_variable
 begin
     insert into trunkline.{line_} as l (lane, key, until)
-    select {first_lane} + trunkline.lane_of(k.key, {key_lanes}), k.key, clock_timestamp() + k.pause * interval '1 second'
-    from unnest(keys, pauses) k(key, pause) order by 1, 2
+    select h.lane, k.key, clock_timestamp() + k.pause * interval '1 second'
+    from unnest(keys, pauses) k(key, pause)
+    join trunkline.{lane_} h on h.lane = {first_lane} + trunkline.lane_of(k.key, {key_lanes}) -- there may be others since the call began
+    order by 1, 2
     on conflict (lane, key) do update set until = greatest(l.until, excluded.until);
 end $f$;

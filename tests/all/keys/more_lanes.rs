@@ -132,6 +132,23 @@ async fn messages_in_every_state_go_along() {
     assert_eq!((stats.to_retry, stats.delayed), (1, 9));
 }
 
+/// As what was moved here from a server that has other lanes, or dead letters from before.
+#[tokio::test]
+async fn what_comes_back_with_other_lanes_gets_those_of_its_keys() {
+    let Place { db, queue, sql, .. } = place::<i64>(settings().lanes(2)).await;
+    raise(&db, 16).await;
+    let back = "select trunkline.do_back_q(5120, now(), 0, 0, null, 20, array(select generate_series(0, 19))::int8[], null,
+                    jsonb_build_object('lane', '17', 'keys', array(select 'key ' || k % 5 from generate_series(0, 19) k)::text))";
+    sql.query(back, &[]).await.expect("put back");
+    assert_eq!(astray(&sql).await, 0);
+    let ids =
+        "select array_agg(q.id + k order by q.payload[k + 1]) from trunkline.queue_q q, generate_series(0, size - 1) k";
+    let ids: Vec<i64> = sql.query_one(ids, &[]).await.expect("read").get(0);
+    assert_eq!(ids, (5120..5140).collect::<Vec<_>>(), "each has its id");
+    let works = |_: Message<i64>| async { Ok::<(), Failure>(()) };
+    assert_eq!(Worker::new(queue, works).drain().await.expect("drained").done, 20);
+}
+
 #[tokio::test]
 async fn numbers_that_cannot_be_are_refused_with_a_word_what_can() {
     let Place { db, queue, sql, .. } = place::<i64>(settings().lanes(64)).await;
