@@ -226,9 +226,9 @@ impl Error {
         }
     }
 
-    /// A call that waited for somebody else's task to send it, which ended before: with its runtime, say.
-    pub(crate) fn is_unsent(&self) -> bool {
-        matches!(&*self.0, Kind::Ended { sent: false, .. })
+    /// A call that waited for somebody else's task to send it or to bring its answer, which ended before: with its runtime, say.
+    pub(crate) fn is_ended(&self) -> bool {
+        matches!(&*self.0, Kind::Ended { .. })
     }
 
     /// Of a connection that was not made: not a wrong password or a missing database, but something that passes.

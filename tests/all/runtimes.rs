@@ -1,12 +1,20 @@
 //! A handle that outlives its runtime: whatever the first one was doing when it ended, the next one goes on.
 
-use std::{future::Future, time::Duration};
+use std::{
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use tokio::{
     runtime::{Builder, Runtime},
+    task::JoinHandle,
     time::timeout,
 };
-use trunkline::{Consumer, Db, Queue, Settings, Wait, postgres::Statement};
+use trunkline::{Consumer, Db, Queue, Result, Settings, Wait, postgres::Statement};
 
 use crate::fixture::{SOON, connect, database, eventually};
 
@@ -104,6 +112,58 @@ fn a_consumer_hears_of_messages_though_the_runtime_that_listened_ended() {
     for waiter in waiters {
         in_time(&second, async { timeout(RUNG, waiter).await.expect("rung").expect("no panic") });
     }
+}
+
+/// Consumers of one queue share statements, which one of their runtimes sends.
+#[test]
+fn consumers_ask_again_though_the_runtime_ended_that_had_sent_the_statement_for_them() {
+    let (sender, second) = (runtime(), runtime());
+    let (url, _db, queue) = in_time(&second, queue());
+    let (holder, next_holder, sql) =
+        in_time(&second, async { (connect(&url).await, connect(&url).await, connect(&url).await) });
+    let under_way = "select count(*) from pg_stat_activity where query like '%do_lease_q%' and state = 'active'
+                     and pid <> pg_backend_pid() and datname = current_database() and coalesce(wait_event_type, '') like $1";
+    let statements = |wait| {
+        let sql = &sql;
+        async move { sql.query_one(under_way, &[&wait]).await.expect("visible").get::<_, i64>(0) }
+    };
+    let lock = "begin; lock table trunkline.queue_q in access exclusive mode";
+    in_time(&second, holder.batch_execute(lock)).expect("locked");
+    let alone = lease(&sender, &queue, &Arc::default());
+    in_time(&second, eventually("its statement waits", || async { statements("Lock").await == 1 }));
+    // Behind that statement comes another lock, which holds the next one up: the one for these two.
+    let next_lock = second.spawn(async move { next_holder.batch_execute(lock).await.map(|()| next_holder) });
+    let waiting = "select exists (select from pg_locks where mode = 'AccessExclusiveLock' and not granted
+                                  and relation = 'trunkline.queue_q'::regclass)";
+    in_time(
+        &second,
+        eventually("the lock waits", || async { sql.query_one(waiting, &[]).await.expect("visible").get(0) }),
+    );
+    let waits: [Arc<AtomicBool>; 2] = Default::default();
+    let shared = waits.each_ref().map(|waits| lease(&second, &queue, waits));
+    in_time(&second, holder.batch_execute("commit")).expect("let go");
+    let next_holder = in_time(&second, next_lock).expect("no panic").expect("locked");
+    in_time(&second, eventually("their statement waits", || async { statements("Lock").await == 1 }));
+    drop((sender, alone));
+    in_time(&second, next_holder.batch_execute("commit")).expect("let go");
+    in_time(
+        &second,
+        eventually("they wait", || async {
+            waits.iter().all(|waits| waits.load(Ordering::Relaxed)) && statements("%").await == 0
+        }),
+    );
+    in_time(&second, queue.enqueue_many(&[1, 2])).expect("enqueued");
+    let mut payloads = shared.map(|lease| in_time(&second, lease).expect("no panic").expect("not their business"));
+    payloads.sort_unstable();
+    assert_eq!(payloads, [1, 2]);
+}
+
+/// Leases a message in a task of this runtime, and says when it has to wait.
+fn lease(runtime: &Runtime, queue: &Queue<i64>, waits: &Arc<AtomicBool>) -> JoinHandle<Result<i64>> {
+    let waits = waits.clone();
+    let before_wait = move || waits.store(true, Ordering::Relaxed);
+    let mut consumer = queue.consumer(Wait::Notify).before_wait(before_wait);
+    runtime.spawn(async move { consumer.lease(1).await.map(|messages| messages[0].payload) })
 }
 
 #[test]

@@ -93,16 +93,16 @@ impl<T: Payload> Consumer<T> {
     }
 
     /// Leasing, taking or looking again is within the contract where the connection was lost; the door waits for the database. Nor is it the caller's
-    /// business that another runtime ended which was to send the statement. What else went wrong is.
+    /// business that another runtime ended, before or after the statement that was shared with it was sent. What else went wrong is.
     fn try_again(&self, error: Error) -> Result<()> {
-        if error.is_unsent() {
-            return Ok(());
+        let is_lost = error.is_outcome_unknown() && error.is_closed();
+        if !is_lost && !error.is_ended() {
+            return Err(error);
         }
-        if error.is_outcome_unknown() && error.is_closed() {
-            warn!(queue = self.queue.shared.name(), %error, "connection lost during a dequeue; retrying");
-            return Ok(());
+        if error.is_outcome_unknown() {
+            warn!(queue = self.queue.shared.name(), %error, "no answer to a dequeue; retrying");
         }
-        Err(error)
+        Ok(())
     }
 
     /// The messages that ended a wait; none at all when its time was up.
