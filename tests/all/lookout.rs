@@ -184,7 +184,7 @@ fn a_watch_that_ended_with_its_runtime_is_kept_by_another() {
     let runtime =
         || tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
     let (one, two) = (runtime(), runtime());
-    let Place { queue, db: _db, .. } = two.block_on(place::<i64>(Settings::new("int8")));
+    let Place { queue, sql, db: _db, .. } = two.block_on(place::<i64>(Settings::new("int8")));
     let (gone, first_waits) = {
         let _in = one.enter();
         waiters(&queue, Wait::Notify, 1, By::Lease)
@@ -197,6 +197,8 @@ fn a_watch_that_ended_with_its_runtime_is_kept_by_another() {
     two.block_on(until_all_wait(&waits, 1));
     one.shutdown_timeout(Duration::from_secs(5));
     drop(gone);
+    // A statement that was sent before may still come to lease for nobody, until the lease ends.
+    two.block_on(until_asleep(&sql));
     let ids = two.block_on(enqueued(&queue, 1));
     assert_eq!(two.block_on(got(stays)), ids.into_iter().collect());
 }
