@@ -14,12 +14,12 @@ use tokio::{
     process::{Child, ChildStdin, ChildStdout, Command},
     time::timeout,
 };
+use trunkline_programs::{Program, last_words};
 
 use self::log::Log;
 use crate::{
     Failure,
     ground::Address,
-    prepare::{Program, last_words},
     results::{Latency, Told},
 };
 

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use trunkline_disk::Disk;
 use trunkline_embedded::{Builder, Cluster};
+use trunkline_programs::target;
 
-use crate::{Failure, ground::Wanted, prepare::target};
+use crate::{Failure, ground::Wanted};
 
 /// A disk that can be made slow, or why there is none: rows that need it say that.
 pub type SlowDisk = Result<Disk, String>;
@@ -15,7 +16,10 @@ pub fn wanted(wanted: &Wanted) -> SlowDisk {
     match &wanted.url {
         _ if !wanted.slow_disk => Err("this server was started with the disk as it is".to_owned()),
         Some(_) => Err("only the disk of the private cluster is made slow; leave out --database-url".to_owned()),
-        None => target().and_then(|target| Ok(Disk::new(&target)?)).map_err(|failure| failure.to_string()),
+        None => {
+            let target = target().map_err(|unfit| unfit.to_string())?;
+            Disk::new(&target).map_err(|error| error.to_string())
+        }
     }
 }
 

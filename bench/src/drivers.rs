@@ -6,7 +6,7 @@ use crate::{
     Choice, Failure,
     choose::matches,
     contenders::{Contender, Language},
-    prepare::{Unfit, prepare},
+    prepare::prepare,
     tree::commit,
 };
 
@@ -21,10 +21,7 @@ pub fn is_chosen(choice: &Choice) -> bool {
 /// Builds it and runs it with these words.
 pub fn run(words: &[OsString]) -> Result<(), Failure> {
     let contender = Contender { name: NAME, language: Language::Rust(NAME), callers: 1, is_quick: true };
-    let program = match prepare(&contender, false, "") {
-        Ok(program) => program,
-        Err(Unfit::Missing(why) | Unfit::Failed(why)) => return Err(why.into()),
-    };
+    let program = prepare(&contender, false, "")?;
     let status = Command::new(program.path).args(words).env("BENCH_COMMIT", commit()).status()?;
     if status.success() { Ok(()) } else { Err(status.to_string().into()) }
 }

@@ -8,13 +8,14 @@ use std::{
 };
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use trunkline_programs::{Program, Unfit};
 
 use crate::{
     Failure,
     choose::name,
     contend::{Ended, Progress, Ready, SILENCE},
     ground::{Ground, Wanted},
-    prepare::{COUNTED, LAYERS, Program, Unfit, prepare},
+    prepare::{COUNTED, LAYERS, prepare},
     report,
     results::{Header, Outcome, Results, Round, Row},
     round, show,
@@ -195,7 +196,7 @@ impl Making {
         if plan.allocations {
             let counting = match self.programs.of(plan, COUNTED) {
                 Ok(program) => round::round(ground, plan, &program, silence(), keep, told).await?,
-                Err(Unfit::Missing(why) | Unfit::Failed(why)) => Err(Ended::Failed(why)),
+                Err(unfit) => Err(Ended::Failed(unfit.to_string())),
             };
             match counting {
                 Ok((_, counted)) => {

@@ -5,13 +5,14 @@ use std::{
     time::{Duration, Instant},
 };
 
+use trunkline_programs::Program;
+
 use crate::{
     Failure,
     contend::{Contending, Done, Ended, Place, Progress, Ready},
     disk::Slowed,
     ground::{Address, Counters, Database, Ground},
     machine::{self, Used},
-    prepare::Program,
     results::{Round, Sample},
     suites::Plan,
     watch::Watch,

@@ -6,7 +6,9 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use crate::{Failure, prepare::target, report::date, results::Made};
+use trunkline_programs::target;
+
+use crate::{Failure, report::date, results::Made};
 
 /// Where results are published.
 pub fn published() -> PathBuf {

@@ -8,12 +8,12 @@ use std::{
 
 use serde::Deserialize;
 use tokio_postgres::Client;
+use trunkline_programs::Program;
 
 use super::{
     judge::{EXACT, Record},
     list::Rival,
     payload,
-    prepare::Program,
     turns::Done,
 };
 use crate::{

