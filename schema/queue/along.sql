@@ -37,7 +37,8 @@ begin
         way := least(2 * way, 2);
         select q.place, q.id + 1 into due, next_id from trunkline.{queue_} q where q.ctid = tids[cardinality(tids)];
         exit when not at.more;
-        rows := least(wanted - got, 2 * rows);
+        -- Behind a row that has to be cut or moved, no more rows are locked than were of use: else each of these would cost a look at all of them.
+        rows := least(wanted - got, case when cardinality(at.tids) < rows then greatest(2 * cardinality(at.tids), 8) else 2 * rows end);
     end loop;
     if lined = '{}' then
         return;

@@ -35,6 +35,11 @@ impl Ahead {
         *mean += (each - *mean) * WEIGHT;
     }
 
+    /// How long a message takes a hand.
+    pub fn mean(&self) -> Option<Duration> {
+        self.mean.and_then(|mean| Duration::try_from_secs_f64(mean).ok())
+    }
+
     /// Nothing has started for that long although messages wait: handlers take longer than they did.
     pub fn stalled(&mut self, hands: usize, since: Duration) {
         self.mean = Some(self.mean.unwrap_or(0.0).max(since.as_secs_f64() * hands as f64));

@@ -186,7 +186,8 @@ impl<T> Held<T> {
         }
         let hands = self.hands() + free;
         self.low = self.ahead.target(hands) / 2;
-        self.ahead.room(hands, free, each, self.waiting.len())
+        let most = self.order.as_ref().map_or(usize::MAX, Order::most);
+        self.ahead.room(hands, free, each, self.waiting.len()).min(most)
     }
 
     /// The next messages for a hand, at most `each`; none where none waits.
@@ -241,6 +242,9 @@ impl<T> Held<T> {
         hand.told = None;
         if let Some(since) = hand.since.take() {
             self.ahead.handled(now.duration_since(since), hand.running.len());
+            if let (Some(order), Some(mean)) = (&mut self.order, self.ahead.mean()) {
+                order.handled(mean);
+            }
         }
         let mut held = std::mem::take(&mut hand.running);
         let mut lost = 0;

@@ -6,6 +6,8 @@
 //! A key that has a rate has a bucket. What may not begin yet waits behind, for an eighth of a lease at most; what is beyond that goes back, and the key
 //! rests.
 
+mod key;
+
 use std::{
     cmp::Reverse,
     collections::{BinaryHeap, HashMap, VecDeque},
@@ -13,21 +15,17 @@ use std::{
     time::{Duration, Instant},
 };
 
+use self::key::Key;
+pub(super) use self::key::Prefetched;
 use super::bucket::Bucket;
-use crate::queue::message::{Lease, Message};
+use crate::queue::message::Lease;
 
 /// Messages of a key that wait behind others at most.
 const BEHIND: usize = 64;
-/// A key of which enough is held rests for so long, if it has no rate.
-const REST: Duration = Duration::from_millis(50);
-
-/// A message that waits for a hand.
-pub(super) struct Prefetched<T> {
-    pub message: Message<T>,
-    /// Its row.
-    pub group: usize,
-    pub until: Instant,
-}
+/// Messages to ask for at least, however few of the last ones could be kept.
+const LEAST: usize = 64;
+/// A key of which enough is held rests while half of that runs, if it has no rate, and for so long at least and at most.
+const REST: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
 
 /// What became of a message that came.
 pub(super) enum Arrival<T> {
@@ -55,50 +53,12 @@ pub(super) struct Order<T> {
     /// One of them comes sooner than those before.
     is_sooner: bool,
     is_fetching: bool,
-}
-
-struct Key<T> {
-    /// Messages that run, or may.
-    active: usize,
-    behind: VecDeque<Prefetched<T>>,
-    /// Leases that the server is yet to end.
-    ending: usize,
-    /// It is barred until what is being leased has come.
-    is_stale: bool,
-    bucket: Option<Bucket>,
-    /// It is told when its bucket opens.
-    is_timed: bool,
-}
-
-impl<T> Default for Key<T> {
-    fn default() -> Self {
-        Self { active: 0, behind: VecDeque::new(), ending: 0, is_stale: false, bucket: None, is_timed: false }
-    }
-}
-
-impl<T> Key<T> {
-    fn is_barred(&self) -> bool {
-        self.ending > 0 || self.is_stale
-    }
-
-    fn is_idle(&self) -> bool {
-        self.active == 0 && self.behind.is_empty() && !self.is_barred() && self.bucket.is_none()
-    }
-
-    /// When a message may begin behind all that wait, as far as the bucket goes.
-    fn opens(&self, now: Instant) -> Instant {
-        self.bucket.as_ref().map_or(now, |bucket| bucket.opens(self.behind.len(), now))
-    }
-
-    /// One that waits may begin, or one that comes where none waits.
-    fn is_open(&self, per_key: usize, now: Instant) -> bool {
-        self.active < per_key && self.bucket.as_ref().is_none_or(|bucket| bucket.opens(0, now) <= now)
-    }
-
-    fn activate(&mut self) {
-        self.active += 1;
-        self.bucket.iter_mut().for_each(Bucket::promise);
-    }
+    /// Of what is being leased, messages that were kept and such that were not.
+    kept: usize,
+    refused: usize,
+    /// Messages to ask for at most.
+    most: usize,
+    rest: Duration,
 }
 
 impl<T> Order<T> {
@@ -114,11 +74,26 @@ impl<T> Order<T> {
             opening: BinaryHeap::new(),
             is_sooner: false,
             is_fetching: false,
+            kept: 0,
+            refused: 0,
+            most: usize::MAX,
+            rest: REST.1,
         }
+    }
+
+    /// Messages to ask for at most: twice as many as could be kept the last time. Where few keys have long backlogs, all else would be leased to be
+    /// given back at once.
+    pub fn most(&self) -> usize {
+        self.most
     }
 
     fn is_ordered(&self) -> bool {
         self.per_key == 1
+    }
+
+    /// A message takes a hand so long.
+    pub fn handled(&mut self, mean: Duration) {
+        self.rest = mean.saturating_mul(self.behind as u32 / 2).clamp(REST.0, REST.1);
     }
 
     /// A message came.
@@ -131,6 +106,7 @@ impl<T> Order<T> {
         }
         if !key.is_barred() && key.behind.is_empty() && key.is_open(self.per_key, now) {
             key.activate();
+            self.kept += 1;
             return Arrival::Ready(new);
         }
         let asked = new.until.checked_sub(self.lease).unwrap_or(now);
@@ -144,13 +120,15 @@ impl<T> Order<T> {
             Some(bucket) if key.opens(now) > now + self.lease / 16 => {
                 self.full.insert(name.clone(), bucket.rest(key.behind.len(), now, self.lease / 16));
             }
-            None if !is_kept && key.behind.len() >= self.behind => drop(self.full.insert(name.clone(), REST)),
+            None if !is_kept && key.behind.len() >= self.behind => drop(self.full.insert(name.clone(), self.rest)),
             _ => {}
         }
         if is_kept {
+            self.kept += 1;
             self.wait_for(&name, now);
             return Arrival::Kept;
         }
+        self.refused += 1;
         self.end(&name, lease);
         Arrival::Refused(group)
     }
@@ -311,6 +289,11 @@ impl<T> Order<T> {
     /// What was leased has come.
     pub fn fetched(&mut self, now: Instant) {
         self.is_fetching = false;
+        let (kept, refused) = (std::mem::take(&mut self.kept), std::mem::take(&mut self.refused));
+        self.most = match refused {
+            0 => self.most.saturating_mul(2),
+            _ => kept.saturating_mul(2).max(LEAST),
+        };
         self.keys.retain(|_, key| {
             key.is_stale = false;
             // What waits behind has to ask it, though it has been full for long because nobody had time to look.

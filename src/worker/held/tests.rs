@@ -164,6 +164,34 @@ fn one_that_is_to_run_alone_and_goes_back_behind_a_failure_is_not_waited_for() {
     }
 }
 
+/// A worker of few busy keys would lease their backlogs only to give them back, again and again.
+#[test]
+fn no_more_is_asked_for_than_could_be_kept_twice() {
+    let now = Instant::now();
+    let mut held = Held::new(LEASE, Some(1), now);
+    assert_eq!(held.room(5000, 1), 4096);
+    let of_key = |id| Message { key: Some("a key".into()), ..message(id, false) };
+    let nr = held.hand();
+    for rest in [50, 1] {
+        held.fetching(now);
+        held.leased((1024..2048).map(of_key).collect(), now);
+        let rests: Vec<_> = held.full().into_iter().map(|(_, rest)| rest).collect();
+        assert_eq!(rests, [Duration::from_millis(rest)], "as long as half of it may take");
+        let back = held.give_back();
+        assert_eq!(back.len(), 1024 - 65);
+        held.confirm(back);
+        while held.next(nr, 1, false, now).is_some() {
+            held.finish(nr, [Decision::Done], now + Duration::from_micros(10));
+        }
+        assert_eq!(held.room(5000, 1), 130);
+    }
+    for more in [260, 520] {
+        held.fetching(now);
+        held.leased(Vec::new(), now);
+        assert_eq!(held.room(5000, 1), more, "all that came was kept");
+    }
+}
+
 #[test]
 fn what_could_not_be_settled_is_kept_while_its_lease_may_last_and_tried_once_after() {
     let now = Instant::now();

@@ -119,3 +119,27 @@ async fn workers_share_the_lanes_evenly_as_they_come_and_go() {
     second.stop().await;
     eventually("nobody holds any", async || shares().await.is_empty()).await;
 }
+
+/// A worker leases what it can use: of keys that are busy it would get the same messages again and again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backlog_of_few_keys_is_leased_once_or_twice() {
+    const KEYS: usize = 5;
+    const EACH: i64 = 2000;
+    let Place { queue, .. } = place::<i64>(settings().lanes(4)).await;
+    for first in (0..EACH).step_by(10) {
+        let drafts: Vec<_> = (first..first + 10).flat_map(|place| (0..KEYS).map(move |key| nth(key, place))).collect();
+        queue.enqueue_many(&drafts).await.expect("enqueued");
+    }
+    let (history, leases) = (History::default(), Arc::new(AtomicUsize::new(0)));
+    let (noted, counted) = (history.clone(), leases.clone());
+    let handler = move |message: Message<i64>| {
+        noted.add(&message, true);
+        noted.add(&message, false);
+        counted.fetch_add(message.attempt as usize, Ordering::Relaxed);
+        async { Ok::<(), Failure>(()) }
+    };
+    Worker::new(queue, handler).drain().await.expect("drained");
+    history.check(KEYS, EACH);
+    let (leases, messages) = (leases.load(Ordering::Relaxed), KEYS * EACH as usize);
+    assert!(leases <= 2 * messages, "{leases} leases of {messages} messages");
+}

@@ -1,0 +1,58 @@
+//! A key of which messages are held.
+
+use std::{collections::VecDeque, time::Instant};
+
+use super::super::bucket::Bucket;
+use crate::queue::message::Message;
+
+/// A message that waits for a hand.
+pub(crate) struct Prefetched<T> {
+    pub message: Message<T>,
+    /// Its row.
+    pub group: usize,
+    pub until: Instant,
+}
+
+pub(super) struct Key<T> {
+    /// Messages that run, or may.
+    pub active: usize,
+    pub behind: VecDeque<Prefetched<T>>,
+    /// Leases that the server is yet to end.
+    pub ending: usize,
+    /// It is barred until what is being leased has come.
+    pub is_stale: bool,
+    pub bucket: Option<Bucket>,
+    /// It is told when its bucket opens.
+    pub is_timed: bool,
+}
+
+impl<T> Default for Key<T> {
+    fn default() -> Self {
+        Self { active: 0, behind: VecDeque::new(), ending: 0, is_stale: false, bucket: None, is_timed: false }
+    }
+}
+
+impl<T> Key<T> {
+    pub fn is_barred(&self) -> bool {
+        self.ending > 0 || self.is_stale
+    }
+
+    pub fn is_idle(&self) -> bool {
+        self.active == 0 && self.behind.is_empty() && !self.is_barred() && self.bucket.is_none()
+    }
+
+    /// When a message may begin behind all that wait, as far as the bucket goes.
+    pub fn opens(&self, now: Instant) -> Instant {
+        self.bucket.as_ref().map_or(now, |bucket| bucket.opens(self.behind.len(), now))
+    }
+
+    /// One that waits may begin, or one that comes where none waits.
+    pub fn is_open(&self, per_key: usize, now: Instant) -> bool {
+        self.active < per_key && self.bucket.as_ref().is_none_or(|bucket| bucket.opens(0, now) <= now)
+    }
+
+    pub fn activate(&mut self) {
+        self.active += 1;
+        self.bucket.iter_mut().for_each(Bucket::promise);
+    }
+}
