@@ -768,6 +768,10 @@ declare
     met record;
     rest record;
 begin
+    if false then
+        -- What comes after it in the transaction may need the lanes, and whoever gives the queue more of them locks these first.
+        perform from trunkline."lane_emails" where false;
+    end if;
     if cardinality(ids) = 1 then
         -- What is usual, at half the cost: a row, whole.
         return query
@@ -868,7 +872,8 @@ begin
         way := least(2 * way, 2);
         select q.place, q.id + 1 into due, next_id from trunkline."queue_emails" q where q.ctid = tids[cardinality(tids)];
         exit when not at.more;
-        rows := least(wanted - got, 2 * rows);
+        -- Behind a row that has to be cut or moved, no more rows are locked than were of use: else each of these would cost a look at all of them.
+        rows := least(wanted - got, case when cardinality(at.tids) < rows then greatest(2 * cardinality(at.tids), 8) else 2 * rows end);
     end loop;
     if lined = '{}' then
         return;
@@ -1214,6 +1219,10 @@ declare
     met record;
     rest record;
 begin
+    if false then
+        -- Their lanes come last, and whoever gives the queue more of them locks these first.
+        perform from trunkline."lane_emails" where false;
+    end if;
     for pass in 1..2 loop
         with held as (
             update trunkline."queue_emails" q set due_at = trunkline.clock() + trunkline.check_lease(lease)
@@ -1758,6 +1767,7 @@ end ;
 function do_line_emails(keys text[], pauses double precision[]) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 begin
+    perform from trunkline."lane_emails" where false; -- locked first by whoever gives the queue more lanes
     insert into trunkline."line_emails" as l (lane, key, until)
     select h.lane, k.key, clock_timestamp() + k.pause * interval '1 second'
     from unnest(keys, pauses) k(key, pause)

@@ -7,6 +7,10 @@ declare
     met record;
     rest record;
 begin
+    if {keyed} then
+        -- What comes after it in the transaction may need the lanes, and whoever gives the queue more of them locks these first.
+        perform from trunkline.{lane_} where false;
+    end if;
     if cardinality(ids) = 1 then
         -- What is usual, at half the cost: a row, whole.
         return query

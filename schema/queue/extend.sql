@@ -6,6 +6,10 @@ declare
     met record;
     rest record;
 begin
+    if {keyed} then
+        -- Their lanes come last, and whoever gives the queue more of them locks these first.
+        perform from trunkline.{lane_} where false;
+    end if;
     for pass in 1..2 loop
         with held as (
             update trunkline.{queue_} q set due_at = trunkline.clock() + trunkline.check_lease(lease)

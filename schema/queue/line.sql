@@ -4,6 +4,7 @@ create or replace function trunkline.{do_line_}(keys text[], pauses float8[])
     returns void language plpgsql {planner} as $f$
 #variable_conflict use_variable
 begin
+    perform from trunkline.{lane_} where false; -- locked first by whoever gives the queue more lanes
     insert into trunkline.{line_} as l (lane, key, until)
     select h.lane, k.key, clock_timestamp() + k.pause * interval '1 second'
     from unnest(keys, pauses) k(key, pause)

@@ -31,6 +31,10 @@ impl<T: Payload> Queue<T> {
     ///
     /// The notification is part of the transaction, which therefore takes a database-wide lock for the time of its
     /// commit, as every `NOTIFY` does.
+    ///
+    /// # Errors
+    /// A payload that cannot be stored; the database's, after which the transaction can only be rolled back. `TL002`: the queue got more lanes while this
+    /// was under way (see [`Changes::lanes`](crate::Changes::lanes)); begin the transaction again.
     pub async fn enqueue_in(&self, transaction: &impl InTransaction, message: impl IntoDraft<T>) -> Result<i64> {
         if message.unique().is_some() {
             return self.enqueue_unique_in(transaction, message).await.map(Enqueued::id);

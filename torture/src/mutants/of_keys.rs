@@ -1,12 +1,13 @@
 //! Those of keys, lanes, and unique keys.
 
 use super::list::{Defect, Mutant};
+use crate::faults::Fault;
 
 const OVERTOOK: &str = "a message of a key began before one ahead of it was done";
 const TOGETHER: &str = "two messages of a key were handled at the same time";
 const TWO: &str = "two messages with one unique key were there at the same time";
 
-pub static OF_KEYS: [Mutant; 6] = [
+pub static OF_KEYS: [Mutant; 7] = [
     Mutant {
         name: "takes-lanes-of-others",
         // As if nobody held a lane.
@@ -44,6 +45,18 @@ pub static OF_KEYS: [Mutant; 6] = [
         faults: &[],
         minutes: 0.5,
         seed: 24,
+    },
+    Mutant {
+        name: "frees-lanes-as-there-are-more",
+        // Nobody holds what a lane falls into, though its holder works on.
+        defect: Defect::Shared(
+            "more_lanes",
+            &[("select $1 + n, h.holder, h.held_until,", "select $1 + n, h.holder, '-infinity',")],
+        ),
+        breaks: &[OVERTOOK, TOGETHER],
+        faults: &[Fault::Alter],
+        minutes: 1.0,
+        seed: 29,
     },
     Mutant {
         name: "dead-letters-keep-keys",
