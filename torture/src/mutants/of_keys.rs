@@ -51,7 +51,7 @@ pub static OF_KEYS: [Mutant; 7] = [
         // Nobody holds what a lane falls into, though its holder works on.
         defect: Defect::Shared(
             "more_lanes",
-            &[("select $1 + n, h.holder, h.held_until,", "select $1 + n, h.holder, '-infinity',")],
+            &[("select $1 + n, h.holder, h.held_until,", "select $1 + n, h.holder, ''-infinity'',")],
         ),
         breaks: &[OVERTOOK, TOGETHER],
         faults: &[Fault::Alter],
