@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tokio_postgres::error::SqlState;
 use trunkline::{Db, Lease, Settings};
 
 use crate::fixture::{Place, connect, database, eventually, place, run_out};
@@ -24,7 +25,7 @@ async fn a_row_that_no_consumer_could_read_never_gets_in() {
     ] {
         let insert = format!("insert into trunkline.queue_q (due_at, size, payload) values {row}");
         let error = sql.batch_execute(&insert).await.expect_err(row);
-        assert_eq!(error.code().map(tokio_postgres::error::SqlState::code), Some("23514"), "{row}: {error:?}");
+        assert_eq!(error.code().map(SqlState::code), Some("23514"), "{row}: {error:?}");
     }
     for metadata in ["'{{null},{null}}'", "'[0:0]={null}'", "array[null, null]::jsonb[]"] {
         let insert = format!("insert into trunkline.queue_q (size, payload, metadata) values (1, '{{1}}', {metadata})");
@@ -218,4 +219,29 @@ async fn a_message_that_was_put_back_has_the_attempts_that_it_had() {
         queue.retry(&leased, Duration::ZERO, "no").await.expect("held");
     }
     assert_eq!(queue.stats().await.expect("counted").dead, 1);
+}
+
+/// Whoever may call the functions below the documented ones gets no further with texts that are no names of verbs, or numbers that are no counts.
+#[tokio::test(flavor = "multi_thread")]
+async fn internal_functions_splice_nothing_and_end() {
+    let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
+    queue.enqueue_many(&[1, 2, 3]).await.expect("enqueued");
+    for verb in ["ack_q\"(null, null, null) d, trunkline.purge('q') --", "ack'||trunkline.purge('q')||'", "nothing"] {
+        for text in ["reason", "') from trunkline.purge('q') --"] {
+            let settle = "select trunkline.settle($1, 'q', '{1024}', '{1}', null, $2)";
+            let error = sql.execute(settle, &[&verb, &text]).await.expect_err("there is no such verb");
+            assert_eq!(error.code().map(SqlState::code), Some("42883"), "{verb}: {error:?}");
+        }
+    }
+    sql.batch_execute("set statement_timeout = '10s'").await.expect("set");
+    for n in [0, -1, i32::MIN] {
+        let cut = format!("select trunkline.do_cut_q({n}, '-infinity')");
+        sql.batch_execute(&cut).await.unwrap_or_else(|error| panic!("{cut}: {error:?}"));
+        for rows in [0, 1, 8] {
+            let gather = format!("select (trunkline.do_gather_q({n}, {rows}, true, 0, '-infinity', 0)).got");
+            let row = sql.query_one(&gather, &[]).await.unwrap_or_else(|error| panic!("{gather}: {error:?}"));
+            assert_eq!(row.get::<_, i32>(0), 0, "{gather}");
+        }
+    }
+    assert_eq!(queue.stats().await.expect("counted").due, 3, "and nothing has changed");
 }

@@ -97,3 +97,23 @@ fn silent_returns_are_found() {
                  fn e() {\n    return;\n}\n";
     assert_eq!(silent_returns(tests), ["        return;", "    let Some(a) = a() else { return };"]);
 }
+
+/// The floor under every scan rests on that: see `schema/functions/clock.sql`. A time that the caller names and that is yet to come is one above all floors.
+#[test]
+fn every_due_time_is_drawn_from_the_clock_that_floors_rest_on() {
+    let mut drawn = 0;
+    for path in files("schema/queue", "sql").into_iter().chain(files("schema/functions", "sql")) {
+        for line in read(&path).lines() {
+            let Some((_, value)) = line
+                .split_once("due_at = ")
+                .filter(|(before, _)| before.trim_end().ends_with("set") || before.trim().is_empty())
+            else {
+                continue;
+            };
+            let value = value.replace("when due > clock_timestamp() then due", "");
+            assert!(!value.contains("clock_timestamp()") && !value.contains("now()"), "{}: {line}", path.display());
+            drawn += usize::from(value.contains("trunkline.clock()"));
+        }
+    }
+    assert!(drawn >= 5, "{drawn} were found");
+}

@@ -2,10 +2,10 @@
 
 mod older;
 
-use std::{fmt::Write, path::Path, time::Duration};
+use std::{fmt::Write, future::poll_fn, path::Path, time::Duration};
 
 use futures_util::future::{join_all, try_join_all};
-use tokio_postgres::Client;
+use tokio_postgres::{AsyncMessage, Client, NoTls};
 use trunkline::{Db, Queue, SCHEMA_VERSION, Settings};
 
 use crate::fixture::{Place, connect, database, empty_database, place, run_out, superuser};
@@ -166,6 +166,33 @@ async fn dropping_a_queue_leaves_nothing_of_it() {
         db.drop_queue("emails").await.expect("dropped");
         assert_eq!(schema(&sql).await, before);
     }
+}
+
+/// Those who watch a terminal would read a notice for each thing that a queue does not have.
+#[tokio::test(flavor = "multi_thread")]
+async fn creating_altering_and_dropping_a_queue_says_nothing() {
+    let url = database().await;
+    Db::connect(&url).await.expect("connected").migrate().await.expect("migrated");
+    let (client, mut connection) = tokio_postgres::connect(&url, NoTls).await.expect("connected");
+    let heard = tokio::spawn(async move {
+        let mut heard = Vec::new();
+        while let Some(message) = poll_fn(|cx| connection.poll_message(cx)).await {
+            if let AsyncMessage::Notice(notice) = message.expect("it lasts") {
+                heard.push(notice.message().to_owned());
+            }
+        }
+        heard
+    });
+    for settings in ["", ", priorities => 4", ", lanes => 8", ", uniqueness => true"] {
+        let whole = format!(
+            "select trunkline.create_queue('q', 'int8'{settings}); select trunkline.alter_queue('q', max_attempts => 3);
+             select trunkline.drop_queue('q')"
+        );
+        client.batch_execute(&whole).await.expect(settings);
+    }
+    client.batch_execute("do $$ begin raise notice 'the last'; end $$").await.expect("said");
+    drop(client);
+    assert_eq!(heard.await.expect("no panic"), ["the last"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
