@@ -21,6 +21,11 @@ begin
     whole_metadata := r.metadata;
     {whole_keys}
     whole_size := r.size;
+    if r.error is null and (array_ndims(whole) is distinct from 1 or array_lower(whole, 1) <> 1 or cardinality(whole) <> whole_size
+                            or num_nulls(variadic whole) > 0) then
+        -- It came past trunkline.refuse_row, which lets its parts in with an error only. Whoever reads them has them charged.
+        r.error := 'part of a row that is no batch';
+    end if;
     select array_agg(distinct c order by c) into ends from (
         select unnest(cuts) union all
         select generate_series(1, 32) * ((whole_size + 31) / 32) union all
@@ -35,7 +40,7 @@ begin
             r.metadata := null;
         end if;
         if start = 0 then
-            update trunkline.{queue_} q set size = r.size, payload = r.payload, metadata = r.metadata{set_keys} where q.id = row_id;
+            update trunkline.{queue_} q set size = r.size, payload = r.payload, metadata = r.metadata, error = r.error{set_keys} where q.id = row_id;
         else
             r.id := row_id + start;
             if computed then
