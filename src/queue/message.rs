@@ -14,7 +14,7 @@ pub struct Message<T> {
     /// Unique in its queue, and stable: splits, retries and replays keep it.
     pub id: i64,
     /// Deliveries so far, this one included: 1 for the first lease. 0 if it was taken and never leased before. A lease
-    /// that was released counts here, but not towards the queue's maximum.
+    /// that was released counts here, but not towards the queue's maximum: see [`Message::charged`].
     pub attempt: i32,
     /// When it was enqueued, by the server's clock.
     pub enqueued_at: SystemTime,
@@ -39,8 +39,10 @@ impl<T> Message<T> {
         Lease { id: self.id, attempt: self.attempt }
     }
 
-    /// Attempts that were charged, this one included: what the queue's maximum and a retry policy count.
-    pub(crate) fn charged(&self) -> u32 {
+    /// Attempts that were charged, this one included: what the queue's maximum and a retry policy count. A worker that has leased more than it can
+    /// start soon gives that back without a charge, so this is 1 where a handler meets a message for the first time, and [`Message::attempt`] may be more.
+    #[must_use]
+    pub fn charged(&self) -> u32 {
         self.attempt.saturating_sub(self.released).unsigned_abs()
     }
 }

@@ -79,7 +79,7 @@ fn fails_first(
         let history = history.clone();
         Box::pin(async move {
             history.add(&message, true);
-            if message.payload == 0 && message.attempt == 1 {
+            if message.payload == 0 && message.charged() == 1 {
                 return Err(Failure::retry_after(Duration::from_secs(3600), "later"));
             }
             history.add(&message, false);

@@ -52,8 +52,8 @@ async fn of_a_hundred_exactly_those_that_fail_are_retried_with_the_chain_of_thei
     enqueued(&queue, 100).await;
     let worker = Worker::new(queue.clone(), |message: Message<i64>| async move {
         match message.payload {
-            42 if message.attempt == 1 => Err(Failure::from(NotSent("x".parse::<i64>().expect_err("no number")))),
-            43 if message.attempt == 1 => Err(Failure::retry_after(HOUR * 5, "at night")),
+            42 if message.charged() == 1 => Err(Failure::from(NotSent("x".parse::<i64>().expect_err("no number")))),
+            43 if message.charged() == 1 => Err(Failure::retry_after(HOUR * 5, "at night")),
             _ => Ok(()),
         }
     });
