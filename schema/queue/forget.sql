@@ -8,8 +8,9 @@ create or replace function trunkline.{do_forget_}(pages int)
 declare
     before timestamptz := clock_timestamp() - interval '1 minute';
     whole bigint := pg_relation_size('trunkline.{unique_}'::regclass) / current_setting('block_size')::bigint;
-    first bigint := case when pages is null then 0 else floor(random() * whole)::bigint end;
-    low tid := format('(%s,0)', first)::tid;
+    -- It may begin before the table, so that the first pages are met as often as the others.
+    first bigint := case when pages is null then 0 else floor(random() * (whole + pages - 1))::bigint - pages + 1 end;
+    low tid := format('(%s,0)', greatest(first, 0))::tid;
     high tid := format('(%s,0)', first + coalesce(pages, whole))::tid;
     tids tid[];
 begin
