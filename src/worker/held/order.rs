@@ -290,10 +290,11 @@ impl<T> Order<T> {
     pub fn fetched(&mut self, now: Instant) {
         self.is_fetching = false;
         let (kept, refused) = (std::mem::take(&mut self.kept), std::mem::take(&mut self.refused));
-        self.most = match refused {
-            0 => self.most.saturating_mul(2),
-            _ => kept.saturating_mul(2).max(LEAST),
-        };
+        if refused > 0 {
+            self.most = kept.saturating_mul(2).max(LEAST);
+        } else if kept >= self.most / 2 {
+            self.most = self.most.saturating_mul(2); // less says nothing: what is due may be a handful
+        }
         self.keys.retain(|_, key| {
             key.is_stale = false;
             // What waits behind has to ask it, though it has been full for long because nobody had time to look.

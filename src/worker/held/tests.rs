@@ -185,10 +185,18 @@ fn no_more_is_asked_for_than_could_be_kept_twice() {
         }
         assert_eq!(held.room(5000, 1), 130);
     }
+    held.fetching(now);
+    held.leased(Vec::new(), now);
+    assert_eq!(held.room(5000, 1), 130, "nothing came");
     for more in [260, 520] {
         held.fetching(now);
-        held.leased(Vec::new(), now);
-        assert_eq!(held.room(5000, 1), more, "all that came was kept");
+        let others =
+            (0..more / 2).map(|nr| Message { key: Some(format!("key {nr}").into()), ..message(4096 + nr, false) });
+        held.leased(others.collect(), now);
+        while held.next(nr, 1, false, now).is_some() {
+            held.finish(nr, [Decision::Done], now + Duration::from_micros(10));
+        }
+        assert_eq!(held.room(5000, 1), more as usize, "all that came was kept");
     }
 }
 
