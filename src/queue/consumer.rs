@@ -149,7 +149,9 @@ impl<T: Payload> Consumer<T> {
     pub async fn handed_over(&mut self) -> Result<Message<T>> {
         let Self { queue, pace, subscription, place, hooks, .. } = self;
         let place = place.get_or_insert_with(|| Inbox::new(&queue.shared));
+        subscription.get_or_insert_with(|| queue.shared.db.subscribe(&queue.shared.channel));
         loop {
+            let was_hearing = hears(subscription.as_ref());
             let rings = heard(subscription);
             // Also a message that an earlier call, dropped while it waited, left behind.
             if let Some(message) = place.leave().await? {
@@ -158,11 +160,10 @@ impl<T: Payload> Consumer<T> {
             if let Some(message) = queue.take(1).await?.pop() {
                 return Ok(message);
             }
-            if subscription.is_none() {
-                *subscription = Some(queue.shared.db.subscribe(&queue.shared.channel));
-                continue;
+            // Not before both channels are heard: the second to be heard would make it leave the list again at once.
+            if was_hearing {
+                place.enter().await?;
             }
-            place.enter().await?;
             let due_in = queue.shared.look().await?;
             let longest = pace.looked(due_in, hears(subscription.as_ref()));
             hooks.before_wait();

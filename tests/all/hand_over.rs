@@ -34,6 +34,37 @@ async fn a_message_is_handed_over_without_being_stored() {
     assert_eq!(pages, 0, "no row was ever written");
 }
 
+/// Whoever was listed once stays so until there is something for them: a message that is handed over meanwhile would be stored.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_consumer_that_begins_to_wait_enters_the_list_once() {
+    let Place { queue, sql: client, db, .. } = place::<Vec<u8>>(Settings::new("bytea")).await;
+    let counted = "create schema counting; create sequence counting.entered;
+        create function counting.count() returns trigger language plpgsql as $$
+            begin perform nextval('counting.entered'); return null; end $$;
+        create trigger counted after insert on trunkline.waiting for each row execute function counting.count()";
+    client.batch_execute(counted).await.expect("counted");
+    // The process listens already, so that each new channel is heard as soon as it is asked for.
+    let mut first = queue.consumer(Wait::Notify);
+    let first = tokio::spawn(async move { one(&mut first).await });
+    eventually("the first waits", || async { waiting(&client).await == 1 }).await;
+    queue.hand_over(vec![0]).await.expect("handed over");
+    first.await.expect("received");
+    for round in 1..=20 {
+        db.create_queue(&format!("q{round}"), &Settings::new("bytea")).await.expect("created");
+        let queue = db.queue::<Vec<u8>>(&format!("q{round}")).await.expect("opened");
+        let mut consumer = queue.consumer(Wait::Notify);
+        let receiver = tokio::spawn(async move { one(&mut consumer).await });
+        eventually("the consumer waits", || async { waiting(&client).await == 1 }).await;
+        queue.hand_over(vec![round]).await.expect("handed over");
+        assert_eq!(receiver.await.expect("received").payload, [round]);
+        let stored = "select pg_relation_size(format('trunkline.queue_q%s', $1::int4)::regclass)";
+        let stored: i64 = client.query_one(stored, &[&i32::from(round)]).await.expect("read").get(0);
+        assert_eq!(stored, 0, "round {round} was stored");
+    }
+    let entered: i64 = client.query_one("select last_value from counting.entered", &[]).await.expect("read").get(0);
+    assert_eq!(entered, 21, "the list was left and entered again");
+}
+
 /// After a crash of the server, and after a failover, the list of those that wait is empty, and nothing is on its way.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_that_was_lost_is_not_waited_for() {
