@@ -37,6 +37,7 @@ async fn a_drained_stripe_leaves_what_runs_and_can_join_again() {
     assert_eq!(work(0).await.len(), 3);
 
     let part = three.queue.on(id).expect("open");
+    eventually("all is acknowledged", async || part.stats().await.expect("counted").messages == 0).await;
     let error = three.stripes.remove(id).await.expect_err("it is not drained");
     assert!(error.to_string().contains("it is not drained (0 messages are left there)"), "{error}");
     timeout(SOON, three.stripes.drain_and_move(id, |_| ())).await.expect("in time").expect("drained");
