@@ -838,7 +838,7 @@ begin
     return greatest(room, case when token > 0 then token end);
 end ;
 
-function do_along_emails(n integer, lane integer, floor timestamp with time zone, way integer, OUT tids tid[], OUT got integer, OUT ran_out boolean) returns record language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+function do_along_emails(n integer, lane integer, floor timestamp with time zone, way integer, lined_n integer, OUT tids tid[], OUT got integer, OUT ran_out boolean) returns record language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 declare
     at record;
@@ -884,6 +884,7 @@ begin
         where q.lane = lane and q.line = '' and (q.place, q.id + 0) >= (due, next_id)
           and q.place <= clock_timestamp() and q.due_at <= clock_timestamp()
         order by q.place, q.id + 0 limit 1), 'infinity');
+    n := least(n, got + lined_n);
     for known in
         select l.key, l.until, greatest((n - got) / cardinality(lined), 1) as share from trunkline."line_emails" l
         where l.lane = lane and l.until <= clock_timestamp() order by random()
@@ -1534,13 +1535,18 @@ declare
     mine int := 0;
     allowed int;
     others int;
+    lined_n int;
 begin
     if false then
         n := trunkline."do_allowed_emails"(n, true);
     end if;
     allowed := n;
+    -- Keys with lines of their own have backlogs, and get half of a call of a holder of many lanes, by equal parts of their lanes: a backlog that is
+    -- read first would leave nothing for the other lanes.
+    lined_n := case when most <= 1 then n else greatest(n / 2 / greatest((
+        select count(distinct w.lane) from (select w.lane from trunkline."line_emails" w where w.until <= clock limit 1000) w), 1), 1) end;
     for l in
-        select h.lane, h.wanted_until > clock as wanted, h.held_until, h.floor from trunkline."lane_emails" h
+        select h.lane, h.wanted_until > clock as wanted, h.held_until, h.floor, (exists (select from trunkline."queue_emails" q where q.lane = h.lane and q.line = '' and (q.place, q.id + 0) >= (h.floor, 0) and q.place <= clock and q.due_at <= clock) or exists (select from trunkline."line_emails" w where w.lane >= h.lane and w.lane <= h.lane and w.until <= clock)) as due from trunkline."lane_emails" h
         where h.lane >= 0 and h.holder = holder and h.held_until > clock order by random()
     loop
         mine := mine + 1;
@@ -1548,12 +1554,12 @@ begin
             leaving := leaving || l.lane::int;
             continue;
         end if;
-        continue when n <= 0 or alone;
+        continue when n <= 0 or alone or not l.due;
         -- Meanwhile its time may have passed, and somebody else may have come: whose a lane is, is certain under its lock alone.
         continue when not pg_try_advisory_xact_lock(hashtext('trunkline.lane emails'), l.lane);
         continue when not exists (
             select from trunkline."lane_emails" h where h.lane = l.lane and h.holder = holder and h.held_until > clock_timestamp());
-        at := trunkline."do_along_emails"(n, l.lane, l.floor, way);
+        at := trunkline."do_along_emails"(n, l.lane, l.floor, way, lined_n);
         continue when at.got = 0;
         if l.held_until < clock + term * 1.25 then
             l.held_until := until;
@@ -1572,15 +1578,13 @@ begin
             -- Nothing is leased in a lane without a holder: what is due there is due to whoever gets it.
             select h.lane, h.floor from trunkline."lane_emails" h
             where h.lane >= 0 and h.held_until <= clock
-              and (exists (select from trunkline."queue_emails" q where q.lane = h.lane and q.line = '' and (q.place, q.id + 0) >= (h.floor, 0)
-                                                                and q.place <= clock and q.due_at <= clock)
-                   or exists (select from trunkline."line_emails" w where w.lane >= h.lane and w.lane <= h.lane and w.until <= clock)) -- so, it is not hashed
+              and (exists (select from trunkline."queue_emails" q where q.lane = h.lane and q.line = '' and (q.place, q.id + 0) >= (h.floor, 0) and q.place <= clock and q.due_at <= clock) or exists (select from trunkline."line_emails" w where w.lane >= h.lane and w.lane <= h.lane and w.until <= clock))
             order by h.served_at
         loop
             exit when n <= 0 or mine >= most or alone;
             perform from trunkline."lane_emails" h where h.lane = l.lane and h.held_until <= clock for update skip locked;
             continue when not found;
-            at := trunkline."do_along_emails"(n, l.lane, l.floor, way);
+            at := trunkline."do_along_emails"(n, l.lane, l.floor, way, lined_n);
             continue when at.got = 0;
             held := held || l.lane::int;
             mine := mine + 1;
@@ -2620,6 +2624,11 @@ begin
         then '(select array[1 / {key_per_second}, {key_burst} / {key_per_second}, case when isfinite(h.empty_at) '
              'then greatest(extract(epoch from h.empty_at - clock_timestamp())::float8 + {key_burst} / {key_per_second}, 0) else 0 end] '
              'from trunkline.{lane_} h where h.lane = e.lane)' else 'null::float8[]' end);
+    -- Whether anything is due in a lane: by the range, because an equality would be hashed, for all lanes at once.
+    template := replace(template, '{lane_due}',
+        '(exists (select from trunkline.{queue_} q where q.lane = h.lane and q.line = '''' and (q.place, q.id + 0) >= (h.floor, 0) '
+        'and q.place <= clock and q.due_at <= clock) '
+        'or exists (select from trunkline.{line_} w where w.lane >= h.lane and w.lane <= h.lane and w.until <= clock))');
     template := replace(template, '{most_of_key}', case when settings.key_per_second is not null
         then ', greatest(least(ceil({key_burst} / 2 + {key_per_second} * extract(epoch from {lease}) / 16), 64), 1)::int' else '' end);
     template := replace(template, '{next_line}', case when settings.key_per_second is not null

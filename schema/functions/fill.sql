@@ -35,6 +35,11 @@ begin
         then '(select array[1 / {key_per_second}, {key_burst} / {key_per_second}, case when isfinite(h.empty_at) '
              'then greatest(extract(epoch from h.empty_at - clock_timestamp())::float8 + {key_burst} / {key_per_second}, 0) else 0 end] '
              'from trunkline.{lane_} h where h.lane = e.lane)' else 'null::float8[]' end);
+    -- Whether anything is due in a lane: by the range, because an equality would be hashed, for all lanes at once.
+    template := replace(template, '{lane_due}',
+        '(exists (select from trunkline.{queue_} q where q.lane = h.lane and q.line = '''' and (q.place, q.id + 0) >= (h.floor, 0) '
+        'and q.place <= clock and q.due_at <= clock) '
+        'or exists (select from trunkline.{line_} w where w.lane >= h.lane and w.lane <= h.lane and w.until <= clock))');
     template := replace(template, '{most_of_key}', case when settings.key_per_second is not null
         then ', greatest(least(ceil({key_burst} / 2 + {key_per_second} * extract(epoch from {lease}) / 16), 64), 1)::int' else '' end);
     template := replace(template, '{next_line}', case when settings.key_per_second is not null

@@ -2,7 +2,9 @@
 -- have a line of their own are moved there; then along these, as far as the first line was seen: what is behind that could belong before it.
 -- Whoever else cuts rows of the lane, to cancel or reschedule, has its lock meanwhile, and then nothing is leased of it: a row that is passed over
 -- because somebody locked it would come too late.
-create or replace function trunkline.{do_along_}(n int, lane int, floor timestamptz, way int, out tids tid[], out got int, out ran_out bool)
+-- lined: messages of keys with lines of their own at most.
+create or replace function trunkline.{do_along_}(
+        n int, lane int, floor timestamptz, way int, lined_n int, out tids tid[], out got int, out ran_out bool)
     language plpgsql {planner} as $f$
 #variable_conflict use_variable
 declare
@@ -49,6 +51,7 @@ begin
         where q.lane = lane and q.line = '' and (q.place, q.id + 0) >= (due, next_id)
           and q.place <= clock_timestamp() and q.due_at <= clock_timestamp()
         order by q.place, q.id + 0 limit 1), 'infinity');
+    n := least(n, got + lined_n);
     for known in
         select l.key, l.until, greatest((n - got) / cardinality(lined), 1) as share from trunkline.{line_} l
         where l.lane = lane and l.until <= clock_timestamp() order by random()

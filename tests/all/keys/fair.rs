@@ -143,3 +143,27 @@ async fn a_backlog_of_few_keys_is_leased_once_or_twice() {
     let (leases, messages) = (leases.load(Ordering::Relaxed), KEYS * EACH as usize);
     assert!(leases <= 2 * messages, "{leases} leases of {messages} messages");
 }
+
+/// Whichever lane is read first: a backlog would else take all that a call may lease, again and again.
+#[tokio::test]
+async fn a_backlog_leaves_room_for_what_is_due_in_other_lanes() {
+    let Place { queue, sql, .. } = place::<i64>(settings()).await;
+    queue.enqueue_many(&(0..2000).map(|place| nth(0, place)).collect::<Vec<_>>()).await.expect("enqueued");
+    let elsewhere = "select k from generate_series(1, 99) k
+                     where trunkline.lane_of('key ' || k, 8) <> trunkline.lane_of('key 0', 8) limit 5";
+    let others = sql.query(elsewhere, &[]).await.expect("read");
+    let others: Vec<i32> = others.iter().map(|row| row.get(0)).collect();
+    assert_eq!(others.len(), 5);
+    sql.batch_execute("select trunkline.do_line_q(array['key 0'], array[0])").await.expect("a line of its own");
+    let mut of_backlog = 0;
+    for round in 0..20 {
+        let drafts: Vec<_> = others.iter().map(|&key| nth(key as usize, round)).collect();
+        queue.enqueue_many(&drafts).await.expect("enqueued");
+        let leased = "select m.key from trunkline.do_lanes_q(40, '1 minute', 7) b, unnest(b.keys) m(key)";
+        let leased = sql.query(leased, &[]).await.expect("leased");
+        let count = leased.iter().filter(|row| row.get::<_, &str>(0) == "key 0").count();
+        assert_eq!(leased.len() - count, 5, "round {round}");
+        of_backlog += count;
+    }
+    assert!((200..=400).contains(&of_backlog), "{of_backlog}"); // and it has its half
+}
