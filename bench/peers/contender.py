@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 EMPTY_PAYLOAD = len('{"at":1763737000000000,"pad":""}')
+OF_A_KEY = '"key":1000,"nr":10,'
 # Without a pattern: what repeats itself would be compressed.
 LETTERS = base64.urlsafe_b64encode(os.urandom(768 * 1024)).decode()
 PROGRESS_SECONDS = 0.5
@@ -39,6 +40,12 @@ class Message:
         return f'{{"at":{self.at},"pad":"{self.pad}"}}'
 
 
+@dataclass(slots=True)
+class Keyed(Message):
+    key: int
+    nr: int  # among the messages of the key, from 0 on
+
+
 @dataclass(frozen=True)
 class Options:
     url: str
@@ -51,6 +58,7 @@ class Options:
     backlog: int
     micros: int
     wait: str
+    keys: int  # 0: messages have none
 
     @property
     def pad(self) -> str:
@@ -69,10 +77,11 @@ class Options:
             raise Missing(f"no case {told['CASE']}")
         if int(told["PAYLOAD"]) < EMPTY_PAYLOAD:
             raise Missing(f"a payload has at least {EMPTY_PAYLOAD} bytes")
+        keys = int(os.environ.get("BENCH_KEYS", 0))
         return cls(
             url=told["URL"],
             case=told["CASE"],
-            padding=int(told["PAYLOAD"]) - EMPTY_PAYLOAD,
+            padding=max(0, int(told["PAYLOAD"]) - EMPTY_PAYLOAD - (len(OF_A_KEY) if keys else 0)),
             batch=int(told["BATCH"]),
             producers=int(told["PRODUCERS"]),
             consumers=int(told["CONSUMERS"]),
@@ -80,6 +89,7 @@ class Options:
             backlog=int(told["BACKLOG"]),
             micros=int(float(told["SECONDS"]) * 1e6),
             wait=told["WAIT"],
+            keys=keys,
         )
 
 
@@ -98,8 +108,8 @@ class Peer(Protocol):
 
     async def send_many(self, messages: list[Message]) -> None: ...
 
-    async def consume(self, received: Callable[[int], None], stop: asyncio.Event) -> None:
-        """Calls `received` with the `at` of each message, until `stop`."""
+    async def consume(self, received: Callable[..., None], stop: asyncio.Event) -> None:
+        """Calls `received` with the `at` of each message, until `stop`; with `key` and `nr`, too, where messages have keys."""
 
     async def close(self) -> None: ...
 
@@ -220,7 +230,12 @@ async def consume(peer: Peer, tally: "Tally", stop: asyncio.Event) -> None:
 
 
 async def warm_up(peer: Peer, options: Options, tally: "Tally", consumers: asyncio.Task) -> None:
-    await peer.send(message(options))
+    if options.keys:
+        # One after another: what a peer makes at the first message of a part of its keys, several calls at once may fail to make.
+        for caller in range(options.producers):
+            await peer.send(tally.keyed(caller, now()))
+    else:
+        await peer.send(message(options))
     await first_of(asyncio.create_task(tally.first.wait()), beside=(consumers,))
 
 
@@ -230,13 +245,16 @@ async def produce(peer: Peer, options: Options, tally: "Tally") -> None:
     def due(k: int) -> int:
         return tally.start + round(k / options.rate * 1e6)
 
-    async def as_answered() -> None:
+    async def as_answered(caller: int) -> None:
         while now() < tally.end:
             called = now()
-            await send(peer, [Message(called, options.pad) for _ in range(options.batch)])
+            if options.keys:
+                await peer.send(tally.keyed(caller, called))
+            else:
+                await send(peer, [Message(called, options.pad) for _ in range(options.batch)])
             tally.send(called)
 
-    async def as_due() -> None:
+    async def as_due(_: int) -> None:
         # Whichever producer is free takes the next batch, and lets it go when its last message is due.
         for k in batches:
             ats = [due(k + i) for i in range(options.batch)]
@@ -250,7 +268,7 @@ async def produce(peer: Peer, options: Options, tally: "Tally") -> None:
             tally.send(called)
 
     producer = as_answered if options.rate is None or options.case == "send" else as_due
-    await asyncio.gather(*(producer() for _ in range(options.producers)))
+    await asyncio.gather(*(producer(caller) for caller in range(options.producers)))
 
 
 async def until(moment: int, precisely: bool) -> None:
@@ -276,6 +294,9 @@ class Tally:
         self.sent = 0
         self.received = 0
         self.latencies: Counter[int] = Counter()
+        self.calls: Counter[int] = Counter()
+        self.next_of: Counter[int] = Counter()
+        self.disordered = 0
         self.first = asyncio.Event()
         self.drained = asyncio.Event()
 
@@ -290,9 +311,21 @@ class Tally:
             if self.options.case == "send":
                 self.latencies[three_digits(answered - called)] += 1
 
-    def receive(self, at: int) -> None:
+    def keyed(self, caller: int, at: int) -> Keyed:
+        """The next message of a caller, whose keys are its own and have messages in turn: so the order of each key is that of its calls."""
+        turn = self.calls[caller]
+        self.calls[caller] += 1
+        keys, producers = self.options.keys, self.options.producers
+        own = -(-(keys - caller) // producers)
+        return Keyed(at, self.options.pad, 1 + caller + producers * (turn % own), turn // own)
+
+    def receive(self, at: int, key: int | None = None, nr: int = 0) -> None:
         moment = now()
         self.first.set()
+        if key is not None:
+            # Neither one that the key had, nor one behind another that is still to come.
+            self.disordered += nr != self.next_of[key]
+            self.next_of[key] = max(self.next_of[key], nr + 1)
         if not self.start <= moment <= self.end:
             return
         self.received += 1
@@ -318,7 +351,8 @@ class Tally:
         seconds = (self.end - self.start) / 1e6
         say(progress={"sent": self.sent, "received": self.received})
         say(latency=dict(sorted(self.latencies.items())))
-        say(done={"sent": self.sent, "received": self.received, "seconds": seconds})
+        disordered = {"disordered": self.disordered} if self.options.keys else {}
+        say(done={"sent": self.sent, "received": self.received, "seconds": seconds, **disordered})
 
 
 def three_digits(micros: int) -> int:

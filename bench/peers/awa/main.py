@@ -13,6 +13,7 @@ import contender
 
 QUEUE = "bench"
 MAX_WORKERS = 256
+SHARDS = 8  # with keys: each key's messages are in one
 OWN_CONNECTIONS = 20  # of the workers: claims, completions, heartbeat, maintenance, LISTEN
 
 
@@ -26,8 +27,9 @@ class Contender:
         self.connections = options.producers + OWN_CONNECTIONS
 
     def settings(self) -> str:
+        keyed = f"enqueue_shards {SHARDS}, ordering_key, " if self.options.keys else ""
         return (
-            f"one process, queue storage, max_workers {self.workers}, a pool of {self.connections}, "
+            f"{keyed}one process, queue storage, max_workers {self.workers}, a pool of {self.connections}, "
             "LISTEN and a poll every 200 ms"
         )
 
@@ -38,17 +40,28 @@ class Contender:
         await self.client.migrate()
         # A fresh database is still on awa's older tables until this is called.
         await self.client.install_queue_storage()
+        if self.options.keys:
+            # There is no call for it: the ADR gives this statement.
+            async with await self.client.transaction() as transaction:
+                await transaction.execute(
+                    f"insert into awa.queue_meta (queue, enqueue_shards) values ('{QUEUE}', {SHARDS}) "
+                    "on conflict (queue) do update set enqueue_shards = excluded.enqueue_shards"
+                )
 
     async def send(self, message: contender.Message) -> None:
-        await self.client.insert(message, queue=QUEUE)
+        key = f"key {message.key}" if isinstance(message, contender.Keyed) else None
+        await self.client.insert(message, queue=QUEUE, ordering_key=key)
 
     async def send_many(self, messages: list[contender.Message]) -> None:
         await self.client.enqueue_many_copy(messages, queue=QUEUE)
 
-    async def consume(self, received: Callable[[int], None], stop: asyncio.Event) -> None:
-        @self.client.task(contender.Message, queue=QUEUE)
+    async def consume(self, received: Callable[..., None], stop: asyncio.Event) -> None:
+        @self.client.task(contender.Keyed if self.options.keys else contender.Message, queue=QUEUE)
         async def handle(job: awa.Job) -> None:
-            received(job.args.at)
+            if self.options.keys:
+                received(job.args.at, job.args.key, job.args.nr)
+            else:
+                received(job.args.at)
 
         await self.client.start([(QUEUE, self.workers)])
         await stop.wait()

@@ -24,7 +24,7 @@ pub(super) fn lanes(choice: &Choice) -> Vec<Plan> {
         }
     }
     // Each caller awaits its message, and its keys are its own: so the order of each key is known, and is checked.
-    for name in ["keys", "keys-4-workers", "pgmq", "graphile-worker", "pg-boss"] {
+    for name in ["keys", "keys-4-workers", "pgmq", "graphile-worker", "pg-boss", "awa"] {
         let contender = named(name);
         let mut plan = plan("lanes", "ten thousand keys", contender, "cycle", choice);
         (plan.told.producers, plan.told.keys) = (contender.callers, 10_000);
