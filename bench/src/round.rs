@@ -81,10 +81,10 @@ async fn measured(
     };
     let client = machine::used(contending.pid);
     let before = ground.counters(database).await?;
-    let mut series = Series::new(before);
     let slowed = Slowed::begin(&ground.disk, plan.told.fsync_ms)?;
     let began = Instant::now();
     contending.go().await?;
+    let mut series = Series::new(before);
     let done = loop {
         if let Some(done) = contending.listen().await? {
             break done;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use self::hearing::{heard, hears, sleep};
+use self::hearing::{heard, heard_and_hears, hears, sleep};
 pub(crate) use self::work::Worked;
 pub use self::{stream::Messages, work::Work};
 
@@ -151,8 +151,7 @@ impl<T: Payload> Consumer<T> {
         let place = place.get_or_insert_with(|| Inbox::new(&queue.shared));
         subscription.get_or_insert_with(|| queue.shared.db.subscribe(&queue.shared.channel));
         loop {
-            let was_hearing = hears(subscription.as_ref());
-            let rings = heard(subscription);
+            let (rings, was_hearing) = heard_and_hears(subscription);
             // Also a message that an earlier call, dropped while it waited, left behind.
             if let Some(message) = place.leave().await? {
                 return Ok(message);

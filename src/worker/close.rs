@@ -38,7 +38,7 @@ impl<T: Payload> Station<T> {
         let _ = timeout(LAST_WORDS, last_words).await; // what was not said comes back when its lease ends
     }
 
-    /// Settles finished messages until none is held.
+    /// Settles finished messages until none is held. Where nothing can be settled any more, the handlers that run are waited for all the same.
     async fn finish(&self) {
         let mut outage = Outage::default();
         loop {
@@ -55,7 +55,12 @@ impl<T: Payload> Station<T> {
             }
             match self.settle_and_lease(settling, 0, None).await.1 {
                 Ok(()) => {}
-                Err(error) if error.is_final() => return,
+                Err(error) if error.is_final() => {
+                    while self.held().is_running() {
+                        self.changed.notified().await;
+                    }
+                    return;
+                }
                 Err(error) => tokio::time::sleep(outage.pause(self.name(), &error)).await,
             }
         }

@@ -3,6 +3,7 @@
 
 mod beat;
 mod bucket;
+mod closing;
 mod going_back;
 mod opening;
 mod order;
@@ -296,17 +297,6 @@ impl<T> Held<T> {
         given_up
     }
 
-    /// All that waits, to be given back.
-    pub fn give_up_waiting(&mut self) -> Vec<Lease> {
-        let mut given_up: Vec<Lease> =
-            std::mem::take(&mut self.waiting).into_iter().map(|waiting| self.give_up(waiting)).collect();
-        if let Some(order) = &mut self.order {
-            order.close().into_iter().for_each(|group| self.groups.close(group));
-            given_up.extend(order.give_back());
-        }
-        given_up
-    }
-
     fn give_up(&mut self, Prefetched { message, group, .. }: Prefetched<T>) -> Lease {
         self.groups.close(group);
         self.alone.take_if(|(alone, _)| *alone == message.lease());
@@ -316,26 +306,6 @@ impl<T> Held<T> {
             }
         }
         message.lease()
-    }
-
-    /// Tells every handler that the worker gives up on it. Returns whether one listens.
-    pub fn tell_all(&mut self) -> bool {
-        self.hands.iter().filter_map(|hand| hand.told.as_ref()).map(|told| told.lose()).count() > 0
-    }
-
-    /// The leases of running messages that are not lost, to be released after their handlers were dropped.
-    pub fn give_up_running(&mut self) -> Vec<Lease> {
-        let mut given_up = Vec::new();
-        for nr in 0..self.hands.len() {
-            let settled = self.hands[nr].told.as_ref().is_some_and(|told| told.is_settled());
-            for running in std::mem::take(&mut self.hands[nr].running) {
-                if !running.lost && !settled {
-                    given_up.push(running.lease);
-                }
-                self.groups.close(running.group);
-            }
-        }
-        given_up
     }
 
     /// Whether every message has met its end.

@@ -172,7 +172,7 @@ async fn a_worker_tells_the_handler_of_a_cancelled_message_within_a_second() {
     for cancelled in &ids[1..] {
         assert_eq!(queue.cancel(&[*cancelled]).await.expect("cancelled"), [*cancelled]);
         let began = Instant::now();
-        let (id, lost) = timeout(SECOND * 3, tells.recv()).await.expect("within a second or so").expect("it is told");
+        let (id, lost) = timeout(SOON, tells.recv()).await.expect("in time").expect("it is told");
         assert!(lost && id == *cancelled, "that one alone");
         took.push(began.elapsed());
     }
@@ -233,7 +233,7 @@ async fn moved_earlier_it_wakes_who_waits_and_moved_later_it_does_not_come() {
         // Long ago, which is below the floor of whoever waits: it is now.
         let moved = queue.reschedule_at(&[id], SystemTime::UNIX_EPOCH).await.expect("moved");
         assert_eq!(moved, [id]);
-        let got = timeout(Duration::from_secs(3), waits).await.expect("it is woken").expect("no panic").expect("taken");
+        let got = timeout(SOON, waits).await.expect("it is woken").expect("no panic").expect("taken");
         assert_eq!(got.iter().map(|message| message.id).collect::<Vec<_>>(), [id]);
         assert_eq!(queue.cancel(&[later]).await.expect("cancelled"), [later]);
     }

@@ -182,6 +182,16 @@ async fn a_waiting_consumer_in_a_transaction_learns_that_its_connection_broke() 
     }
 }
 
+/// What comes of work whose commit waits for a standby, when its backend ends then.
+async fn cut_off<T>(sql: &Client, work: impl Future<Output = T>) -> T {
+    let waiting = "select count(pg_terminate_backend(pid)) from pg_stat_activity where wait_event = 'SyncRep'";
+    let ends = eventually("the commit waits", || async {
+        sql.query_one(waiting, &[]).await.expect("asked").get::<_, i64>(0) > 0
+    });
+    // One that nobody ends waits for ever.
+    timeout(SOON * 2, async { tokio::join!(work, ends).0 }).await.expect("in time")
+}
+
 /// A commit that waits for a standby is on disk here already. If its backend ends now, it happened, and nobody heard.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_broke_after_its_commit_happened_and_happened_once() {
@@ -199,25 +209,19 @@ async fn what_broke_after_its_commit_happened_and_happened_once() {
     let queue: Queue<i64> = db.queue("q").await.expect("opened");
     enqueued(&queue, 3).await;
     let leased = queue.lease(1).await.expect("leased");
-    let waiting = "select count(pg_terminate_backend(pid)) from pg_stat_activity where wait_event = 'SyncRep'";
-    let cut_off = || {
-        eventually("the commit waits", || async {
-            sql.query_one(waiting, &[]).await.expect("asked").get::<_, i64>(0) > 0
-        })
-    };
+    // A floor is kept beside the work, on a connection of its own: one from a clock that was ahead is left as it is, and that commit does not wait.
+    sql.batch_execute("update trunkline.floor set reached = now() + interval '1 day'").await.expect("no floor is kept");
     // From now on every commit waits, once the old connections are gone.
     sql.batch_execute("alter database postgres set synchronous_commit = on").await.expect("altered");
     let before = queue;
     let queue: Queue<i64> = Db::connect(&url).await.expect("connected").queue("q").await.expect("opened");
 
-    let (outcome, ()) = tokio::join!(queue.enqueue_many(&[7]), cut_off());
-    broke("enqueue", outcome);
+    broke("enqueue", cut_off(&sql, Box::pin(queue.enqueue_many(&[7]))).await);
     let payloads =
         || async { queue.peek(9).await.expect("peeked").iter().map(|message| message.payload).collect::<Vec<_>>() };
     assert!(payloads().await.contains(&7), "it happened");
 
-    let (outcome, ()) = tokio::join!(queue.ack(&leased), cut_off());
-    broke("ack", outcome);
+    broke("ack", cut_off(&sql, queue.ack(&leased)).await);
     assert!(before.ack(&leased).await.expect_err("it happened").is_lease_lost());
 
     let mut consumer = queue.consumer(Wait::Adaptive);
@@ -230,8 +234,7 @@ async fn what_broke_after_its_commit_happened_and_happened_once() {
         }
         .boxed()
     });
-    let (outcome, ()) = tokio::join!(work, cut_off());
-    broke("exactly once", outcome);
+    broke("exactly once", cut_off(&sql, work).await);
     assert_eq!(payloads().await, Vec::<i64>::new(), "it happened, and is not done again");
     let effects = sql.query("select payload from public.effects order by 1", &[]).await.expect("read");
     assert_eq!(effects.iter().map(|row| row.get::<_, i64>(0)).collect::<Vec<_>>(), [1, 2, 7]);

@@ -45,7 +45,8 @@ async fn ledger_has_each_posting_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn outbox_delivers_what_was_committed() {
-    let delivered = outbox::run(&database().await).await.expect("the example runs");
+    let mut delivered = outbox::run(&database().await).await.expect("the example runs");
+    delivered.sort(); // what a worker gives back, because it would not start soon, comes behind the others
     assert_eq!(delivered, ["order 1 placed", "order 3 placed"]);
 }
 

@@ -79,18 +79,16 @@ async fn a_server_that_falls_silent_after_the_login_is_left_in_time() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_enqueue_that_waits_for_its_standby_is_unknown_when_its_session_is_ended_and_a_false_ok_when_cancelled() {
-    let server = Server::start(None, &[]);
+    // One that will never come.
+    let server = Server::start(None, &[("synchronous_standby_names", "nobody"), ("synchronous_commit", "local")]);
+    let admin = connect(&server.url()).await;
     let db = Db::connect(&server.url()).await.expect("connected");
     db.migrate().await.expect("migrated");
     db.create_queue("q", &Settings::new("int8")).await.expect("created");
+    // From now on every commit waits, but for those of the old connections.
+    admin.batch_execute("alter database postgres set synchronous_commit = on").await.expect("altered");
+    let db = Db::connect(&server.url()).await.expect("connected");
     let queue = db.queue::<i64>("q").await.expect("opened");
-    let admin = connect(&server.url()).await;
-    // One that will never come.
-    for text in ["alter system set synchronous_standby_names = 'nobody'", "select pg_reload_conf()"] {
-        admin.batch_execute(text).await.expect("said");
-    }
-    let set = "select current_setting('synchronous_standby_names') = 'nobody'";
-    eventually("commits wait", async || admin.query_one(set, &[]).await.expect("told").get(0)).await;
     for (end, is_ok) in [("pg_terminate_backend", false), ("pg_cancel_backend", true)] {
         let waits = queue.clone();
         let caller = tokio::spawn(async move { waits.enqueue(1).await });

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio_postgres::error::SqlState;
 use trunkline::{Db, Lease, Settings};
 
-use crate::fixture::{Place, connect, database, eventually, place, run_out};
+use crate::fixture::{Place, connect, database, dropped_under_way, eventually, place, run_out};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_that_no_consumer_could_read_never_gets_in() {
@@ -184,7 +184,7 @@ async fn a_sequence_behind_its_tables_is_repaired() {
 /// A take that nobody waited for puts the message back as it was: nothing was charged, so nothing may be.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_that_was_put_back_has_the_attempts_that_it_had() {
-    let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8").max_attempts(3)).await;
+    let Place { url, queue, sql, db: _db } = place::<i64>(Settings::new("int8").max_attempts(3)).await;
     queue.enqueue(1).await.expect("enqueued");
     for _ in 0..3 {
         let leased = queue.lease(1).await.expect("leased");
@@ -194,17 +194,7 @@ async fn a_message_that_was_put_back_has_the_attempts_that_it_had() {
     let before: String = sql.query_one(before, &[]).await.expect("read").get(0);
     let written: String = sql.query_one("select xmin::text from trunkline.queue_q", &[]).await.expect("read").get(0);
     // Somebody holds the row while the take arrives, and the caller goes away before it is let go.
-    let holder = connect(
-        &crate::fixture::cluster()
-            .url(&sql.query_one("select current_database()::text", &[]).await.expect("asked").get::<_, String>(0)),
-    )
-    .await;
-    holder.batch_execute("begin; lock table trunkline.queue_q in access exclusive mode").await.expect("held");
-    {
-        let take = queue.take(1);
-        assert!(tokio::time::timeout(Duration::from_millis(50), take).await.is_err(), "it waits");
-    }
-    holder.batch_execute("commit").await.expect("let go");
+    dropped_under_way(&url, &sql, queue.take(1)).await;
     let back = "select 1 from trunkline.queue_q where xmin::text <> $1";
     eventually("it is back", || async { !sql.query(back, &[&written]).await.expect("read").is_empty() }).await;
     let after: String = sql

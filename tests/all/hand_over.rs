@@ -1,6 +1,9 @@
 //! A message inside its notification: fast, at most once, and to one consumer only.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
 
 use trunkline::{Consumer, Db, Message, Settings, Wait};
 use trunkline_embedded::Cluster;
@@ -69,21 +72,23 @@ async fn a_consumer_that_begins_to_wait_enters_the_list_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_that_was_lost_is_not_waited_for() {
     let Place { queue, sql: client, db: _db, .. } = place::<Vec<u8>>(Settings::new("bytea")).await;
-    let mut consumer = queue.consumer(Wait::Notify);
-    let receiver = tokio::spawn(async move { one(&mut consumer).await });
-    eventually("the consumer waits", || async { waiting(&client).await == 1 }).await;
     let lost = "with gone as (delete from trunkline.waiting)
                 select count(pg_terminate_backend(pid)) from pg_stat_activity
                 where datname = current_database() and application_name = 'trunkline' and query like 'listen%'";
-    let began = std::time::Instant::now();
-    client.query_one(lost, &[]).await.expect("as after a crash");
-    queue.enqueue(vec![7]).await.expect("enqueued");
-    assert_eq!(receiver.await.expect("received").payload, [7]);
-    assert!(
-        began.elapsed() < Duration::from_secs(4),
-        "a letter that never comes is not waited for: {:?}",
-        began.elapsed()
-    );
+    // The wait would be five seconds each time; a busy machine takes as long once, and not three times.
+    let mut took = Vec::new();
+    while took.len() < 3 && took.iter().all(|took| *took >= Duration::from_secs(4)) {
+        let mut consumer = queue.consumer(Wait::Notify);
+        let receiver = tokio::spawn(async move { one(&mut consumer).await });
+        eventually("the consumer waits", || async { waiting(&client).await == 1 }).await;
+        let began = Instant::now();
+        client.query_one(lost, &[]).await.expect("as after a crash");
+        queue.enqueue(vec![7]).await.expect("enqueued");
+        assert_eq!(receiver.await.expect("received").payload, [7]);
+        took.push(began.elapsed());
+    }
+    let quickest = took.iter().min().expect("once at least");
+    assert!(*quickest < Duration::from_secs(4), "a letter that never comes is not waited for: {took:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

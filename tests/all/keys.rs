@@ -17,9 +17,9 @@ use std::{
     time::Duration,
 };
 
-use trunkline::{Db, Draft, Failure, Message, Queue, RetryPolicy, Settings, Worker};
+use trunkline::{Db, Draft, Failure, Message, Queue, RetryPolicy, Settings, Worker, testing};
 
-use crate::fixture::{Place, Runs, eventually, place};
+use crate::fixture::{Place, Runs, drained, eventually, grows_to, place};
 
 pub fn settings() -> Settings {
     Settings::new("int8").lanes(8).max_attempts(20)
@@ -110,7 +110,7 @@ async fn messages_of_a_key_are_handled_in_order_by_workers_that_share_the_queue_
         let all: Vec<_> = (0..KEYS).map(|key| nth(key, place)).collect();
         queue.enqueue_many(&all).await.expect("enqueued");
     }
-    eventually("all are done", async || history.done() >= KEYS * EACH as usize).await;
+    grows_to("all are done", KEYS * EACH as usize, || history.done()).await;
     for runs in running {
         runs.stop().await;
     }
@@ -122,21 +122,27 @@ async fn messages_of_a_key_are_handled_in_order_by_workers_that_share_the_queue_
 async fn a_worker_that_vanishes_is_followed_in_order() {
     const KEYS: usize = 20;
     const EACH: i64 = 40;
-    let Place { queue, url, .. } = place::<i64>(settings().lease(Duration::from_millis(600))).await;
+    let Place { queue, url, sql, .. } = place::<i64>(settings()).await;
     let history = History::default();
     for place in 0..EACH {
         queue.enqueue_many(&(0..KEYS).map(|key| nth(key, place)).collect::<Vec<_>>()).await.expect("enqueued");
     }
     for round in 1..4 {
-        let queue = Db::connect(&url).await.expect("connected").queue("q").await.expect("opened");
-        let running = tokio::spawn(worker(queue, &history, 0.05, 4).run(std::future::pending()));
-        let some = KEYS * EACH as usize * round / 5;
-        eventually("some are done", async || history.done() >= some).await;
+        let db = Db::connect(&format!("{url} application_name=vanishing")).await.expect("connected");
+        let worker = worker(db.queue("q").await.expect("opened"), &history, 0.05, 4);
+        drop(db);
+        let running = tokio::spawn(worker.run(std::future::pending()));
+        grows_to("some are done", KEYS * EACH as usize * round / 5, || history.done()).await;
         running.abort(); // with whatever it holds
         let _ = running.await;
+        // What it was about to lease comes to pass still. Then its leases run out, and nobody else's do.
+        let gone = "select not exists (select from pg_stat_activity
+                                       where application_name = 'vanishing' and datname = current_database())";
+        eventually("it is gone", async || sql.query_one(gone, &[]).await.expect("visible").get(0)).await;
+        testing::shift(&queue, Duration::from_secs(60)).await.expect("a minute later");
     }
     let runs = Runs::start(worker(queue.clone(), &history, 0.05, 4));
-    eventually("all are done", async || queue.stats().await.expect("counted").messages == 0).await;
+    drained(&queue).await;
     runs.stop().await;
     history.check(KEYS, EACH);
 }

@@ -1,5 +1,7 @@
 //! The verbs from a plain connection, for every language.
 
+mod floor;
+
 use std::time::Duration;
 
 use tokio::time::timeout;
@@ -259,24 +261,6 @@ async fn altered_settings_take_effect() {
     queue.purge().await.expect("purged");
     queue.enqueue_many(&[1, 2, 3]).await.expect("enqueued");
     assert_eq!(texts(&sql, "select size from trunkline.queue_q order by id").await, ["(2)", "(1)"]);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_floor_of_a_session_rises_and_finds_what_is_below_in_the_end() {
-    let sql = plain().await;
-    let reached = async || -> bool {
-        sql.query_one("select trunkline.floor('q') > now() - interval '1 minute'", &[]).await.expect("asked").get(0)
-    };
-    assert!(!reached().await, "at first, everything may be there");
-    eventually("the floor rises", reached).await;
-    sql.batch_execute(
-        "insert into trunkline.queue_q (due_at, size, payload) values (now() - interval '1 hour', 1, '{a}')",
-    )
-    .await
-    .expect("a clock stepped back");
-    assert_eq!(texts(&sql, "select payload from trunkline.take('q')").await.len(), 0, "it is below");
-    let taken = || async { texts(&sql, "select payload from trunkline.take('q')").await == ["(a)"] };
-    eventually("a sweep finds it", taken).await;
 }
 
 #[tokio::test]

@@ -270,7 +270,7 @@ async fn an_answer_that_is_too_large_or_too_late_is_given_up_if_that_is_asked_fo
     static KEPT: Statement<(), Vec<(i32, String)>> =
         Statement::new("insert into t select n, repeat('x', 1000) from generate_series(1, 5000) n returning n, word");
     let url = database().await;
-    let db = Db::connect(&format!("{url} max_answer=1MB answer_timeout=2")).await.expect("connected");
+    let db = Db::connect(&format!("{url} max_answer=1MB answer_timeout=10")).await.expect("connected");
     db.run(&Nothing::new("create table t (n int unique, word text)"), ()).await.expect("created");
     let small = db.run(&REPEAT, (100_000,)).await.expect("small enough").0;
     assert_eq!(small.len(), 100_000);

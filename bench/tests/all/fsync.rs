@@ -43,17 +43,22 @@ async fn a_send_waits_as_long_as_the_disk_of_its_row_takes() {
 #[tokio::test]
 async fn the_disk_is_as_it_was_after_a_slow_row() {
     // Few callers, of whom none waits for the processor rather than for the disk.
-    let run = Bench::new("run").args(["--callers", "1,2"]).pattern("^fsync/*/trunkline-bytea$");
-    let rows = run.rows("0.5").await;
-    let told: Vec<_> =
-        rows.iter().map(|row| (row["told"]["producers"].as_u64(), row["told"]["fsync_ms"].as_f64())).collect();
-    let times = [0.0, 1.0, 5.0, 20.0];
-    assert_eq!(told, [1, 2].map(|callers| times.map(|least| (Some(callers), Some(least)))).concat());
-    for slow in [3, 7] {
-        assert!(p50(&rows[slow]) >= 20_000.0, "{}", rows[slow]);
-    }
-    for as_it_is in [0, 4] {
-        assert!(p50(&rows[as_it_is]) < 20_000.0, "{}", rows[as_it_is]);
+    let run = || Bench::new("run").args(["--callers", "1,2"]).pattern("^fsync/*/trunkline-bytea$").rows("0.5");
+    // Somebody else may keep the disk busy during a turn; one that is still slow is so in each.
+    for turn in 1..=3 {
+        let rows = run().await;
+        let told: Vec<_> =
+            rows.iter().map(|row| (row["told"]["producers"].as_u64(), row["told"]["fsync_ms"].as_f64())).collect();
+        let times = [0.0, 1.0, 5.0, 20.0];
+        assert_eq!(told, [1, 2].map(|callers| times.map(|least| (Some(callers), Some(least)))).concat());
+        for slow in [3, 7] {
+            assert!(p50(&rows[slow]) >= 20_000.0, "{}", rows[slow]);
+        }
+        let as_it_is = [p50(&rows[0]), p50(&rows[4])];
+        if as_it_is.iter().all(|p50| *p50 < 20_000.0) {
+            break;
+        }
+        assert!(turn < 3, "{as_it_is:?} us");
     }
 }
 

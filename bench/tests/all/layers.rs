@@ -5,6 +5,9 @@ use trunkline_embedded::Cluster;
 
 use crate::fixture::{Bench, connect, name, server};
 
+/// Seconds in which something is sent, even where all stands still for one or two of them.
+const LONG_ENOUGH: &str = "3";
+
 /// One turn of a row, and every statement that the server ran for it.
 struct Turn {
     name: String,
@@ -21,7 +24,7 @@ impl Turn {
 
 async fn turns(server: &Cluster, patterns: &[String]) -> Vec<Turn> {
     let run = Bench::new("run").args(["--database-url", &server.url("postgres"), "--skip-cleanup"]);
-    let rows = patterns.iter().fold(run, |run, pattern| run.pattern(pattern)).rows("0.3").await;
+    let rows = patterns.iter().fold(run, |run, pattern| run.pattern(pattern)).rows(LONG_ENOUGH).await;
     let log = std::fs::read_to_string(server.log_file()).expect("the server's log");
     // Rows have had their databases one after the other.
     let databases = connect(server, "postgres").await;
@@ -105,7 +108,7 @@ async fn a_take_a_full_cycle_and_a_worker_run_their_own_code_too() {
     ];
     let patterns = cases.map(|(name, ..)| format!("^layer-comparison/{name}$"));
     let run = Bench::new("run").args(["--database-url", &server.url("postgres"), "--skip-cleanup"]);
-    let rows = patterns.iter().fold(run, |run, pattern| run.pattern(pattern)).rows("0.3").await;
+    let rows = patterns.iter().fold(run, |run, pattern| run.pattern(pattern)).rows(LONG_ENOUGH).await;
     let log = std::fs::read_to_string(server.log_file()).expect("the server's log");
     for (case, own, others) in cases {
         let row = rows.iter().find(|row| name(row).ends_with(case)).expect(case);

@@ -91,6 +91,8 @@ async fn rows_are_measured_on_the_postgres_that_was_asked_for() {
     }
     for binaries in all {
         let run = crate::fixture::run().args(["--server-bin", binaries.dir().to_str().expect("text")]);
+        // Nobody cleans up what died before it is counted.
+        let run = run.args(["--setting", "autovacuum=off"]);
         let rows =
             run.pattern("^throughput/send-sequential/trunkline$").pattern("^layer-comparison/delete-single/queue$");
         for row in rows.rows("0.3").await {

@@ -18,7 +18,7 @@ async fn batch_sizes_are_those_that_are_asked_for_and_really_sent() {
     let listed = Bench::new("list").env("BENCH_BATCH_SIZES", "3,7").pattern("^send/send-batch").lines().await;
     let expected = [3, 7].map(|n| ["sql", "queue", "pgmq"].map(|layer| format!("send/send-batch-{n}/{layer}")));
     assert_eq!(listed, expected.concat());
-    let rows = run().env("BENCH_BATCH_SIZES", "7").pattern("^send/send-batch-7/queue$").rows("0.2").await;
+    let rows = run().env("BENCH_BATCH_SIZES", "7").pattern("^send/send-batch-7/queue$").rows("3").await;
     let round = &rows[0]["rounds"][0];
     let calls = round["latency"]["count"].as_u64().expect("calls are timed");
     assert_eq!((rows[0]["told"]["batch"].as_u64(), round["sent"].as_u64()), (Some(7), Some(7 * calls)), "{}", rows[0]);
@@ -28,7 +28,7 @@ async fn batch_sizes_are_those_that_are_asked_for_and_really_sent() {
 async fn callers_are_as_many_as_are_asked_for_and_the_rows_name_says_so() {
     let listed = Bench::new("list").args(["--callers", "2,5"]).pattern("^throughput/send,*/trunkline$").lines().await;
     assert_eq!(listed, [2, 5].map(|n| format!("throughput/send, {n} callers/trunkline")));
-    let rows = run().args(["--callers", "2,5"]).pattern("^throughput/send,*/trunkline$").rows("0.3").await;
+    let rows = run().args(["--callers", "2,5"]).pattern("^throughput/send,*/trunkline$").rows("3").await;
     for (row, callers) in rows.iter().zip([2, 5]) {
         assert_eq!((&row["outcome"], &row["told"]["producers"]), (&"measured".into(), &callers.into()), "{row}");
         assert!(row["rounds"][0]["sent"].as_u64() > Some(0), "{row}");

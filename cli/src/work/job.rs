@@ -45,6 +45,7 @@ pub struct Job {
 impl Job {
     pub async fn run(&self, id: Id, message: Message<Text>, attempt: Attempt<Text>) -> Result<(), Failure> {
         let _running = self.counts.start();
+        let tried = message.charged();
         let prefix = format!("{} {id} | ", self.queue);
         let mut command = self.command(id, &message);
         let (mut child, group) =
@@ -66,7 +67,7 @@ impl Job {
         let _ = timeout(LEFTOVERS, heard).await; // who holds the pipe open longer is killed
         drop(group);
         let last_lines = last_lines.lock().unwrap_or_else(PoisonError::into_inner).text();
-        self.judge(id, ending, &last_lines, &attempt).await
+        self.judge(id, tried, ending, &last_lines, &attempt).await
     }
 
     fn command(&self, id: Id, message: &Message<Text>) -> Command {
@@ -86,7 +87,7 @@ impl Job {
         let mut all = vec![
             ("TRUNKLINE_QUEUE", self.queue.clone()),
             ("TRUNKLINE_ID", id.to_string()),
-            ("TRUNKLINE_ATTEMPT", message.attempt.to_string()),
+            ("TRUNKLINE_ATTEMPT", message.charged().to_string()),
             ("TRUNKLINE_ENQUEUED_AT", time::rfc3339(message.enqueued_at)),
         ];
         // The names that programs look for, as in OpenTelemetry's proposal for environment variables.
@@ -95,7 +96,14 @@ impl Job {
         all
     }
 
-    async fn judge(&self, id: Id, ending: Ending, last_lines: &str, attempt: &Attempt<Text>) -> Result<(), Failure> {
+    async fn judge(
+        &self,
+        id: Id,
+        tried: u32,
+        ending: Ending,
+        last_lines: &str,
+        attempt: &Attempt<Text>,
+    ) -> Result<(), Failure> {
         let told = ending.told();
         let reason = if last_lines.is_empty() { told.clone() } else { format!("{told}: {last_lines}") };
         let failure = match ending {
@@ -114,7 +122,7 @@ impl Job {
                 Failure::retry(reason)
             }
         };
-        let line = format!("{} {id}: attempt {} failed: {told}", self.queue, attempt.lease().attempt);
+        let line = format!("{} {id}: attempt {tried} failed: {told}", self.queue);
         self.output.say(Stream::Err, line).await;
         Err(failure)
     }

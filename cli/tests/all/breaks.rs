@@ -10,8 +10,11 @@ use std::{
 
 use crate::{
     delay_proxy,
-    fixture::{Session, Trunkline, eventually, rows, run_out, signal, sql},
+    fixture::{Session, Trunkline, eventually, rows, run_out, signal, sql, stop},
 };
+
+/// Sessions that wait for an advisory lock.
+const WAITS: &str = "select pid from pg_stat_activity where wait_event = 'advisory' and datname = current_database()";
 
 const BREAK: &str = "select pg_terminate_backend(pid) from pg_stat_activity \
                      where application_name = 'trunkline' and datname = current_database()";
@@ -68,10 +71,9 @@ fn a_follower_survives_a_break_under_a_lease_an_acknowledgement_and_a_take() {
         let follower = Follower::start(&trunkline, &["--mode", mode]);
         let held = wait_at(&trunkline, change);
         sql(&trunkline.url, r"select trunkline.enqueue('q', 'one'::bytea)");
-        let waits = "select pid from pg_stat_activity where wait_event = 'advisory' and datname = current_database()";
-        eventually("a statement is under way", || !rows(&trunkline.url, waits).is_empty());
+        eventually("a statement is under way", || !rows(&trunkline.url, WAITS).is_empty());
         sql(&trunkline.url, BREAK);
-        eventually("the statement is over", || rows(&trunkline.url, waits).len() <= 1);
+        eventually("the statement is over", || rows(&trunkline.url, WAITS).len() <= 1);
         drop(held);
         assert_eq!(follower.line(), "one");
         let empty = || trunkline.json(&["stats", "--json"])[0]["messages"] == 0;
@@ -139,12 +141,16 @@ fn a_break_in_front_of_at_most_once_repeats_nothing() {
 #[test]
 fn an_acknowledgement_whose_answer_was_lost_repeats_nothing_and_is_said() {
     let near = Trunkline::with_queue(&["--max-attempts", "1"]);
-    let (mut proxy, _, far) = delay_proxy::far(&near, "0", "200");
+    let (mut proxy, _, far) = delay_proxy::far(&near, "0", "0");
     let port = far.url.split("port=").nth(1).and_then(|rest| rest.split(' ').next()).expect("a port").to_owned();
     let follower = Follower::start(&far, &[]);
+    let held = wait_at(&near, "delete");
     sql(&near.url, r"select trunkline.enqueue('q', 'one'::bytea)");
     assert_eq!(follower.line(), "one");
-    // The answer is on its way for another fifth of a second.
+    eventually("the acknowledgement is under way", || !rows(&near.url, WAITS).is_empty());
+    // Its answer gets no further than the proxy.
+    stop(&proxy);
+    drop(held);
     eventually("it is acknowledged", || rows(&near.url, "select id from trunkline.queue_q").is_empty());
     proxy.kill().and_then(|()| proxy.wait()).expect("it can be killed");
     let (mut proxy, ..) = delay_proxy::far(&near, &port, "0");
@@ -164,6 +170,10 @@ fn a_signal_ends_a_follower_while_the_database_is_away() {
         let near = Trunkline::with_queue(&[]);
         let (mut proxy, _, far) = delay_proxy::far(&near, "0", "0");
         let follower = Follower::start(&far, &["--mode", mode]);
+        // Then the answer to its acknowledgement has come, too, for which it would wait long.
+        let last = "select query from pg_stat_activity where datname = current_database() \
+                    and query ~ 'do_(lease|take|ack|look)_q' order by query_start desc limit 1";
+        eventually("it asks for more", || !rows(&near.url, last)[0].contains("do_ack_q"));
         proxy.kill().and_then(|()| proxy.wait()).expect("it can be killed");
         let began = Instant::now();
         follower.end();
@@ -177,8 +187,7 @@ fn without_following_a_break_is_an_error() {
     trunkline.ok(&["enqueue", "q", "one"]);
     let held = wait_at(&trunkline, "update");
     let child = trunkline.start(&["dequeue", "q"]);
-    let waits = "select pid from pg_stat_activity where wait_event = 'advisory' and datname = current_database()";
-    eventually("a lease is under way", || !rows(&trunkline.url, waits).is_empty());
+    eventually("a lease is under way", || !rows(&trunkline.url, WAITS).is_empty());
     sql(&trunkline.url, BREAK);
     drop(held);
     let output = child.wait_with_output().expect("it ends");

@@ -119,9 +119,28 @@ pub fn run_out(url: &str) {
     sql(url, "update trunkline.queue_q set due_at = (select clock_timestamp()) where due_at > clock_timestamp()");
 }
 
+/// What fails is due in an hour, whatever pauses; `run_out` makes it due. What is given back is due at once, as ever.
+pub fn retry_late(url: &str) {
+    sql(
+        url,
+        "create function public.late() returns trigger language plpgsql as $$ begin
+             new.due_at := clock_timestamp() + interval '1 hour'; return new; end $$;
+         create trigger late before update on trunkline.queue_q for each row
+             when (old.error is null and new.error is not null and new.released = old.released)
+             execute function public.late()",
+    );
+}
+
 pub fn signal(child: &Child, name: &str) {
     let sent = Command::new("kill").args(["-s", name, &child.id().to_string()]).status().expect("kill runs");
     assert!(sent.success());
+}
+
+/// Nothing of it runs on when this returns; a signal alone may come a moment later.
+pub fn stop(child: &Child) {
+    signal(child, "STOP");
+    let state = || Command::new("ps").args(["-o", "state=", "-p", &child.id().to_string()]).output().expect("ps runs");
+    eventually("it stands still", || state().stdout.trim_ascii_start().starts_with(b"T"));
 }
 
 /// The program on a database of its own.

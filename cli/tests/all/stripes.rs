@@ -166,6 +166,12 @@ fn a_drain_that_moves_may_be_killed_as_often_as_one_likes() {
     sql(from, "select trunkline.enqueue('q', n::text) from generate_series(1, 2500) n");
     sql(from, "select trunkline.enqueue('q', 'later'::text, interval '1 day')");
     sql(other, "create table got (payload text)");
+    // So slowly that much is left whenever it is killed.
+    sql(
+        from,
+        "create function public.slow() returns trigger language plpgsql as $$ begin perform pg_sleep(0.005); return old; end $$;
+         create trigger slow before delete on trunkline.queue_q for each row execute function public.slow()",
+    );
     let there = || rows(from, "select count(*) from trunkline.queue_q")[0].parse::<u32>().expect("a number");
     let (mut kills, mut left) = (0, there());
     while left > 0 {

@@ -11,7 +11,7 @@ use std::{
 use trunkline::{Db, Failure, Message, Worker};
 
 use super::{History, nth, settings, worker};
-use crate::fixture::{Place, Runs, eventually, place};
+use crate::fixture::{Place, Runs, eventually, grows_to, place};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failure_holds_up_its_own_key_and_nobody_else() {
@@ -82,8 +82,9 @@ async fn a_key_with_a_long_backlog_does_not_hold_up_the_others_of_its_lane() {
     let runs = Runs::start(Worker::new(queue.clone(), handler).concurrency(8));
     eventually("the small one is done", async || others.load(Ordering::SeqCst) == 10).await;
     assert!(ahead.load(Ordering::SeqCst) < 1000, "{} were done before", ahead.load(Ordering::SeqCst));
-    eventually("all are done", async || history.done() == 3010).await;
+    grows_to("all are done", 3010, || history.done()).await;
     runs.stop().await;
+    assert_eq!(history.done(), 3010, "each once");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,7 +7,7 @@ use tokio_postgres::{Client, error::SqlState};
 use trunkline::{Changes, Db, Draft, Failure, Message, Queue, Result, Settings, Worker};
 
 use super::{History, nth, settings, worker};
-use crate::fixture::{Place, Runs, eventually, place};
+use crate::fixture::{Place, Runs, grows_to, place};
 
 /// Messages in a lane that is not that of their key.
 const ASTRAY: &str = "select count(*) from trunkline.queue_q q, unnest(q.keys) k(key), trunkline.queue s
@@ -60,14 +60,14 @@ async fn the_order_of_keys_holds_while_there_come_more_lanes() {
         }
     });
     for (part, lanes) in [(8, 4), (4, 16), (2, 256)] {
-        eventually("some are done", async || history.done() >= KEYS * EACH as usize / part).await;
+        grows_to("some are done", KEYS * EACH as usize / part, || history.done()).await;
         raise(&db, lanes).await;
         assert_eq!(astray(&sql).await, 0);
         running.push(Runs::start(worker(opened(&url).await, &history, 0.1, 8)));
     }
     producing.await.expect("all are enqueued");
     assert_eq!(astray(&sql).await, 0);
-    eventually("all are done", async || history.done() >= KEYS * EACH as usize).await;
+    grows_to("all are done", KEYS * EACH as usize, || history.done()).await;
     for runs in running {
         runs.stop().await;
     }

@@ -59,10 +59,12 @@ async fn it_survives_death_and_replay() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_delayed_has_its_place_by_the_time_when_it_is_due() {
     let Place { queue, .. } = place::<i64>(settings()).await;
-    let late = Draft::new(2).key("key 0").after(Duration::from_millis(300));
+    let hour = Duration::from_secs(3600);
+    let late = Draft::new(2).key("key 0").after(hour);
     queue.enqueue(late).await.expect("enqueued");
     queue.enqueue(nth(0, 0)).await.expect("enqueued");
     queue.enqueue(nth(0, 1)).await.expect("enqueued");
+    testing::shift(&queue, hour).await.expect("an hour later");
     let history = History::default();
     let runs = Runs::start(worker(queue.clone(), &history, 0.0, 2));
     eventually("all are done", async || history.done() == 3).await;

@@ -9,11 +9,12 @@ use std::{
 use trunkline::{Db, Failure, Limits, Message, Queue, RetryPolicy, Worker};
 
 use super::{History, nth, settings, worker};
-use crate::fixture::{Place, Runs, eventually, place};
+use crate::fixture::{Place, Runs, drained, eventually, grows_to, place};
 
 const RATE: f64 = 20.0;
 const BURST: u32 = 5;
-/// Between the moment in which a message begins and that in which its handler looks at the clock, its thread may rest.
+/// Between the moment in which a message begins and that in which its handler looks at the clock, its thread may rest. On a runtime of one thread no
+/// other begins meanwhile.
 const JITTER: f64 = 0.08;
 
 fn limits() -> Limits {
@@ -54,7 +55,7 @@ impl Begun {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn no_key_begins_more_often_than_its_rate_and_the_others_pass() {
     let Place { db, queue, url, .. } = place::<i64>(settings().lanes(2)).await;
     db.limit_queue("q", &limits()).await.expect("limited");
@@ -65,18 +66,20 @@ async fn no_key_begins_more_often_than_its_rate_and_the_others_pass() {
     let other = Db::connect(&url).await.expect("connected").queue("q").await.expect("opened");
     let running = [Runs::start(begun.worker(queue.clone())), Runs::start(begun.worker(other))];
     eventually("the others are done", async || begun.0.lock().expect("no panic").len() == 20).await;
-    assert!(begun.count() < 69, "the one key takes its time");
-    eventually("all are done", async || queue.stats().await.expect("counted").messages == 0).await;
-    assert!(start.elapsed().as_secs_f64() >= (50.0 - f64::from(BURST)) / RATE, "{:?}", start.elapsed());
+    // The others may have taken theirs, too.
+    let takes_its_time = || start.elapsed().as_secs_f64() >= (50.0 - f64::from(BURST)) / RATE;
+    assert!(begun.count() < 69 || takes_its_time(), "the one key takes its time: {:?}", start.elapsed());
+    drained(&queue).await;
+    assert!(takes_its_time(), "{:?}", start.elapsed());
     for runs in running {
         runs.stop().await;
     }
     begun.check();
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_lane_that_changes_hands_by_a_crash_or_in_order_begins_with_empty_buckets() {
-    let Place { db, queue, url, .. } = place::<i64>(settings().lanes(4).lease(Duration::from_millis(500))).await;
+    let Place { db, queue, url, .. } = place::<i64>(settings().lanes(4).lease(Duration::from_secs(3))).await;
     db.limit_queue("q", &limits()).await.expect("limited");
     let all: Vec<_> = (0..60).flat_map(|place| (0..6).map(move |key| nth(key, place))).collect();
     queue.enqueue_many(&all).await.expect("enqueued");
@@ -86,17 +89,17 @@ async fn a_lane_that_changes_hands_by_a_crash_or_in_order_begins_with_empty_buck
         let some = begun.count() + 40;
         if crashes {
             let running = tokio::spawn(begun.worker(queue).run(std::future::pending()));
-            eventually(&format!("some are done in round {round}"), async || begun.count() >= some).await;
+            grows_to(&format!("some are done in round {round}"), some, || begun.count()).await;
             running.abort(); // with whatever it holds
             let _ = running.await;
         } else {
             let runs = Runs::start(begun.worker(queue));
-            eventually(&format!("some are done in round {round}"), async || begun.count() >= some).await;
+            grows_to(&format!("some are done in round {round}"), some, || begun.count()).await;
             runs.stop().await;
         }
     }
     let runs = Runs::start(begun.worker(queue.clone()));
-    eventually("all are done", async || queue.stats().await.expect("counted").messages == 0).await;
+    drained(&queue).await;
     runs.stop().await;
     begun.check();
 }

@@ -23,7 +23,7 @@ use tokio::{
 use crate::fixture::{cluster, eventually};
 
 /// While it is far, an answer takes this long: time enough for a program to say all that it has to say before it.
-const AWAY: Duration = Duration::from_millis(100);
+const AWAY: Duration = Duration::from_millis(500);
 /// Nothing was said or heard for this long: what went on beside has ended, the notification after an enqueue for one.
 const QUIET: Duration = Duration::from_millis(20);
 

@@ -206,16 +206,15 @@ async fn two_that_move_at_the_same_time_under_load_move_each_message_once() {
     );
     let mut consumer = three.queue.consumer(Wait::Adaptive);
     let mut seen = Vec::new();
-    loop {
-        let some = consumer.take_within(500, Duration::ZERO).await.expect("taken");
-        if some.is_empty() {
-            break;
-        }
+    while seen.len() < 2_200 {
+        let some = consumer.take_within(500, SOON).await.expect("taken");
+        assert!(!some.is_empty(), "{} are there, and no more", seen.len());
         assert!(!counts(some.iter().map(trunkline::Striped::id)).contains_key(&id));
         seen.extend(some.iter().map(|one| one.payload));
     }
     seen.sort_unstable();
     assert_eq!(seen, (0..2_200).collect::<Vec<_>>());
+    assert_eq!(three.queue.stats().await.sum.messages, 0, "nor are there more");
 }
 
 #[tokio::test(flavor = "multi_thread")]

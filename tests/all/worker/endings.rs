@@ -10,7 +10,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::sync::{Semaphore, mpsc};
+use tokio::{
+    sync::{Semaphore, mpsc},
+    time::timeout,
+};
 use trunkline::{Message, Settings, Worker};
 
 use crate::fixture::{Place, Runs, Seen, enqueued, eventually, place};
@@ -104,21 +107,27 @@ async fn a_worker_whose_call_was_dropped_has_stopped_and_its_messages_come_back(
 #[tokio::test(flavor = "multi_thread")]
 async fn a_queue_that_is_dropped_ends_its_worker_with_that_error_after_its_handlers() {
     let Place { queue, db, .. } = place(Settings::new("int8")).await;
-    enqueued(&queue, 3).await;
+    for n in 0..3 {
+        queue.enqueue(n).await.expect("enqueued"); // a row each, so that each is acknowledged when it ends
+    }
     let (gate, finished) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
     let (opens, counts) = (gate.clone(), finished.clone());
     let runs = Runs::start(Worker::new(queue.clone(), move |_: Message<i64>| {
         let (gate, finished) = (opens.clone(), counts.clone());
         async move {
-            let permit = gate.acquire().await;
+            gate.acquire().await.expect("open").forget();
             finished.fetch_add(1, Ordering::Relaxed);
-            permit.map(drop)
+            Ok::<(), Infallible>(())
         }
     }));
     eventually("they run", || async { queue.stats().await.expect("counted").leased == 3 }).await;
     db.drop_queue("q").await.expect("dropped");
-    let failing = tokio::spawn(runs.fails());
-    gate.add_permits(3);
+    let mut failing = tokio::spawn(runs.fails());
+    gate.add_permits(1);
+    eventually("one has ended", || async { finished.load(Ordering::Relaxed) == 1 }).await;
+    let early = timeout(Duration::from_millis(500), &mut failing).await;
+    assert!(early.is_err(), "it ended before its handlers, at the first acknowledgement that was refused");
+    gate.add_permits(2);
     let error = failing.await.expect("no panic");
     assert!(error.is_no_queue(), "{error}");
     assert_eq!(finished.load(Ordering::Relaxed), 3);

@@ -22,16 +22,20 @@ async fn each_attempt_is_told_and_each_time_before_the_worker_waits() {
     let (sleeps, mut asleep) = mpsc::unbounded_channel();
     let (first, second) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (firsts, seconds) = (first.clone(), second.clone());
-    let worker = Worker::new(queue.clone(), |message: Message<i64>| async move {
-        match (message.payload, message.attempt) {
-            (1, 1) => Err(Failure::retry("not yet")),
-            (2, 1) => panic!("never"),
-            _ => Ok(()),
+    let (begins, mut begun) = mpsc::unbounded_channel();
+    let worker = Worker::new(queue.clone(), move |message: Message<i64>| {
+        begins.send(message.lease()).expect("the test listens");
+        async move {
+            match (message.payload, message.charged()) {
+                (1, 1) => Err(Failure::retry("not yet")),
+                (2, 1) => panic!("never"),
+                _ => Ok(()),
+            }
         }
     })
     .after_attempt(move |lease, outcome| {
         let reason = outcome.err().map(|failure| failure.reason().to_owned());
-        tells.send((lease.id, lease.attempt, reason)).expect("the test listens");
+        tells.send((lease, reason)).expect("the test listens");
     })
     .after_attempt(move |_, _| {
         firsts.fetch_add(1, Ordering::Relaxed);
@@ -46,13 +50,14 @@ async fn each_attempt_is_told_and_each_time_before_the_worker_waits() {
     for payload in [0, 1, 2] {
         let id = queue.enqueue(payload).await.expect("enqueued");
         let expected = match payload {
-            0 => vec![(id, 1, None)],
-            1 => vec![(id, 1, Some("not yet".to_owned())), (id, 2, None)],
-            _ => vec![(id, 1, Some("the handler panicked: never".to_owned())), (id, 2, None)],
+            0 => vec![None],
+            1 => vec![Some("not yet".to_owned()), None],
+            _ => vec![Some("the handler panicked: never".to_owned()), None],
         };
-        for expected in expected {
+        for reason in expected {
             let attempt = timeout(SOON, told.recv()).await.expect("it is tried").expect("it runs");
-            assert_eq!(attempt, expected);
+            let lease = begun.recv().await.expect("the handler had it before");
+            assert_eq!((lease.id, attempt), (id, (lease, reason)));
         }
     }
     drained(&queue).await;
@@ -71,7 +76,7 @@ async fn a_policy_decides_by_the_handlers_own_error() {
         refused.then_some(Duration::ZERO)
     });
     let worker = Worker::new(queue.clone(), |message: Message<i64>| async move {
-        match (message.payload, message.attempt) {
+        match (message.payload, message.charged()) {
             (1, 1) => Err(Failure::from(io::Error::from(io::ErrorKind::ConnectionRefused))),
             (2, 1) => Err(Failure::from(io::Error::from(io::ErrorKind::NotFound))),
             _ => Ok(()),

@@ -1,8 +1,8 @@
 //! Every answer a handler can give, and what becomes of its message.
 
-use std::{convert::Infallible, future::pending, time::Duration};
+use std::{collections::BTreeMap, convert::Infallible, future::pending, time::Duration};
 
-use trunkline::{DeadLetter, Failure, Message, Queue, RetryPolicy, Settings, Wait, Worker};
+use trunkline::{DeadLetter, Failure, Message, Queue, RetryPolicy, Settings, Wait, Worker, postgres::Statement};
 
 use crate::fixture::{Place, Runs, Seen, drained, enqueued, eventually, place, run_out};
 
@@ -12,7 +12,12 @@ async fn letters(queue: &Queue<i64>) -> Vec<DeadLetter<i64>> {
     queue.dead_letters(0, 100).await.expect("read")
 }
 
-/// What waits for another attempt: payload, attempt, reason.
+/// The attempts of each message without those that were given back.
+static CHARGED: Statement<(), Vec<(i64, i32)>> = Statement::new(
+    "select m.id, q.attempt - q.released from trunkline.messages_q m join trunkline.queue_q q on m.id - q.id between 0 and q.size - 1",
+);
+
+/// What waits for another attempt: payload, attempts that were charged, reason.
 async fn to_retry(queue: &Queue<i64>, count: u64) -> Vec<(i64, i32, String)> {
     let only = async || {
         let stats = queue.stats().await.expect("counted");
@@ -21,7 +26,8 @@ async fn to_retry(queue: &Queue<i64>, count: u64) -> Vec<(i64, i32, String)> {
     eventually("only these are left, to be retried", only).await;
     let mut peeked = queue.peek(100).await.expect("peeked");
     peeked.sort_by_key(|message| message.payload);
-    peeked.into_iter().map(|message| (message.payload, message.attempt, message.error.unwrap_or_default())).collect()
+    let charged: BTreeMap<i64, i32> = queue.db().run(&CHARGED, ()).await.expect("read").into_iter().collect();
+    peeked.into_iter().map(|one| (one.payload, charged[&one.id], one.error.unwrap_or_default())).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -78,7 +84,7 @@ async fn the_last_attempt_makes_a_dead_letter_whether_the_queue_or_the_policy_sa
         let Place { queue, db: _db, .. } = place(Settings::new("int8").max_attempts(queues)).await;
         enqueued(&queue, 5).await;
         let worker = Worker::new(queue.clone(), |message: Message<i64>| async move {
-            Err::<(), _>(Failure::retry(format!("failure {} of {}", message.attempt, message.payload)))
+            Err::<(), _>(Failure::retry(format!("failure {} of {}", message.charged(), message.payload)))
         });
         let runs = Runs::start(worker.retry(RetryPolicy::fixed(Duration::ZERO).attempts(policys)));
         drained(&queue).await;

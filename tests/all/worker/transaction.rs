@@ -57,7 +57,7 @@ async fn without_a_commit_nothing_has_happened_and_ok_is_a_failure() {
     let Place { queue, db: _db, .. } = with_effects(3).await;
     let worker = Worker::with_attempt(queue.clone(), |message: Message<i64>, attempt: Attempt<i64>| async move {
         let transaction = with_effect(&message, &attempt).await?;
-        match (message.payload, message.attempt) {
+        match (message.payload, message.charged()) {
             (_, 2) => transaction.commit().await?,
             (0, _) => drop(transaction),
             (1, _) => transaction.rollback().await?,
@@ -144,7 +144,7 @@ async fn a_transaction_that_outlives_its_handler_decides_alone() {
     let (open, until) = watch::channel(true);
     let count = ended.clone();
     let worker = Worker::with_attempt(queue.clone(), move |message: Message<i64>, attempt: Attempt<i64>| {
-        let (count, mut until) = (count.clone(), until.clone());
+        let mut until = until.clone();
         async move {
             let transaction = with_effect(&message, &attempt).await?;
             if message.charged() > 1 {
@@ -157,9 +157,11 @@ async fn a_transaction_that_outlives_its_handler_decides_alone() {
                     _ => drop(transaction),
                 }
             });
-            count.fetch_add(1, Ordering::Relaxed);
             Ok(())
         }
+    })
+    .after_attempt(move |_, _| {
+        count.fetch_add(1, Ordering::Relaxed); // the worker has seen by now that it is open
     });
     let runs = Runs::start(worker.wait(Wait::poll())); // nobody announces the end of a lease
     eventually("both are left alone", || async { ended.load(Ordering::Relaxed) == 2 }).await;

@@ -1,0 +1,30 @@
+//! The floor under the scans of a plain session.
+
+use super::{plain, texts};
+use crate::fixture::eventually;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_floor_of_a_session_rises_and_finds_what_is_below_in_the_end() {
+    let sql = plain().await;
+    let reached = async || -> bool {
+        sql.query_one("select trunkline.floor('q') > now() - interval '1 minute'", &[]).await.expect("asked").get(0)
+    };
+    assert!(!reached().await, "at first, everything may be there");
+    eventually("the floor rises", reached).await;
+    // A tenth of a second after its last look the session looks again, and finds it: then it was too slow, and nothing has happened.
+    eventually("it is below", async || {
+        assert!(reached().await, "it stays where it is");
+        sql.batch_execute(
+            "begin;
+             insert into trunkline.queue_q (due_at, size, payload) values (now() - interval '1 hour', 1, '{a}')",
+        )
+        .await
+        .expect("a clock stepped back");
+        let is_below = texts(&sql, "select payload from trunkline.take('q')").await.is_empty();
+        sql.batch_execute(if is_below { "commit" } else { "rollback" }).await.expect("ended");
+        is_below
+    })
+    .await;
+    let taken = || async { texts(&sql, "select payload from trunkline.take('q')").await == ["(a)"] };
+    eventually("a sweep finds it", taken).await;
+}
