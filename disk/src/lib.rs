@@ -1,4 +1,5 @@
-//! The disk of a private PostgreSQL, made slow or full while the server runs: what benchmarks compare, and what torture tests break.
+//! The disk of a private PostgreSQL, made slow or full while the server runs, and its clock, set ahead or back: what benchmarks compare, and what torture tests
+//! break.
 //!
 //! A small library stands between the server's processes and the C library, by `LD_PRELOAD`; [`Disk::new`] builds it through cargo where
 //! that has not been done. It needs Linux of 64 bits, and a server that is linked to the C library dynamically, as all common ones are.
@@ -100,7 +101,7 @@ impl Disk {
     /// Below that folder no file gets any longer from now on (`ENOSPC`), as on a disk without a free block: what is there may be written
     /// again, and files may be created and removed. None has room again.
     ///
-    /// Fails when the folder is not there, or its path, without links, has more than 4,080 bytes.
+    /// Fails when the folder is not there, or its path, without links, has more than 4,072 bytes.
     pub fn is_full_below(&self, folder: Option<&Path>) -> io::Result<()> {
         let none = 0_u64.to_ne_bytes();
         let Some(folder) = folder else { return self.write(&[(page::LENGTH, &none)]) };
@@ -113,6 +114,12 @@ impl Disk {
         }
         let length = path.len() as u64;
         self.write(&[(page::LENGTH, &none), (page::PATH, path), (page::LENGTH, &length.to_ne_bytes())])
+    }
+
+    /// The servers' time of day is so many milliseconds ahead of the machine's from now on, or behind where that is negative. How long something takes
+    /// goes by other clocks, which are as they are.
+    pub fn clock_is_ahead_by(&self, milliseconds: i64) -> io::Result<()> {
+        self.write(&[(page::CLOCK, &milliseconds.saturating_mul(1000).to_ne_bytes())])
     }
 
     fn library(&self) -> PathBuf {

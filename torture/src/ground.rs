@@ -1,88 +1,71 @@
 //! The server of a run, the proxy before it, and the tables in it.
 
-use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use tokio_postgres::{Client, NoTls};
 use trunkline::{Db, Limits, Missed, Schedule, Settings};
 use trunkline_disk::Disk;
 use trunkline_embedded::{Cluster, DelayProxy};
 
-use crate::{clock::Clock, faults::Fault, history::now, plan};
+use crate::{faults::Fault, history::now, plan};
 
 /// Few enough to be used up.
 const MAX_CONNECTIONS: &str = "110";
+/// Those for which a library stands between the server and the C library.
+const OF_THE_MACHINE: [Fault; 3] = [Fault::SlowDisk, Fault::FullDisk, Fault::Clock];
 
 pub struct Ground {
     pub cluster: Cluster,
     pub proxy: DelayProxy,
-    /// Where a fault needs it, and it can be had.
+    /// With the server's clock. Where a fault needs it, and it can be had.
     pub disk: Option<Disk>,
-    pub clock: Option<Clock>,
     /// Faults that cannot be had here, and why.
     pub skipped: Vec<(Fault, String)>,
-    folder: PathBuf,
 }
 
 impl Ground {
     /// With the libraries that the faults need.
     pub async fn start(faults: &[Fault]) -> Result<Self, String> {
-        let folder = open_folder()?;
         let wants = |fault| faults.contains(&fault);
         let mut skipped = Vec::new();
-        let disk = if wants(Fault::SlowDisk) || wants(Fault::FullDisk) {
+        let disk = if OF_THE_MACHINE.into_iter().any(wants) {
             let made = target().and_then(|target| Disk::new(&target).map_err(|error| error.to_string()));
-            made.map_err(|why| skipped.extend([Fault::SlowDisk, Fault::FullDisk].map(|fault| (fault, why.clone()))))
-                .ok()
+            made.map_err(|why| skipped.extend(OF_THE_MACHINE.map(|fault| (fault, why.clone())))).ok()
         } else {
             None
         };
-        let clock = wants(Fault::Clock).then(|| Clock::new(&folder)).transpose();
-        let clock = clock.map_err(|why| skipped.push((Fault::Clock, why))).ok().flatten();
-        let mut cluster = Cluster::temporary()
+        let cluster = Cluster::temporary()
             .setting("max_connections", MAX_CONNECTIONS)
             .setting("superuser_reserved_connections", "10")
             .setting("autovacuum_naptime", "5s")
             .setting("restart_after_crash", "on");
-        let mut libraries = Vec::new();
-        if let Some(clock) = &clock {
-            libraries.push(clock.library().display().to_string());
-            cluster = clock.environment().into_iter().fold(cluster, |cluster, (name, value)| cluster.env(name, value));
-        }
-        for (name, value) in disk.iter().flat_map(Disk::environment) {
-            match name {
-                "LD_PRELOAD" => libraries.push(value.display().to_string()),
-                _ => cluster = cluster.env(name, value),
-            }
-        }
-        if !libraries.is_empty() {
-            cluster = cluster.env("LD_PRELOAD", libraries.join(":"));
-        }
+        let environment = disk.iter().flat_map(Disk::environment);
+        let cluster = environment.fold(cluster, |cluster, (name, value)| cluster.env(name, value));
         let cluster = cluster.start().map_err(|error| format!("no server: {error}"))?;
         let proxy = DelayProxy::start("127.0.0.1:0", &cluster, Duration::ZERO);
         let proxy = proxy.map_err(|error| format!("no proxy: {error}"))?;
-        let mut ground = Self { cluster, proxy, disk, clock, skipped, folder };
+        let mut ground = Self { cluster, proxy, disk, skipped };
         ground.try_out().await?;
         Ok(ground)
     }
 
     /// Whether the server obeys: a library that it cannot load it leaves out without a word.
     async fn try_out(&mut self) -> Result<(), String> {
-        if let Some(disk) = &self.disk
-            && !disk.is_under(self.cluster.pid().unwrap_or_default()).unwrap_or_default()
-        {
+        let Some(disk) = &self.disk else { return Ok(()) };
+        if !disk.is_under(self.cluster.pid().unwrap_or_default()).unwrap_or_default() {
             self.disk = None;
             let why = "the server does not load the library";
-            self.skipped.extend([Fault::SlowDisk, Fault::FullDisk].map(|fault| (fault, why.to_owned())));
+            self.skipped.extend(OF_THE_MACHINE.map(|fault| (fault, why.to_owned())));
+            return Ok(());
         }
-        let Some(clock) = &self.clock else { return Ok(()) };
-        clock.set(1_000_000)?;
+        let set = |ms| disk.clock_is_ahead_by(ms).map_err(|error| error.to_string());
+        set(1_000_000)?;
         let client = self.client().await?;
         let text = "select extract(epoch from clock_timestamp())::float8";
         let row = client.query_one(text, &[]).await.map_err(|error| error.to_string())?;
-        clock.set(0)?;
+        set(0)?;
         let ahead = row.get::<_, f64>(0) - now() as f64 / 1e6;
         if !(900.0..1100.0).contains(&ahead) {
-            self.clock = None;
             self.skipped.push((Fault::Clock, format!("the server's clock does not obey: {ahead} s ahead of 1000 s")));
         }
         Ok(())
@@ -185,20 +168,6 @@ async fn schedules(db: &Db) -> trunkline::Result<()> {
         queue.schedule(&schedule, &nr.to_string()).await?;
     }
     Ok(())
-}
-
-impl Drop for Ground {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.folder);
-    }
-}
-
-/// For files that the server reads, whichever account runs it.
-fn open_folder() -> Result<PathBuf, String> {
-    let folder = std::env::temp_dir().join(format!("trunkline-torture-{}", std::process::id()));
-    let made =
-        fs::create_dir_all(&folder).and_then(|()| fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)));
-    made.map(|()| folder.clone()).map_err(|error| format!("cannot create {}: {error}", folder.display()))
 }
 
 /// This program lies in a folder of it.

@@ -6,7 +6,6 @@ mod plan;
 mod history;
 mod roles;
 mod folder;
-mod clock;
 mod ground;
 mod crew;
 mod faults;

@@ -132,6 +132,7 @@ async fn act(
     scene.crew.end();
     scene.crew.run(&Role::Drain.name(), DRAIN)?;
     let tables = left(&mut scene).await?;
+    scene.nothing_fell();
     let about = About {
         seed,
         seconds,

@@ -1,8 +1,8 @@
-//! The functions that PostgreSQL makes its files durable with, and longer.
+//! The functions that PostgreSQL makes its files durable with, and longer, and those that it reads the time of day by.
 //!
 //! An fsync is `fsync`, `fdatasync`, or a write to a file that was opened with `O_DSYNC` or `O_SYNC`, so that each `wal_sync_method` of Linux
 //! is slowed. Writes of C's own streams (`fwrite`) do not come by here, nor do `copy_file_range` and what a process writes to memory that
-//! it has mapped; PostgreSQL uses them for no table, index or log.
+//! it has mapped; PostgreSQL uses them for no table, index or log. The time is asked for in signal handlers, so nothing may be allocated here.
 
 #![allow(
     unsafe_code,
@@ -17,9 +17,9 @@ use std::{
     time::Duration,
 };
 
-use libc::{iovec, off_t, size_t, ssize_t, timespec};
+use libc::{clockid_t, iovec, off_t, size_t, ssize_t, time_t, timespec, timeval};
 
-use crate::page::{FSYNC, LENGTH, LONGEST, PATH, WORDS};
+use crate::page::{CLOCK, FSYNC, LENGTH, LONGEST, PATH, WORDS};
 
 const FILE: &CStr = c"TRUNKLINE_DISK_FILE";
 
@@ -103,7 +103,14 @@ impl Page {
     }
 }
 
-/// The clock as it is, for a preloaded libfaketime would bend what the C library tells.
+/// A time of day in seconds and microseconds, as far ahead as is told.
+fn moved(seconds: i64, micros: i64) -> (i64, i64) {
+    let ahead = Page::find().map_or(0, |page| page.word(CLOCK).cast_signed());
+    let all = seconds.saturating_mul(1_000_000).saturating_add(micros).saturating_add(ahead);
+    (all.div_euclid(1_000_000), all.rem_euclid(1_000_000))
+}
+
+/// The clock as it is, whatever this library or another one makes of what the C library tells.
 fn now() -> Duration {
     let mut time = timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel fills in a time of that layout.
@@ -205,6 +212,8 @@ type WriteParts = unsafe extern "C" fn(c_int, *const iovec, c_int) -> ssize_t;
 type WritePartsAt = unsafe extern "C" fn(c_int, *const iovec, c_int, off_t) -> ssize_t;
 type Reserve = unsafe extern "C" fn(c_int, off_t, off_t) -> c_int;
 type Allocate = unsafe extern "C" fn(c_int, c_int, off_t, off_t) -> c_int;
+type ClockGettime = unsafe extern "C" fn(clockid_t, *mut timespec) -> c_int;
+type Gettimeofday = unsafe extern "C" fn(*mut timeval, *mut c_void) -> c_int;
 
 // SAFETY of all that follow: each has the signature of its namesake in the C library (of 64 bits, where `off_t` is `off64_t`), is called as
 // that one is, and hands on what it was given; `Next` has found a function of that very name.
@@ -299,4 +308,42 @@ pub unsafe extern "C" fn fallocate(fd: c_int, how: c_int, at: off_t, length: off
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fallocate64(fd: c_int, how: c_int, at: off_t, length: off_t) -> c_int {
     unsafe { fallocate(fd, how, at, length) }
+}
+
+/// As the C library's, but the time of day is moved. Clocks that measure how long something takes are as they are.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clock_gettime(clock: clockid_t, time: *mut timespec) -> c_int {
+    static NEXT: Next = Next::new(c"clock_gettime");
+    unsafe {
+        let result = std::mem::transmute::<*mut c_void, ClockGettime>(NEXT.get())(clock, time);
+        if result == 0 && matches!(clock, libc::CLOCK_REALTIME | libc::CLOCK_REALTIME_COARSE) {
+            let (seconds, micros) = moved((*time).tv_sec, (*time).tv_nsec / 1000);
+            ((*time).tv_sec, (*time).tv_nsec) = (seconds, micros * 1000 + (*time).tv_nsec % 1000);
+        }
+        result
+    }
+}
+
+/// As the C library's, but moved.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gettimeofday(time: *mut timeval, zone: *mut c_void) -> c_int {
+    static NEXT: Next = Next::new(c"gettimeofday");
+    unsafe {
+        let result = std::mem::transmute::<*mut c_void, Gettimeofday>(NEXT.get())(time, zone);
+        if result == 0 && !time.is_null() {
+            ((*time).tv_sec, (*time).tv_usec) = moved((*time).tv_sec, (*time).tv_usec);
+        }
+        result
+    }
+}
+
+/// As the C library's, but moved.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn time(at: *mut time_t) -> time_t {
+    let mut now = timeval { tv_sec: 0, tv_usec: 0 };
+    unsafe { gettimeofday(&raw mut now, std::ptr::null_mut()) };
+    if !at.is_null() {
+        unsafe { *at = now.tv_sec };
+    }
+    now.tv_sec
 }

@@ -6,7 +6,9 @@ pub const WORDS: usize = 512;
 pub const FSYNC: usize = 0;
 /// How many bytes the path has below which no file gets any longer; none where it is 0.
 pub const LENGTH: usize = 1;
+/// How far the clock is ahead, in microseconds; a signed word.
+pub const CLOCK: usize = 2;
 /// That path, to the end of the page. While it is changed, its length is 0.
-pub const PATH: usize = 2;
+pub const PATH: usize = 3;
 /// The most bytes of it.
 pub const LONGEST: usize = (WORDS - PATH) * 8;

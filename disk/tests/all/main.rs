@@ -101,6 +101,36 @@ async fn a_full_disk_refuses_what_grows_and_has_room_again() {
     assert_eq!(kept, 10_000);
 }
 
+#[tokio::test]
+async fn the_clock_is_ahead_and_behind_and_time_limits_that_pass_meanwhile_harm_nobody() {
+    let disk = disk();
+    let server = server(&disk, &[]);
+    let client = connect(&server).await;
+    let ahead = async || -> f64 {
+        let here = std::time::SystemTime::now();
+        let there: std::time::SystemTime =
+            client.query_one("select clock_timestamp()", &[]).await.expect("told").get(0);
+        there.duration_since(here).map_or_else(|behind| -behind.duration().as_secs_f64(), |ahead| ahead.as_secs_f64())
+    };
+    for hours in [1, -1, 0] {
+        disk.clock_is_ahead_by(hours * 3_600_000).expect("it is written");
+        let ahead = ahead().await - hours as f64 * 3600.0;
+        assert!(ahead.abs() < 60.0, "{hours} h: {ahead} s");
+    }
+    // Each limit is a signal, whose handler asks for the time, in the middle of allocations.
+    let session: i32 = client.query_one("select pg_backend_pid()", &[]).await.expect("told").get(0);
+    client.batch_execute("set statement_timeout = 1").await.expect("set");
+    for turn in 0..1000 {
+        disk.clock_is_ahead_by(turn % 7 * 1000).expect("it is written");
+        let text = "select sum(length(array_agg::text)) from (select array_agg(repeat('x', n)) from generate_series(1, 3000) n group by n % 7)";
+        let error = client.batch_execute(text).await.expect_err("longer than a millisecond");
+        assert_eq!(error.code(), Some(&SqlState::QUERY_CANCELED), "{error:?}");
+    }
+    client.batch_execute("set statement_timeout = 0").await.expect("set");
+    let now: i32 = client.query_one("select pg_backend_pid()", &[]).await.expect("it is there").get(0);
+    assert_eq!(now, session);
+}
+
 #[test]
 fn a_folder_that_is_not_there_cannot_be_full() {
     let error = disk().is_full_below(Some(Path::new("/nowhere/at all"))).expect_err("no such folder");

@@ -47,9 +47,13 @@ impl Scene {
 
     pub(super) async fn clock(&mut self, random: &mut Random, lasts: u64) -> Result<String, String> {
         let by = random.within(500, 9_000) as i64 * if random.chance(50) { 1 } else { -1 };
-        self.ground.clock.as_ref().ok_or(ABSENT)?.set(by)?;
+        let set = |scene: &Self, by| {
+            let disk = scene.ground.disk.as_ref().ok_or(ABSENT)?;
+            disk.clock_is_ahead_by(by).map_err(|error| error.to_string())
+        };
+        set(self, by)?;
         self.pass(lasts).await?;
-        self.ground.clock.as_ref().ok_or(ABSENT)?.set(0)?;
+        set(self, 0)?;
         Ok(format!("by {by} ms"))
     }
 }

@@ -1,6 +1,7 @@
 //! Faults: their kinds, their schedule and their effects.
 
 mod schedule;
+mod fallen;
 mod strike;
 mod network;
 mod server;

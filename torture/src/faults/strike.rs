@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use tokio_postgres::Client;
 
-use super::{Fault, Happened, Planned};
+use super::{Fault, Happened, Planned, fallen::Fallen};
 use crate::{
     crew::{Crew, signal},
     ground::{self, Ground},
@@ -23,6 +23,7 @@ pub struct Scene {
     pub crew: Crew,
     pub samples: Vec<Sample>,
     pub happened: Vec<Happened>,
+    fallen: Fallen,
     /// Past the proxy; none while the server is away.
     client: Option<Client>,
     next_sample: Instant,
@@ -30,7 +31,15 @@ pub struct Scene {
 
 impl Scene {
     pub fn new(ground: Ground, crew: Crew) -> Self {
-        Self { ground, crew, samples: Vec::new(), happened: Vec::new(), client: None, next_sample: Instant::now() }
+        Self {
+            ground,
+            crew,
+            samples: Vec::new(),
+            happened: Vec::new(),
+            fallen: Fallen::default(),
+            client: None,
+            next_sample: Instant::now(),
+        }
     }
 
     /// Lets time pass, and looks after the processes meanwhile.
@@ -68,6 +77,7 @@ impl Scene {
     /// From its beginning until it is healed. Again where that did not succeed: the server may not be back from the fault before, have ended of a
     /// full disk, or lose this connection, too, while it comes back.
     pub async fn strike(&mut self, planned: &Planned) -> Result<(), String> {
+        self.nothing_fell();
         let (from, deadline) = (now(), Instant::now() + BACK);
         let detail = loop {
             self.until_there().await?;
@@ -76,9 +86,20 @@ impl Scene {
                 detail => break detail,
             }
         };
+        if planned.fault == Fault::FullDisk {
+            let _ = self.fallen.since(&self.ground.cluster.log_file()); // a server without room for its log ends
+        } else {
+            self.nothing_fell();
+        }
         let detail = detail.map_err(|error| format!("the fault {} did not succeed: {error}", planned.fault.name()))?;
         self.happened.push(Happened { fault: planned.fault.name(), detail, from, to: now() });
         Ok(())
+    }
+
+    /// A process of the server that ends by a signal takes all sessions with it: no fault but a full disk does that.
+    pub fn nothing_fell(&mut self) {
+        let fallen = self.fallen.since(&self.ground.cluster.log_file());
+        self.crew.misbehaved.extend(fallen.into_iter().map(|told| format!("the server's {told}")));
     }
 
     /// Until the server answers.
