@@ -33,6 +33,8 @@ mod rights;
 mod stripe;
 mod postgres;
 mod delay_proxy;
+#[cfg(test)]
+mod hostile;
 
 use std::{
     io::{self, IsTerminal, Write},

@@ -1,7 +1,7 @@
 //! `trunkline enqueue`
 
 mod bad_lines;
-mod entry;
+pub mod entry;
 
 use std::{
     ffi::OsString,
