@@ -1535,16 +1535,11 @@ declare
     mine int := 0;
     allowed int;
     others int;
-    lined_n int;
 begin
     if false then
         n := trunkline."do_allowed_emails"(n, true);
     end if;
     allowed := n;
-    -- Keys with lines of their own have backlogs, and get half of a call of a holder of many lanes, by equal parts of their lanes: a backlog that is
-    -- read first would leave nothing for the other lanes.
-    lined_n := case when most <= 1 then n else greatest(n / 2 / greatest((
-        select count(distinct w.lane) from (select w.lane from trunkline."line_emails" w where w.until <= clock limit 1000) w), 1), 1) end;
     for l in
         select h.lane, h.wanted_until > clock as wanted, h.held_until, h.floor, (exists (select from trunkline."queue_emails" q where q.lane = h.lane and q.line = '' and (q.place, q.id + 0) >= (h.floor, 0) and q.place <= clock and q.due_at <= clock) or exists (select from trunkline."line_emails" w where w.lane >= h.lane and w.lane <= h.lane and w.until <= clock)) as due from trunkline."lane_emails" h
         where h.lane >= 0 and h.holder = holder and h.held_until > clock order by random()
@@ -1559,7 +1554,8 @@ begin
         continue when not pg_try_advisory_xact_lock(hashtext('trunkline.lane emails'), l.lane);
         continue when not exists (
             select from trunkline."lane_emails" h where h.lane = l.lane and h.holder = holder and h.held_until > clock_timestamp());
-        at := trunkline."do_along_emails"(n, l.lane, l.floor, way, lined_n);
+        -- Keys with lines of their own have backlogs: one that is read first would leave nothing for the other lanes.
+        at := trunkline."do_along_emails"(n, l.lane, l.floor, way, case when most <= 1 then n else n - n / 4 end);
         continue when at.got = 0;
         if l.held_until < clock + term * 1.25 then
             l.held_until := until;
@@ -1584,7 +1580,7 @@ begin
             exit when n <= 0 or mine >= most or alone;
             perform from trunkline."lane_emails" h where h.lane = l.lane and h.held_until <= clock for update skip locked;
             continue when not found;
-            at := trunkline."do_along_emails"(n, l.lane, l.floor, way, lined_n);
+            at := trunkline."do_along_emails"(n, l.lane, l.floor, way, case when most <= 1 then n else n - n / 4 end);
             continue when at.got = 0;
             held := held || l.lane::int;
             mine := mine + 1;

@@ -2,7 +2,7 @@
 -- have a line of their own are moved there; then along these, as far as the first line was seen: what is behind that could belong before it.
 -- Whoever else cuts rows of the lane, to cancel or reschedule, has its lock meanwhile, and then nothing is leased of it: a row that is passed over
 -- because somebody locked it would come too late.
--- lined: messages of keys with lines of their own at most.
+-- lined_n: messages of keys with lines of their own, at most.
 create or replace function trunkline.{do_along_}(
         n int, lane int, floor timestamptz, way int, lined_n int, out tids tid[], out got int, out ran_out bool)
     language plpgsql {planner} as $f$

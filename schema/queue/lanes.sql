@@ -24,16 +24,11 @@ declare
     mine int := 0;
     allowed int;
     others int;
-    lined_n int;
 begin
     if {limited} then
         n := trunkline.{do_allowed_}(n, true);
     end if;
     allowed := n;
-    -- Keys with lines of their own have backlogs, and get half of a call of a holder of many lanes, by equal parts of their lanes: a backlog that is
-    -- read first would leave nothing for the other lanes.
-    lined_n := case when most <= 1 then n else greatest(n / 2 / greatest((
-        select count(distinct w.lane) from (select w.lane from trunkline.{line_} w where w.until <= clock limit 1000) w), 1), 1) end;
     for l in
         select h.lane, h.wanted_until > clock as wanted, h.held_until, h.floor, {lane_due} as due from trunkline.{lane_} h
         where h.lane >= 0 and h.holder = holder and h.held_until > clock order by random()
@@ -48,7 +43,8 @@ begin
         continue when not pg_try_advisory_xact_lock({lock_space}, l.lane);
         continue when not exists (
             select from trunkline.{lane_} h where h.lane = l.lane and h.holder = holder and h.held_until > clock_timestamp());
-        at := trunkline.{do_along_}(n, l.lane, l.floor, way, lined_n);
+        -- Keys with lines of their own have backlogs: one that is read first would leave nothing for the other lanes.
+        at := trunkline.{do_along_}(n, l.lane, l.floor, way, case when most <= 1 then n else n - n / 4 end);
         continue when at.got = 0;
         if l.held_until < clock + term * 1.25 then
             l.held_until := until;
@@ -73,7 +69,7 @@ begin
             exit when n <= 0 or mine >= most or alone;
             perform from trunkline.{lane_} h where h.lane = l.lane and h.held_until <= clock for update skip locked;
             continue when not found;
-            at := trunkline.{do_along_}(n, l.lane, l.floor, way, lined_n);
+            at := trunkline.{do_along_}(n, l.lane, l.floor, way, case when most <= 1 then n else n - n / 4 end);
             continue when at.got = 0;
             held := held || l.lane::int;
             mine := mine + 1;
