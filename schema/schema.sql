@@ -1086,6 +1086,8 @@ declare
     r trunkline."queue_emails"%rowtype;
     wide record;
     moved bool;
+    waited float8 := 0;
+    pause float8 := 0.0005;
 begin
     loop
         moved := false;
@@ -1111,15 +1113,20 @@ begin
             where m.attempt = m.begun[3] and m.at < m.begun[1] + m.begun[2]
             group by m.begun order by m.begun
         loop
-            if leased then
+            if leased and waited >= 1 then
                 select * into r from trunkline."queue_emails" q where q.id = wide.id for update;
             else
                 select * into r from trunkline."queue_emails" q where q.id = wide.id for update skip locked;
-                continue when not found;
+                continue when not found and not leased;
             end if;
             if not found or r.size <> wide.size then
-                -- Somebody split it meanwhile: look again, in a fresh snapshot. At once, because whoever carves locks rows in
-                -- the order of their ids.
+                -- Somebody has it, or split it meanwhile: look again, in a fresh snapshot. Before the next row, because whoever
+                -- carves locks rows in the order of their ids.
+                if not found and exists (select from trunkline."queue_emails" q where q.id = wide.id and q.size = wide.size) then
+                    perform pg_sleep(pause);
+                    waited := waited + pause;
+                    pause := least(2 * pause, 0.02);
+                end if;
                 moved := true;
                 exit;
             elsif r.attempt = wide.attempt and (not leased or r.error is null and r.due_at > clock_timestamp()) then

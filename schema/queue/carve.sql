@@ -1,7 +1,9 @@
 -- Splits the rows that reach over an end of the given ranges, if they are still the caller's, so that the ranges consist
 -- of whole rows. A row lies within one block of 1,024 ids and reaches over an end only if it began before it: so each
 -- block is read once, whatever is dead around it, and rows and ends are merged in order. Without a lease (after a
--- rollback) a row that somebody holds is left to them.
+-- rollback) a row that somebody holds is left to them. With one it is waited for by looking again, not in the line for its
+-- lock: whoever splits it commits soon, but the line goes on to the first piece, which may be ended by then in a
+-- transaction that stays open. After a second in that line all the same, where a deadlock is seen.
 create or replace function trunkline.{do_carve_}(ids bigint[], sizes int[], attempts int[], leased bool)
     returns void language plpgsql {planner} as $f$
 #variable_conflict use_variable
@@ -9,6 +11,8 @@ declare
     r trunkline.{queue_}%rowtype;
     wide record;
     moved bool;
+    waited float8 := 0;
+    pause float8 := 0.0005;
 begin
     loop
         moved := false;
@@ -34,15 +38,20 @@ begin
             where m.attempt = m.begun[3] and m.at < m.begun[1] + m.begun[2]
             group by m.begun order by m.begun
         loop
-            if leased then
+            if leased and waited >= 1 then
                 select * into r from trunkline.{queue_} q where q.id = wide.id for update;
             else
                 select * into r from trunkline.{queue_} q where q.id = wide.id for update skip locked;
-                continue when not found;
+                continue when not found and not leased;
             end if;
             if not found or r.size <> wide.size then
-                -- Somebody split it meanwhile: look again, in a fresh snapshot. At once, because whoever carves locks rows in
-                -- the order of their ids.
+                -- Somebody has it, or split it meanwhile: look again, in a fresh snapshot. Before the next row, because whoever
+                -- carves locks rows in the order of their ids.
+                if not found and exists (select from trunkline.{queue_} q where q.id = wide.id and q.size = wide.size) then
+                    perform pg_sleep(pause);
+                    waited := waited + pause;
+                    pause := least(2 * pause, 0.02);
+                end if;
                 moved := true;
                 exit;
             elsif r.attempt = wide.attempt and (not leased or r.error is null and r.due_at > clock_timestamp()) then

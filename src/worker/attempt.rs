@@ -12,6 +12,7 @@ use crate::{
     error::Result,
     postgres::{in_transaction::InTransaction, transaction::Transaction},
     queue::{handle::Queue, message::Lease, payload::Payload},
+    worker::renewals::Renewals,
 };
 
 /// One delivery of one message: what a handler of [`Worker::with_attempt`](crate::Worker::with_attempt) gets beside the
@@ -29,6 +30,7 @@ pub(crate) struct Signals {
     ended: Mutex<Ended>,
     /// Until when the handler itself extended the lease.
     extended: Mutex<Option<Instant>>,
+    renewals: Arc<Renewals>,
 }
 
 /// How the handler ended its message's lease by itself.
@@ -59,8 +61,9 @@ pub(crate) enum OwnEnd {
 }
 
 impl Signals {
-    pub fn new() -> Arc<Self> {
-        Arc::new(Self { lost: CancellationToken::new(), ended: Mutex::default(), extended: Mutex::default() })
+    pub(in crate::worker) fn new(renewals: Arc<Renewals>) -> Arc<Self> {
+        let (lost, ended, extended) = (CancellationToken::new(), Mutex::default(), Mutex::default());
+        Arc::new(Self { lost, ended, extended, renewals })
     }
 
     pub fn lose(&self) {
@@ -193,8 +196,10 @@ impl<T: Payload> Attempt<T> {
     /// Otherwise as [`Db::begin`](crate::Db::begin) and [`Queue::ack_in`].
     pub async fn transaction(&self) -> Result<Transaction> {
         let transaction = self.queue.db().begin().await?;
-        // Said first: a renewal would wait for the transaction, and all that is settled with it.
+        // Said first, so that no renewal comes that would wait for the transaction, and all that is settled with it; one that is on its
+        // way comes before.
         let before = self.told.end(Ended::InOurs(transaction.committed()));
+        self.told.renewals.ended().await;
         let outcome = self.queue.ack_in(&transaction, [self.lease]).await;
         if outcome.is_err() {
             self.told.end(before);
@@ -210,6 +215,7 @@ impl<T: Payload> Attempt<T> {
     /// As [`Queue::ack_in`]. After [`Error::is_lease_lost`](crate::Error::is_lease_lost) roll back.
     pub async fn ack_in(&self, transaction: &impl InTransaction) -> Result<()> {
         let before = self.told.end(Ended::InTheirs); // said first, as above
+        self.told.renewals.ended().await;
         let outcome = self.queue.ack_in(transaction, [self.lease]).await;
         if outcome.is_err() {
             self.told.end(before);

@@ -19,6 +19,7 @@ use self::order::{Arrival, Order, Prefetched};
 use crate::worker::{
     ahead::Ahead,
     groups::{Decision, Failed, Finished, Groups, ToSettle},
+    renewals::Renewals,
 };
 use crate::{
     queue::message::{Lease, Message},
@@ -68,6 +69,7 @@ pub(super) struct Held<T> {
     free_hands: Vec<usize>,
     /// Answers that somebody is settling at the moment.
     underway: usize,
+    renewals: Arc<Renewals>,
     /// When a hand took something last, or something came that it could take.
     started: Instant,
     /// A message that may have killed its worker, and when it began to run: nothing is leased beside it for a while, because
@@ -93,6 +95,7 @@ impl<T> Held<T> {
             hands: Vec::new(),
             free_hands: Vec::new(),
             underway: 0,
+            renewals: Arc::default(),
             started: now,
             alone: None,
             checked: now,
@@ -225,7 +228,7 @@ impl<T> Held<T> {
             return None;
         }
         let hand = &mut self.hands[nr];
-        hand.told = tell.then(Signals::new);
+        hand.told = tell.then(|| Signals::new(self.renewals.clone()));
         hand.since = Some(now);
         self.started = now;
         let low = before > self.low && self.waiting.len() <= self.low;

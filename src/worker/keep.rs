@@ -33,6 +33,7 @@ impl<T: Payload> Station<T> {
                 let station = self.clone();
                 sending.spawn(async move {
                     station.renew(&beat.renew, lease).await;
+                    drop(beat.renewal);
                     station.release(&beat.release).await;
                     station.check(&check).await;
                 });

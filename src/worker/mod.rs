@@ -2,6 +2,7 @@
 
 pub(crate) mod retry_policy;
 pub(crate) mod attempt;
+mod renewals;
 mod tally;
 mod outage;
 mod ahead;

@@ -60,6 +60,7 @@ mod unique;
 mod schemas;
 mod altered;
 mod granted;
+mod open_ends;
 mod ordinary_role;
 mod sql_functions;
 mod sql_lists;

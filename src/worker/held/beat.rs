@@ -3,15 +3,17 @@
 use std::{collections::HashSet, time::Instant};
 
 use super::{ALONE, Held, MARGIN};
-use crate::queue::message::Lease;
+use crate::{queue::message::Lease, worker::renewals::Renewal};
 
 /// The duties of a beat.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, Default)]
 pub(in crate::worker) struct Beat {
     /// Give back: it would not start soon.
     pub release: Vec<Lease>,
     /// Renew: it runs.
     pub renew: Vec<Lease>,
+    /// To be kept until these are renewed.
+    pub renewal: Option<Renewal>,
     /// Whether there is something new to settle, or room.
     pub changed: bool,
 }
@@ -48,6 +50,8 @@ impl<T> Held<T> {
             order.late(half).into_iter().for_each(|group| self.groups.close(group));
         }
         release.extend(self.give_back());
+        // Begun before it is asked who ends a lease by itself: whoever does so from then on waits for it.
+        let renewal = self.renewals.begin();
         let mut renew = Vec::new();
         for hand in &mut self.hands {
             let (settled, extended) =
@@ -62,7 +66,7 @@ impl<T> Held<T> {
                 }
             }
         }
-        Beat { release, renew, changed: false }
+        Beat { release, renewal: (!renew.is_empty()).then_some(renewal), renew, changed: false }
     }
 
     /// Leases were renewed, except for the lost ones, whose handlers are told; `now` is when the reply arrived.

@@ -35,11 +35,16 @@ fn ids(leases: &[Lease]) -> Vec<i64> {
     leases.iter().map(|lease| lease.id).collect()
 }
 
+fn has_no_duties(beat: Beat) -> bool {
+    let Beat { release, renew, renewal, changed } = beat;
+    release.is_empty() && renew.is_empty() && renewal.is_none() && !changed
+}
+
 #[test]
 fn what_runs_is_renewed_after_a_third_of_its_lease() {
     let now = Instant::now();
     let mut held = held(2, 2, now);
-    assert_eq!(held.beat(now + SECOND * 9, true), Beat::default());
+    assert!(has_no_duties(held.beat(now + SECOND * 9, true)));
     let beat = held.beat(now + SECOND * 11, true);
     assert_eq!(ids(&beat.renew), [1024, 1025]);
     held.renewed(&beat.renew, &[1025], now + SECOND * 11);
@@ -119,7 +124,7 @@ fn what_came_just_now_has_not_waited_while_nothing_was_there() {
     let now = Instant::now();
     let mut held = Held::new(LEASE, None, now);
     held.leased(vec![message(1024, false)], now + SECOND * 60);
-    assert_eq!(held.beat(now + SECOND * 60, true), Beat::default());
+    assert!(has_no_duties(held.beat(now + SECOND * 60, true)));
 }
 
 #[test]

@@ -1,17 +1,23 @@
 //! `Attempt::transaction`: effects and the acknowledgement are one, and only a commit is a commit.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
-use tokio::sync::{Notify, watch};
+use tokio::{
+    sync::{Notify, watch},
+    time::timeout,
+};
 use trunkline::{
     Attempt, Failure, Message, Queue, Result, RetryPolicy, Settings, Wait, Worker,
     postgres::{Statement, Transaction},
 };
 
-use crate::fixture::{Place, Runs, drained, enqueued, eventually, place, run_out};
+use crate::fixture::{Place, Runs, SOON, connect, drained, enqueued, eventually, place, run_out};
 
 static EFFECT: Statement<(i64,), u64> = Statement::new("insert into effect values ($1)");
 static EFFECTS: Statement<(), Vec<(i64,)>> = Statement::new("select of from effect order by 1");
@@ -65,7 +71,7 @@ async fn without_a_commit_nothing_has_happened_and_ok_is_a_failure() {
         }
         Ok(())
     });
-    let runs = Runs::start(worker.retry(RetryPolicy::fixed(std::time::Duration::ZERO)));
+    let runs = Runs::start(worker.retry(RetryPolicy::fixed(Duration::ZERO)));
     drained(&queue).await;
     let summary = runs.stop().await;
     assert_eq!((summary.done, summary.retried, summary.lost), (3, 3, 0), "{summary:?}");
@@ -78,7 +84,7 @@ async fn a_message_whose_transactions_are_never_committed_is_dead_after_its_atte
     let worker = Worker::with_attempt(queue.clone(), |message: Message<i64>, attempt: Attempt<i64>| async move {
         with_effect(&message, &attempt).await.map(drop)
     });
-    let runs = Runs::start(worker.retry(RetryPolicy::fixed(std::time::Duration::ZERO)));
+    let runs = Runs::start(worker.retry(RetryPolicy::fixed(Duration::ZERO)));
     drained(&queue).await;
     runs.stop().await;
     let dead = queue.dead_letters(0, 10).await.expect("read");
@@ -95,7 +101,7 @@ async fn a_statement_that_fails_undoes_the_acknowledgement_with_it() {
         transaction.send(&EFFECT, (message.payload,)).await?;
         transaction.commit().await
     });
-    let runs = Runs::start(worker.retry(RetryPolicy::fixed(std::time::Duration::ZERO)));
+    let runs = Runs::start(worker.retry(RetryPolicy::fixed(Duration::ZERO)));
     drained(&queue).await;
     assert_eq!(runs.stop().await.done, 1);
     let dead = queue.dead_letters(0, 10).await.expect("read");
@@ -178,6 +184,60 @@ async fn a_transaction_that_outlives_its_handler_decides_alone() {
     assert_eq!((summary.done, summary.lost), (1, 2), "{summary:?}");
 }
 
+/// A renewal is on its way when the handler begins: the transaction comes after it, so that nothing waits for its end.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_open_transaction_holds_up_no_renewal_and_nothing_behind_it() {
+    let Place { queue, sql, url, db: _db, .. } = with_effects(0).await;
+    let a_row_each = [queue.enqueue(&0).await.expect("enqueued"), queue.enqueue(&1).await.expect("enqueued")];
+    let last = a_row_each.into_iter().max();
+    let (works, until_work) = watch::channel(false);
+    let (opened, mut until_opened) = watch::channel(false);
+    let (ends, until_end) = watch::channel(false);
+    let opened = Arc::new(opened);
+    let worker = Worker::with_attempt(queue.clone(), move |message: Message<i64>, attempt: Attempt<i64>| {
+        let (mut works, mut ends, opened) = (until_work.clone(), until_end.clone(), opened.clone());
+        async move {
+            works.wait_for(|works| *works).await.expect("it says so");
+            if Some(message.id) != last {
+                opened.subscribe().wait_for(|opened| *opened).await.expect("it says so");
+                return Ok(());
+            }
+            let transaction = with_effect(&message, &attempt).await?;
+            opened.send_replace(true);
+            ends.wait_for(|ends| *ends).await.expect("it says so");
+            transaction.commit().await
+        }
+    });
+    let runs = Runs::start(worker.concurrency(2).lease(Duration::from_secs(3)));
+    // The first row of the two keeps the renewal of both from going on.
+    let mut own = connect(&url).await;
+    let leased = "select count(*) = 2 from trunkline.queue_q where attempt = 1";
+    eventually("both are leased", || async { sql.query_one(leased, &[]).await.expect("visible").get(0) }).await;
+    let blocks = own.transaction().await.expect("begun");
+    blocks.execute("select from trunkline.queue_q order by id limit 1 for update", &[]).await.expect("locked");
+    let waits =
+        "select exists (select from pg_stat_activity where wait_event_type = 'Lock' and query like '%do_extend_q%'
+                                and datname = current_database())";
+    eventually("the renewal waits", || async { sql.query_one(waits, &[]).await.expect("visible").get(0) }).await;
+    works.send_replace(true);
+    timeout(Duration::from_millis(300), until_opened.wait_for(|opened| *opened))
+        .await
+        .expect_err("it does not come before the renewal");
+    blocks.rollback().await.expect("rolled back");
+    timeout(SOON, until_opened.wait_for(|opened| *opened))
+        .await
+        .expect("it comes after the renewal")
+        .expect("it says so");
+    // While it is open, the other message is settled.
+    let settled = "select count(*) = 1 from trunkline.queue_q";
+    eventually("the other is done", || async { sql.query_one(settled, &[]).await.expect("visible").get(0) }).await;
+    ends.send_replace(true);
+    drained(&queue).await;
+    assert_eq!(effects(&queue).await.len(), 1);
+    let summary = runs.stop().await;
+    assert_eq!((summary.done, summary.lost), (2, 0), "{summary:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_handler_gives_back_comes_again_and_is_not_charged() {
     let Place { queue, db: _db, .. } = with_effects(3).await;
@@ -206,7 +266,7 @@ async fn a_message_is_acknowledged_in_any_transaction() {
                 attempt.ack_in(&transaction).await?;
                 transaction.commit().await?;
             } else {
-                let mut client = crate::fixture::connect(&url).await;
+                let mut client = connect(&url).await;
                 let transaction = client.transaction().await?;
                 attempt.ack_in(&transaction).await?;
                 transaction.commit().await?;

@@ -1,0 +1,46 @@
+//! A message that is ended in a transaction that stays open, and others of its row.
+
+use tokio::time::timeout;
+use tokio_postgres::types::ToSql;
+use trunkline::Settings;
+
+use crate::fixture::{Place, SOON, connect, enqueued, eventually, place};
+
+/// Who ends a neighbour waits until the row is split, and not for what happens to its first piece after that.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_open_end_of_the_first_message_of_a_row_holds_up_no_end_of_the_second() {
+    let Place { queue, sql, url, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
+    let ids = enqueued(&queue, 2).await;
+    let messages = queue.lease(2).await.expect("leased");
+    assert_eq!(messages.len(), 2, "{messages:?}");
+    let (mut splits, mut ends) = (connect(&url).await, connect(&url).await);
+    // The row is being split …
+    let split = splits.transaction().await.expect("begun");
+    let id = &ids[..1];
+    split.execute("select trunkline.do_carve_q($1, '{1}', '{1}', true)", &[&id]).await.expect("split");
+    // … and two are there who end a message of it. The first stays in its transaction.
+    let first = ends.transaction().await.expect("begun");
+    let waits = "select count(*) = $1 from pg_stat_activity where state = 'active' and wait_event_type in ('Lock', 'Timeout')
+                                 and query like '%do_ack_q%' and datname = current_database() and pid <> pg_backend_pid()";
+    let all_wait = async |number: i64| {
+        eventually("they wait", || async { sql.query_one(waits, &[&number]).await.expect("visible").get(0) }).await;
+    };
+    let params: [&(dyn ToSql + Sync); 1] = [&id];
+    let ended = first.query("select * from trunkline.do_ack_q($1, '{1}', '{1}')", &params);
+    let second = async {
+        all_wait(1).await;
+        let lease = [messages[1].lease()];
+        let second = tokio::spawn({
+            let queue = queue.clone();
+            async move { queue.ack(lease).await }
+        });
+        all_wait(2).await;
+        split.commit().await.expect("committed");
+        second
+    };
+    let (ended, second) = tokio::join!(ended, second);
+    assert_eq!(ended.expect("held").len(), 1);
+    timeout(SOON, second).await.expect("in time").expect("no panic").expect("held");
+    first.commit().await.expect("committed");
+    assert_eq!(queue.stats().await.expect("counted").messages, 0);
+}
