@@ -87,15 +87,16 @@ impl<T: Payload> Station<T> {
     /// Notes the decisions about the hand's messages, and gives the hand more. Cheap, because every job passes here.
     fn next(&self, nr: usize, answers: Vec<Decision>, now: Instant) -> Option<Start<T>> {
         let goes_on = self.hands.goes_on(self.nr);
-        let (start, lost, settles, opens_sooner) = {
+        let (start, lost, settles, opens_sooner, ends_alone) = {
             let mut held = self.held();
-            let settled_before = held.is_settling();
+            let (settled_before, ran_alone) = (held.is_settling(), held.runs_alone());
             let lost = held.finish(nr, answers, now);
+            let ends_alone = ran_alone && !held.runs_alone();
             let start = if goes_on { held.next(nr, self.handler.each, self.handler.is_told, now) } else { None };
             if start.is_none() {
                 held.hand_ended(nr);
             }
-            (start, lost, held.is_settling() && !settled_before, held.opens_sooner())
+            (start, lost, held.is_settling() && !settled_before, held.opens_sooner(), ends_alone)
         };
         if opens_sooner {
             self.sooner.notify_one();
@@ -104,7 +105,7 @@ impl<T: Payload> Station<T> {
         if lost > 0 {
             self.queue.shared.metrics.lost(lost);
         }
-        if settles || start.as_ref().is_some_and(|start| start.low) {
+        if settles || ends_alone || start.as_ref().is_some_and(|start| start.low) {
             self.changed.notify_one();
         }
         start

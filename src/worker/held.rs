@@ -1,6 +1,7 @@
 //! The messages that a worker holds of one queue: prefetched, running, and finished but not settled.
 //! Pure: the tasks around it do what it says.
 
+mod alone;
 mod beat;
 mod bucket;
 mod closing;
@@ -26,8 +27,6 @@ use crate::{
     worker::attempt::Signals,
 };
 
-/// A message that may have killed its worker runs without others of its kind for so long; after that they are company.
-const ALONE: Duration = Duration::from_secs(1);
 /// Clocks run apart a little; so much later a lease is over by the server's, too.
 const MARGIN: Duration = Duration::from_secs(1);
 
@@ -72,9 +71,8 @@ pub(super) struct Held<T> {
     renewals: Arc<Renewals>,
     /// When a hand took something last, or something came that it could take.
     started: Instant,
-    /// A message that may have killed its worker, and when it began to run: nothing is leased beside it for a while, because
-    /// that might be another.
-    alone: Option<(Lease, Option<Instant>)>,
+    /// The message that runs alone, and since when: see `alone.rs`.
+    alone: Option<(Lease, Instant)>,
     /// When it was looked last whether leases are there still.
     checked: Instant,
     /// When messages were asked for last.
@@ -137,7 +135,6 @@ impl<T> Held<T> {
             };
             last = Some((row, group));
             self.groups.open(group);
-            let (ran_out, lease) = (message.ran_out, message.lease());
             let until = if message.rate.is_some() { limited_until } else { until };
             let new = Prefetched { message, group, until };
             let arrival = match &mut self.order {
@@ -145,16 +142,9 @@ impl<T> Held<T> {
                 None => Arrival::Ready(new),
             };
             match arrival {
-                Arrival::Ready(new) if ran_out => self.waiting.push_front(new),
-                Arrival::Ready(new) => self.waiting.push_back(new),
+                Arrival::Ready(new) => self.awaits_hand(new),
                 Arrival::Kept => {}
-                Arrival::Refused(group) => {
-                    self.groups.close(group);
-                    continue;
-                }
-            }
-            if ran_out {
-                self.alone = Some((lease, None));
+                Arrival::Refused(group) => self.groups.close(group),
             }
         }
         if let Some((_, before)) = last {
@@ -185,8 +175,8 @@ impl<T> Held<T> {
 
     /// How many messages to lease now, if so many more hands are free.
     pub fn room(&mut self, free: usize, each: usize) -> usize {
-        if self.alone.is_some() {
-            return 0;
+        if self.alone.is_some() || self.alone_is_next() {
+            return 0; // the next might be another
         }
         let hands = self.hands() + free;
         self.low = self.ahead.target(hands) / 2;
@@ -194,11 +184,15 @@ impl<T> Held<T> {
         self.ahead.room(hands, free, each, self.waiting.len()).min(most)
     }
 
-    /// The next messages for a hand, at most `each`; none where none waits.
+    /// The next messages for a hand, at most `each`; none where none waits, or may begin.
     pub fn next(&mut self, nr: usize, each: usize, tell: bool, now: Instant) -> Option<Start<T>> {
         let before = self.waiting.len();
+        if !self.may_begin(now) {
+            return None;
+        }
         let mut messages = Vec::with_capacity(each.min(before));
         while messages.len() < each
+            && (messages.is_empty() || !self.alone_is_next())
             && let Some(next) = self.waiting.pop_front()
         {
             if self.is_late(&next, now) {
@@ -217,12 +211,12 @@ impl<T> Held<T> {
                 until,
                 lost: false,
             });
-            if let Some((alone, since)) = &mut self.alone
-                && *alone == message.lease()
-            {
-                *since = Some(now);
-            }
+            let is_alone = message.ran_out;
             messages.push(message);
+            if is_alone {
+                self.alone = messages.last().map(|alone| (alone.lease(), now));
+                break;
+            }
         }
         if messages.is_empty() {
             return None;
@@ -256,7 +250,9 @@ impl<T> Held<T> {
             self.alone.take_if(|(alone, _)| *alone == lease);
             if let (Some(order), Some(key)) = (&mut self.order, key) {
                 if !is_lost && matches!(answer, Decision::Done | Decision::Settled) {
-                    self.waiting.extend(order.done(&key, now));
+                    if let Some(next) = order.done(&key, now) {
+                        self.awaits_hand(next);
+                    }
                 } else {
                     let settles = !is_lost && answer != Decision::Released;
                     for group in order.failed(&key, settles.then_some(lease)) {
@@ -302,7 +298,6 @@ impl<T> Held<T> {
 
     fn give_up(&mut self, Prefetched { message, group, .. }: Prefetched<T>) -> Lease {
         self.groups.close(group);
-        self.alone.take_if(|(alone, _)| *alone == message.lease());
         if let (Some(order), Some(key)) = (&mut self.order, &message.key) {
             for group in order.given_up(key, message.lease()) {
                 self.groups.close(group);

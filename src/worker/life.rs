@@ -177,8 +177,8 @@ impl<T: Payload> Station<T> {
         while running.try_join_next().is_some() {}
         let (waiting, numbers) = {
             let mut held = self.held();
-            let waiting = held.waiting();
-            let starting = waiting.div_ceil(self.handler.each).min(free.count());
+            let (waiting, ready) = (held.waiting(), held.ready(Instant::now()));
+            let starting = ready.div_ceil(self.handler.each).min(free.count());
             (waiting, (0..starting).map(|_| held.hand()).collect::<Vec<_>>())
         };
         let begun = numbers.len().saturating_mul(self.handler.each);
@@ -194,7 +194,7 @@ impl<T: Payload> Station<T> {
     async fn until_news(&self) {
         while !self.held().is_settling() {
             self.changed.notified().await;
-            if self.held().waiting() > 0 {
+            if self.held().ready(Instant::now()) > 0 {
                 return;
             }
         }

@@ -1,8 +1,8 @@
 //! The worker: a function, run for every message of a queue.
 
 pub(crate) mod retry_policy;
-pub(crate) mod attempt;
 mod renewals;
+pub(crate) mod attempt;
 mod tally;
 mod outage;
 mod ahead;

@@ -21,7 +21,7 @@ pub use self::{
     role::{of_role, superuser, through, user},
     runs::{Runs, Seen},
     said::Said,
-    waiting::{SOON, drained, dropped_under_way, eventually, grows_to, move_time, run_out, until_asleep},
+    waiting::{SOON, drained, dropped_under_way, eventually, grows_to, move_time, run_out, until_asleep, within},
 };
 
 /// The cluster of this run. It ends with the process: its watchdog sees to that.

@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, time::Instant};
 
-use super::{ALONE, Held, MARGIN};
+use super::{Held, MARGIN};
 use crate::{queue::message::Lease, worker::renewals::Renewal};
 
 /// The duties of a beat.
@@ -23,10 +23,10 @@ impl<T> Held<T> {
     /// is being sent, what waits too long is given back, what runs is renewed, and handlers whose lease is over are told.
     pub fn beat(&mut self, now: Instant, may_send: bool) -> Beat {
         self.groups.beat();
-        let was_alone = self.alone.is_some();
-        self.alone.take_if(|(_, since)| since.is_some_and(|since| now.duration_since(since) > ALONE));
+        let has_company = self.has_company(now);
         let beat = if may_send { self.due(now) } else { Beat::default() };
-        Beat { changed: was_alone && self.alone.is_none() || self.is_settling(), ..beat }
+        let begins = self.alone_is_next() && self.may_begin(now);
+        Beat { changed: has_company || begins || self.is_settling(), ..beat }
     }
 
     fn due(&mut self, now: Instant) -> Beat {
@@ -37,7 +37,7 @@ impl<T> Held<T> {
         }
         let (target, half) = (self.ahead.target(hands), now + self.lease / 2);
         // One that is to run alone stays: given back, it would be one of many.
-        let least = target.max(usize::from(matches!(self.alone, Some((_, None)))));
+        let least = target.max(usize::from(self.alone_is_next()));
         let mut given_up = Vec::new();
         while stalled > 2 * self.ahead.horizon() && self.waiting.len() > least {
             given_up.extend(self.waiting.pop_back());

@@ -12,10 +12,7 @@ impl<T> Held<T> {
     /// Messages of keys that are to be given back, in their order: they came behind one that failed, or too many of them. Say with
     /// [`Held::confirm`] when they are.
     pub fn give_back(&mut self) -> Vec<Lease> {
-        let back = self.order.as_mut().map(Order::give_back).unwrap_or_default();
-        // Nothing is leased beside one that is to run alone, so what goes back without having run must not be waited for.
-        self.alone.take_if(|(alone, _)| back.contains(alone));
-        back
+        self.order.as_mut().map(Order::give_back).unwrap_or_default()
     }
 
     /// Keys of which enough is held, and for how long they may rest.

@@ -10,14 +10,13 @@ use super::{
 impl<T> Held<T> {
     /// Lets messages begin whose bucket has opened. Returns whether there are any, and when the next one opens.
     pub fn open(&mut self, now: Instant) -> (bool, Option<Instant>) {
-        let Some(order) = &mut self.order else { return (false, None) };
-        let ready = order.opened(now);
+        let ready = self.order.as_mut().map(|order| order.opened(now)).unwrap_or_default();
         if self.waiting.is_empty() {
             self.started = now; // until now there was nothing to start
         }
         let has_some = !ready.is_empty();
-        self.waiting.extend(ready);
-        (has_some, order.opens())
+        ready.into_iter().for_each(|ready| self.awaits_hand(ready));
+        (has_some, self.order.as_ref().and_then(Order::opens))
     }
 
     /// Whether a bucket opens sooner than was known before.

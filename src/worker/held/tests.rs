@@ -132,6 +132,7 @@ fn beside_a_message_that_may_kill_nothing_is_leased_until_it_has_lived_for_a_whi
     let now = Instant::now();
     let mut held = held(1, 1, now);
     assert_eq!(held.room(9, 1), 9);
+    held.finish(0, [Decision::Done], now);
     held.leased(vec![message(9000, true)], now);
     assert_eq!(held.room(9, 1), 0);
     let nr = held.hand();
@@ -148,22 +149,69 @@ fn beside_a_message_that_may_kill_nothing_is_leased_until_it_has_lived_for_a_whi
 }
 
 #[test]
-fn one_that_is_to_run_alone_and_goes_back_behind_a_failure_is_not_waited_for() {
+fn what_may_kill_begins_when_nothing_else_runs_and_nothing_begins_beside_it() {
+    let now = Instant::now();
+    let mut held = held(3, 2, now); // two run, one waits
+    held.leased(vec![message(9000, true)], now);
+    held.leased(vec![message(9100, true)], now);
+    let nr = held.hand();
+    assert_eq!((held.ready(now), held.next(nr, 2, false, now).is_none()), (0, true), "others run");
+    held.finish(0, [Decision::Done], now);
+    assert!(held.next(0, 2, false, now).is_none(), "one still does");
+    held.finish(1, [Decision::Done], now);
+    assert_eq!(held.ready(now), 1);
+    for alone in [9000, 9100] {
+        let begun = held.next(1, 2, false, now).expect("nothing runs");
+        assert_eq!(begun.messages.iter().map(|message| message.id).collect::<Vec<_>>(), [alone], "not one of several");
+        assert_eq!((held.ready(now), held.next(nr, 2, false, now).is_none()), (0, true), "it runs alone");
+        assert!(held.runs_alone());
+        held.finish(1, [Decision::Done], now);
+        assert!(!held.runs_alone());
+    }
+    assert_eq!(held.ready(now), 1, "the one that waited");
+    assert_eq!(held.next(nr, 2, false, now).map(|begun| begun.messages[0].id), Some(1026));
+}
+
+#[test]
+fn what_may_kill_waits_a_second_for_others_and_they_for_it() {
+    let now = Instant::now();
+    let mut held = held(2, 1, now); // one runs, one waits
+    held.leased(vec![message(9000, true)], now);
+    let (one, two) = (held.hand(), held.hand());
+    assert!(!held.beat(now + SECOND, false).changed);
+    assert!(held.next(one, 1, false, now + SECOND).is_none(), "the other runs");
+    let later = now + SECOND * 5 / 4;
+    assert!(held.beat(later, false).changed, "the other has lived for long enough");
+    assert_eq!(held.next(one, 1, false, later).map(|begun| begun.messages[0].id), Some(9000));
+    assert!(held.next(two, 1, false, later + SECOND).is_none(), "it runs alone");
+    assert!(held.beat(later + SECOND * 5 / 4, false).changed, "it has lived for long enough");
+    assert_eq!(held.next(two, 1, false, later + SECOND * 5 / 4).map(|begun| begun.messages[0].id), Some(1025));
+}
+
+/// It holds up nobody before its turn has come.
+#[test]
+fn one_that_is_to_run_alone_and_waits_behind_others_of_its_key_is_not_waited_for() {
     let now = Instant::now();
     let of_key = |id, ran_out| Message { key: Some("a key".into()), ..message(id, ran_out) };
-    for late in [false, true] {
+    for how in ["late", "failed", "done"] {
         let mut held = Held::new(LEASE, Some(1), now);
         held.leased(vec![of_key(1024, false)], now);
         let nr = held.hand();
         held.next(nr, 1, false, now).expect("it waits");
         held.leased(vec![of_key(9000, true)], now);
-        assert_eq!(held.room(9, 1), 0, "it waits behind the first of its key");
-        if late {
-            let beat = held.beat(now + LEASE, true);
-            assert_eq!((ids(&beat.release), beat.changed), (vec![9000], true), "it would be too late");
-        } else {
-            held.finish(nr, [Decision::Retry(SECOND, "by chance".into())], now);
-            assert_eq!(ids(&held.give_back()), [9000]);
+        assert_eq!((held.room(9, 1), held.ready(now)), (9, 0), "it waits behind the first of its key");
+        match how {
+            "late" => assert_eq!(ids(&held.beat(now + LEASE, true).release), [9000]),
+            "failed" => {
+                held.finish(nr, [Decision::Retry(SECOND, "by chance".into())], now);
+                assert_eq!(ids(&held.give_back()), [9000]);
+            }
+            _ => {
+                held.finish(nr, [Decision::Done], now);
+                assert_eq!((held.room(9, 1), held.ready(now)), (0, 1), "it is next");
+                held.next(nr, 1, false, now).expect("nothing else runs");
+                held.finish(nr, [Decision::Done], now);
+            }
         }
         assert!(held.room(9, 1) >= 9);
     }
