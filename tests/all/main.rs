@@ -49,6 +49,7 @@ mod asides;
 mod pooler;
 mod tls;
 mod environment;
+mod conformance;
 
 // The schema: how it comes to be, who may do what, the verbs in SQL.
 mod migrate;

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use postgres_types::{FromSql, ToSql};
-use tokio::{task::JoinSet, time::timeout};
+use tokio::{sync::OnceCell, task::JoinSet, time::timeout};
 use tokio_postgres::error::SqlState;
 use trunkline::{
     Db, Draft, Json, Settings, Wait,
@@ -32,13 +32,25 @@ pub fn found() -> BTreeMap<u32, Binaries> {
     of
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn every_version_from_14_to_18_keeps_the_contract() {
+/// A server of each major version, for all tests that want one. It ends with the process, as the one of the other tests.
+async fn cluster(binaries: Binaries) -> &'static Cluster {
+    static CLUSTERS: [OnceCell<Cluster>; 5] = [const { OnceCell::const_new() }; 5];
+    let major = binaries.major();
+    let start = || async {
+        let start = || Cluster::temporary().binaries(binaries).setting("fsync", "off").start();
+        let cluster = tokio::task::spawn_blocking(start).await.expect("no panic");
+        cluster.unwrap_or_else(|error| panic!("PostgreSQL {major}: {error}"))
+    };
+    CLUSTERS[major as usize - 14].get_or_init(start).await
+}
+
+/// Does it on all versions at once.
+pub async fn on_each<F: Future<Output = ()> + Send + 'static>(run: fn(&'static Cluster) -> F) {
     let mut found = found();
     let mut running = JoinSet::new();
     for major in 14..=18 {
         match found.remove(&major) {
-            Some(binaries) => drop(running.spawn(conform(binaries))),
+            Some(binaries) => drop(running.spawn(async move { run(cluster(binaries).await).await })),
             None => skipped(
                 Part::Majors,
                 &format!(
@@ -52,11 +64,13 @@ async fn every_version_from_14_to_18_keeps_the_contract() {
     }
 }
 
-async fn conform(binaries: Binaries) {
-    let major = binaries.major();
-    let cluster =
-        tokio::task::spawn_blocking(|| Cluster::temporary().binaries(binaries).setting("fsync", "off").start());
-    let cluster = cluster.await.expect("no panic").unwrap_or_else(|error| panic!("PostgreSQL {major}: {error}"));
+#[tokio::test(flavor = "multi_thread")]
+async fn every_version_from_14_to_18_keeps_the_contract() {
+    on_each(conform).await;
+}
+
+async fn conform(cluster: &'static Cluster) {
+    let major = cluster.binaries().major();
     let url = crate::fixture::settled(&cluster.url("postgres"));
     let all = async {
         log_in(&url).await;
@@ -72,7 +86,7 @@ async fn conform(binaries: Binaries) {
             use_queue(&db, wait).await;
         }
     };
-    timeout(4 * SOON, all).await.unwrap_or_else(|_| panic!("PostgreSQL {major}: nobody answers"));
+    timeout(8 * SOON, all).await.unwrap_or_else(|_| panic!("PostgreSQL {major}: nobody answers"));
     println!("PostgreSQL {major}: as it should be");
 }
 

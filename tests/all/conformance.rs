@@ -1,0 +1,90 @@
+//! One suite for every way that leads to a server: what libpq is told, the driver is told. Each case goes through libpq, as it came with
+//! that server, and through each of the library's transports, on every major version.
+
+mod answer;
+mod case;
+mod transport;
+mod typed;
+mod values;
+mod rows;
+mod refusals;
+mod ends;
+
+use std::time::Duration;
+
+use tokio::time::timeout;
+use trunkline_embedded::Cluster;
+use trunkline_libpq::Library;
+
+use self::{
+    case::{Case, Way},
+    transport::{Libpq, Ours},
+};
+use crate::{
+    fixture::connect,
+    required::{Part, skipped},
+    versions::on_each,
+};
+
+/// For all cases of a server, beside four others on a machine that has more to do.
+const LONG: Duration = Duration::from_secs(300);
+
+/// The one list.
+fn cases() -> Vec<Case> {
+    [values::cases(), rows::cases(), refusals::cases(), ends::cases()].into_iter().flatten().collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_transport_is_told_what_libpq_is_told_by_every_version() {
+    on_each(|cluster| async move {
+        let major = cluster.binaries().major();
+        timeout(LONG, conform(cluster)).await.unwrap_or_else(|_| panic!("PostgreSQL {major}: nobody answers"));
+    })
+    .await;
+}
+
+async fn conform(cluster: &'static Cluster) {
+    let programs = cluster.binaries();
+    let file = programs.dir().join("../lib/libpq.so.5");
+    let library = match Library::load(&file) {
+        Ok(library) => library,
+        Err(error) => {
+            return skipped(
+                Part::Majors,
+                &format!("no libpq beside its PostgreSQL, as those of .ci/versions have: {error}"),
+            );
+        }
+    };
+    assert_eq!(library.major(), programs.major(), "{}", file.display());
+    let admin = connect(&cluster.url("postgres")).await;
+    admin.batch_execute("create database conformance encoding utf8 template template0").await.expect("created");
+    let admin = connect(&cluster.url("conformance")).await;
+    admin.batch_execute(typed::TYPES).await.expect("created");
+    let mut libpq = Libpq::open(cluster, &library);
+    let mut ours = Vec::new();
+    for way in Way::ALL {
+        ours.push(Ours::open(cluster, way).await);
+    }
+    let (cases, mut differences) = (cases(), Vec::new());
+    for case in &cases {
+        let wanted = libpq.run(case);
+        if !case.is_met(&wanted) {
+            differences.push(format!("{}, libpq:\n{wanted:?} is not wanted", case.name));
+        }
+        for ours in &ours {
+            let told = ours.run(case).await;
+            let wanted = case.as_told(ours.way, &wanted);
+            if told != wanted {
+                differences.push(format!("{}, {}:\n{told:?}, not\n{wanted:?}", case.name, ours.way.name()));
+            }
+        }
+    }
+    assert!(differences.is_empty(), "PostgreSQL {}:\n{}", programs.major(), differences.join("\n"));
+    assert!(libpq.notices() > 100, "{} notices came by", libpq.notices());
+    println!(
+        "PostgreSQL {}: {} cases, through libpq and in {} ways of ours",
+        programs.major(),
+        cases.len(),
+        ours.len()
+    );
+}
