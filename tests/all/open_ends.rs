@@ -27,20 +27,18 @@ async fn an_open_end_of_the_first_message_of_a_row_holds_up_no_end_of_the_second
     };
     let params: [&(dyn ToSql + Sync); 1] = [&id];
     let ended = first.query("select * from trunkline.do_ack_q($1, '{1}', '{1}')", &params);
+    let lease = [messages[1].lease()];
     let second = async {
         all_wait(1).await;
-        let lease = [messages[1].lease()];
-        let second = tokio::spawn({
-            let queue = queue.clone();
-            async move { queue.ack(lease).await }
-        });
-        all_wait(2).await;
-        split.commit().await.expect("committed");
-        second
+        let split_then = async {
+            all_wait(2).await;
+            split.commit().await.expect("committed");
+        };
+        let (outcome, ()) = tokio::join!(timeout(SOON, queue.ack(lease)), split_then);
+        outcome.expect("in time").expect("held");
     };
-    let (ended, second) = tokio::join!(ended, second);
+    let (ended, ()) = tokio::join!(ended, second);
     assert_eq!(ended.expect("held").len(), 1);
-    timeout(SOON, second).await.expect("in time").expect("no panic").expect("held");
     first.commit().await.expect("committed");
     assert_eq!(queue.stats().await.expect("counted").messages, 0);
 }

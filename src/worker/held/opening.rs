@@ -15,7 +15,9 @@ impl<T> Held<T> {
             self.started = now; // until now there was nothing to start
         }
         let has_some = !ready.is_empty();
-        ready.into_iter().for_each(|ready| self.awaits_hand(ready));
+        for message in ready {
+            self.awaits_hand(message);
+        }
         (has_some, self.order.as_ref().and_then(Order::opens))
     }
 
