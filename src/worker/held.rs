@@ -71,6 +71,8 @@ pub(super) struct Held<T> {
     renewals: Arc<Renewals>,
     /// When a hand took something last, or something came that it could take.
     started: Instant,
+    /// Of those that wait.
+    to_run_alone: usize,
     /// The message that runs alone, and since when: see `alone.rs`.
     alone: Option<(Lease, Instant)>,
     /// When it was looked last whether leases are there still.
@@ -95,6 +97,7 @@ impl<T> Held<T> {
             underway: 0,
             renewals: Arc::default(),
             started: now,
+            to_run_alone: 0,
             alone: None,
             checked: now,
             asked: now,
@@ -175,7 +178,7 @@ impl<T> Held<T> {
 
     /// How many messages to lease now, if so many more hands are free.
     pub fn room(&mut self, free: usize, each: usize) -> usize {
-        if self.alone.is_some() || self.alone_is_next() {
+        if self.alone.is_some() || self.to_run_alone > 0 {
             return 0; // the next might be another
         }
         let hands = self.hands() + free;
@@ -214,6 +217,7 @@ impl<T> Held<T> {
             let is_alone = message.ran_out;
             messages.push(message);
             if is_alone {
+                self.to_run_alone -= 1;
                 self.alone = messages.last().map(|alone| (alone.lease(), now));
                 break;
             }
@@ -298,6 +302,7 @@ impl<T> Held<T> {
 
     fn give_up(&mut self, Prefetched { message, group, .. }: Prefetched<T>) -> Lease {
         self.groups.close(group);
+        self.to_run_alone -= usize::from(message.ran_out);
         if let (Some(order), Some(key)) = (&mut self.order, &message.key) {
             for group in order.given_up(key, message.lease()) {
                 self.groups.close(group);

@@ -1,22 +1,43 @@
 //! A message whose lease ran out may have killed its worker, and would again. So it runs alone: it begins when nothing else runs, and nothing begins
 //! beside it. Nobody waits for longer than a second, neither that message for the others nor they for it: what has lived for so long is company.
+//! What was leased before it runs before it, and nothing is leased until it has run, so that nobody else is charged if it kills again.
 
 use std::time::{Duration, Instant};
 
 use super::{Held, order::Prefetched};
+use crate::queue::message::Lease;
 
 /// What has run for so long has not killed its worker at once.
 const ALONE: Duration = Duration::from_secs(1);
 
+impl<T> Prefetched<T> {
+    /// Whether its lease is renewed while it waits.
+    pub(super) fn is_kept(&self) -> bool {
+        self.message.ran_out && self.message.rate.is_none()
+    }
+}
+
 impl<T> Held<T> {
-    /// Lets a message wait for a hand: before the others, where it is to run alone.
+    /// Lets a message wait for a hand.
     pub(super) fn awaits_hand(&mut self, new: Prefetched<T>) {
-        if new.message.ran_out {
-            let before = self.waiting.iter().take_while(|waiting| waiting.message.ran_out).count();
-            self.waiting.insert(before, new);
-        } else {
-            self.waiting.push_back(new);
+        self.to_run_alone += usize::from(new.message.ran_out);
+        self.waiting.push_back(new);
+    }
+
+    /// The last of those that wait and need not run alone: given back, one of the others would come among many.
+    pub(super) fn last_of_many(&mut self) -> Option<Prefetched<T>> {
+        let last = self.waiting.iter().rposition(|waiting| !waiting.message.ran_out)?;
+        self.waiting.remove(last)
+    }
+
+    /// Of those that wait to run alone, the ones whose leases are to be renewed: given back instead, they would come among many. Where keys have a
+    /// rate, nothing may begin late, and they go back.
+    pub(super) fn keeps(&self, until: Instant) -> Vec<Lease> {
+        if self.to_run_alone == 0 {
+            return Vec::new();
         }
+        let keeps = |waiting: &&Prefetched<T>| waiting.is_kept() && waiting.until < until;
+        self.waiting.iter().filter(keeps).map(|waiting| waiting.message.lease()).collect()
     }
 
     /// Whether the next that begins is to run alone.
@@ -46,6 +67,7 @@ impl<T> Held<T> {
         match self.may_begin(now) {
             false => 0,
             true if self.alone_is_next() => 1,
+            true if self.to_run_alone > 0 => self.waiting.iter().take_while(|waiting| !waiting.message.ran_out).count(),
             true => self.waiting.len(),
         }
     }

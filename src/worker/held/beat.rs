@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, time::Instant};
 
-use super::{Held, MARGIN};
+use super::{Held, MARGIN, order::Prefetched};
 use crate::{queue::message::Lease, worker::renewals::Renewal};
 
 /// The duties of a beat.
@@ -36,13 +36,15 @@ impl<T> Held<T> {
             self.ahead.stalled(hands, stalled);
         }
         let (target, half) = (self.ahead.target(hands), now + self.lease / 2);
-        // One that is to run alone stays: given back, it would be one of many.
-        let least = target.max(usize::from(self.alone_is_next()));
         let mut given_up = Vec::new();
-        while stalled > 2 * self.ahead.horizon() && self.waiting.len() > least {
-            given_up.extend(self.waiting.pop_back());
+        while stalled > 2 * self.ahead.horizon()
+            && self.waiting.len() > target
+            && let Some(last) = self.last_of_many()
+        {
+            given_up.push(last);
         }
-        while self.waiting.front().is_some_and(|waiting| waiting.until < half) {
+        let is_late = |waiting: &Prefetched<T>| waiting.until < if waiting.is_kept() { now } else { half };
+        while self.waiting.front().is_some_and(is_late) {
             given_up.extend(self.waiting.pop_front());
         }
         let mut release: Vec<Lease> = given_up.into_iter().map(|waiting| self.give_up(waiting)).collect();
@@ -52,7 +54,7 @@ impl<T> Held<T> {
         release.extend(self.give_back());
         // Begun before it is asked who ends a lease by itself: whoever does so from then on waits for it.
         let renewal = self.renewals.begin();
-        let mut renew = Vec::new();
+        let mut renew = self.keeps(now + self.lease * 2 / 3);
         for hand in &mut self.hands {
             let (settled, extended) =
                 hand.told.as_ref().map_or((false, None), |told| (told.is_settled(), told.extended()));
@@ -72,6 +74,13 @@ impl<T> Held<T> {
     /// Leases were renewed, except for the lost ones, whose handlers are told; `now` is when the reply arrived.
     pub fn renewed(&mut self, leases: &[Lease], lost: &[i64], now: Instant) {
         let (leases, lost): (HashSet<&Lease>, HashSet<&i64>) = (leases.iter().collect(), lost.iter().collect());
+        let kept = self.waiting.iter_mut().filter(|waiting| waiting.is_kept());
+        for waiting in kept {
+            let lease = waiting.message.lease();
+            if leases.contains(&lease) && !lost.contains(&lease.id) {
+                waiting.until = waiting.until.max(now + self.lease);
+            }
+        }
         for hand in &mut self.hands {
             for running in hand.running.iter_mut().filter(|running| leases.contains(&running.lease)) {
                 if lost.contains(&running.lease.id) {

@@ -151,10 +151,14 @@ fn beside_a_message_that_may_kill_nothing_is_leased_until_it_has_lived_for_a_whi
 #[test]
 fn what_may_kill_begins_when_nothing_else_runs_and_nothing_begins_beside_it() {
     let now = Instant::now();
-    let mut held = held(3, 2, now); // two run, one waits
+    let mut held = held(4, 2, now); // two run, two wait
     held.leased(vec![message(9000, true)], now);
     held.leased(vec![message(9100, true)], now);
+    held.leased(vec![message(9200, false)], now);
     let nr = held.hand();
+    assert_eq!((held.ready(now), held.room(9, 1)), (2, 0), "what came before it runs before it, and no more is leased");
+    assert_eq!(held.next(nr, 9, false, now).map(|begun| begun.messages.len()), Some(2));
+    held.finish(nr, [Decision::Done, Decision::Done], now);
     assert_eq!((held.ready(now), held.next(nr, 2, false, now).is_none()), (0, true), "others run");
     held.finish(0, [Decision::Done], now);
     assert!(held.next(0, 2, false, now).is_none(), "one still does");
@@ -169,14 +173,15 @@ fn what_may_kill_begins_when_nothing_else_runs_and_nothing_begins_beside_it() {
         assert!(!held.runs_alone());
     }
     assert_eq!(held.ready(now), 1, "the one that waited");
-    assert_eq!(held.next(nr, 2, false, now).map(|begun| begun.messages[0].id), Some(1026));
+    assert_eq!(held.next(nr, 2, false, now).map(|begun| begun.messages[0].id), Some(9200));
 }
 
 #[test]
 fn what_may_kill_waits_a_second_for_others_and_they_for_it() {
     let now = Instant::now();
-    let mut held = held(2, 1, now); // one runs, one waits
+    let mut held = held(1, 1, now); // it runs
     held.leased(vec![message(9000, true)], now);
+    held.leased(vec![message(9100, false)], now);
     let (one, two) = (held.hand(), held.hand());
     assert!(!held.beat(now + SECOND, false).changed);
     assert!(held.next(one, 1, false, now + SECOND).is_none(), "the other runs");
@@ -185,7 +190,24 @@ fn what_may_kill_waits_a_second_for_others_and_they_for_it() {
     assert_eq!(held.next(one, 1, false, later).map(|begun| begun.messages[0].id), Some(9000));
     assert!(held.next(two, 1, false, later + SECOND).is_none(), "it runs alone");
     assert!(held.beat(later + SECOND * 5 / 4, false).changed, "it has lived for long enough");
-    assert_eq!(held.next(two, 1, false, later + SECOND * 5 / 4).map(|begun| begun.messages[0].id), Some(1025));
+    assert_eq!(held.next(two, 1, false, later + SECOND * 5 / 4).map(|begun| begun.messages[0].id), Some(9100));
+}
+
+/// What waits too long goes back, but for what is to run alone: that would come back among many.
+#[test]
+fn what_is_to_run_alone_is_not_given_back_because_it_waits() {
+    let now = Instant::now();
+    let mut held = held(10, 2, now);
+    held.leased(vec![message(9000, true)], now);
+    let beat = held.beat(now + SECOND, true);
+    assert_eq!(ids(&beat.release), (1026..1034).rev().collect::<Vec<_>>());
+    assert_eq!(held.room(9, 1), 0, "it waits");
+    let beat = held.beat(now + SECOND * 20, true);
+    assert_eq!((ids(&beat.renew), ids(&beat.release)), (vec![9000, 1024, 1025], vec![]), "nor because its lease nears its end");
+    held.renewed(&beat.renew, &[1024, 1025], now + SECOND * 20);
+    assert_eq!(ids(&held.beat(now + SECOND * 45, true).renew), [9000]);
+    assert_eq!(ids(&held.beat(now + SECOND * 60, true).release), [9000], "it is over");
+    assert!(held.room(9, 1) > 0);
 }
 
 /// It holds up nobody before its turn has come.
