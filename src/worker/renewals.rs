@@ -1,9 +1,12 @@
 //! Renewals that are on their way. A handler that ends its lease in a transaction of its own lets them arrive first: one that came later
 //! would wait for that transaction, and so would all that the worker settles behind it.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use tokio::sync::watch;
+use tokio::{sync::watch, time::timeout};
+
+/// A handler waits no longer than that: its transaction may have what the renewal waits for, and no server sees that they wait for each other.
+const LONGEST: Duration = Duration::from_secs(5);
 
 /// The renewals of one worker's queue, of which there is one at a time.
 #[derive(Debug, Default)]
@@ -25,11 +28,12 @@ impl Renewals {
         Renewal(self.clone())
     }
 
-    /// Until all that have begun by now have ended.
+    /// Until all that have begun by now have ended, for a while.
     pub async fn ended(&self) {
         let mut count = self.0.subscribe();
         let begun = count.borrow().begun;
-        let _ = count.wait_for(|count| count.ended >= begun).await; // it errs when there is no worker any more
+        // It errs when there is no worker any more.
+        let _ = timeout(LONGEST, count.wait_for(|count| count.ended >= begun)).await;
     }
 }
 

@@ -203,7 +203,11 @@ fn what_is_to_run_alone_is_not_given_back_because_it_waits() {
     assert_eq!(ids(&beat.release), (1026..1034).rev().collect::<Vec<_>>());
     assert_eq!(held.room(9, 1), 0, "it waits");
     let beat = held.beat(now + SECOND * 20, true);
-    assert_eq!((ids(&beat.renew), ids(&beat.release)), (vec![9000, 1024, 1025], vec![]), "nor because its lease nears its end");
+    assert_eq!(
+        (ids(&beat.renew), ids(&beat.release)),
+        (vec![9000, 1024, 1025], vec![]),
+        "nor because its lease nears its end"
+    );
     held.renewed(&beat.renew, &[1024, 1025], now + SECOND * 20);
     assert_eq!(ids(&held.beat(now + SECOND * 45, true).renew), [9000]);
     assert_eq!(ids(&held.beat(now + SECOND * 60, true).release), [9000], "it is over");
