@@ -1,6 +1,7 @@
 //! A message whose lease ran out may have killed its worker, and would again. So it runs alone: it begins when nothing else runs, and nothing begins
 //! beside it. Nobody waits for longer than a second, neither that message for the others nor they for it: what has lived for so long is company.
-//! What was leased before it runs before it, and nothing is leased until it has run, so that nobody else is charged if it kills again.
+//! What was leased before it runs before it, and nothing is leased while it waits for a hand, so that few are charged if it kills again: those that
+//! wait behind others of their keys.
 
 use std::time::{Duration, Instant};
 
