@@ -9,6 +9,7 @@ use super::{
     drive::drive,
     inbox::Inbox,
     queued::{AwaitedGroup, Link, Queued, To},
+    socket::Socket,
 };
 use crate::{error::Result, postgres::target::Target};
 
@@ -34,6 +35,7 @@ impl Connection {
         let version = connected.parameters.get("server_version");
         debug!(process_id = connected.process_id, version, "connected");
         let shared = Arc::new(Link::new(target.limits, usage));
+        shared.lock().socket = Socket::of(&connected.stream);
         let driver = drive(connected.stream, connected.read, shared.clone());
         tokio::spawn(async move {
             if let Err(error) = driver.await {
@@ -101,16 +103,23 @@ impl Connection {
         }
         let (places, script) = (std::mem::take(&mut group.places), group.script);
         let inbox = self.queue(group, in_parts).unwrap_or_else(Inbox::refused);
-        self.shared.wake.notify_one();
         Incoming::new(inbox, places, script)
     }
 
-    fn queue(&self, group: Group, in_parts: bool) -> Result<Arc<Inbox>, WireError> {
+    fn queue(&self, mut group: Group, in_parts: bool) -> Result<Arc<Inbox>, WireError> {
         let (inbox, delivery) = Inbox::new();
         let mut waiting = AwaitedGroup::new(To::Caller(delivery));
         (waiting.copies, waiting.in_parts) = (group.copies, in_parts);
         let mut queued = self.shared.lock();
         check(&queued)?;
+        // Without a group under way nothing is left to write: an answer comes when all of its group was read. Only the driver tells silence.
+        if queued.groups.is_empty()
+            && queued.bytes.is_empty()
+            && self.shared.limits.answer.is_none()
+            && let Some(socket) = &mut queued.socket
+        {
+            socket.write(&mut group.bytes);
+        }
         match queued.bytes.is_empty() {
             true => queued.bytes = group.bytes,
             false => queued.bytes.extend_from_slice(&group.bytes),
@@ -119,6 +128,10 @@ impl Connection {
         queued.soiled |= group.soils;
         if self.shared.usage == Use::Common {
             self.clean_up(&mut queued)?; // right behind it: nobody else shall see what it set
+        }
+        if !queued.bytes.is_empty() {
+            drop(queued);
+            self.shared.wake.notify_one();
         }
         Ok(inbox)
     }

@@ -248,6 +248,7 @@ impl Drop for EndOfDriver {
             let mut queued = self.shared.lock();
             queued.ended = Some(Why(self.why.clone()));
             queued.bytes = BytesMut::new();
+            queued.socket = None; // or the server would not hear that it is over
             queued.named.clear();
             std::mem::take(&mut queued.groups)
         };

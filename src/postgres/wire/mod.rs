@@ -6,6 +6,7 @@
 //! them. Whoever goes away only drops a receiver: the driver still counts the messages.
 
 mod stream;
+mod socket;
 mod login;
 mod connect;
 mod failure;

@@ -11,6 +11,7 @@ use super::{
     CachedStatement, Use,
     frame::frames,
     inbox::{Came, Delivery},
+    socket::Socket,
 };
 use crate::{error::server::ServerError, postgres::target::Limits};
 
@@ -30,6 +31,8 @@ pub(super) struct Link {
 pub(super) struct Queued {
     /// Groups that the driver has not taken yet.
     pub bytes: BytesMut,
+    /// For whoever finds nothing under way.
+    pub socket: Option<Socket>,
     /// Groups that were sent or are about to be, oldest first: answers come in this order.
     pub groups: VecDeque<AwaitedGroup>,
     pub named: HashMap<Arc<str>, Arc<CachedStatement>>,

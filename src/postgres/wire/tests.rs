@@ -3,6 +3,8 @@
 mod broken;
 mod bytes;
 mod hostile;
+#[cfg(unix)]
+mod idle;
 mod parts;
 
 use std::{sync::Arc, time::Duration};

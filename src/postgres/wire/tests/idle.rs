@@ -1,0 +1,94 @@
+//! Who finds a connection idle writes without its driver.
+
+use std::{io, sync::Arc};
+
+use bytes::BytesMut;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::UnixStream,
+    time::timeout,
+};
+
+use super::{
+    group,
+    hostile::{SOON, message, ready},
+};
+use crate::postgres::{
+    target::Limits,
+    wire::{Connection, Use, drive::drive, queued::Link, socket::Socket, stream::Stream},
+};
+
+const SYNC: &[u8] = b"S\0\0\0\x04";
+
+/// A connection whose driver does not run yet, what the driver needs, and the server's end.
+fn undriven(limits: Limits) -> (Connection, (Stream, Arc<Link>), UnixStream) {
+    let (ours, theirs) = UnixStream::pair().expect("a pair");
+    let (ours, shared) = (Stream::Unix(ours), Arc::new(Link::new(limits, Use::Common)));
+    shared.lock().socket = Socket::of(&ours);
+    (Connection::over(shared.clone()), (ours, shared), theirs)
+}
+
+/// The bytes of so many groups.
+async fn groups(server: &mut UnixStream, count: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while bytes.windows(SYNC.len()).filter(|part| *part == SYNC).count() < count {
+        timeout(SOON, server.read_buf(&mut bytes)).await.expect("it was sent").expect("and read");
+    }
+    bytes
+}
+
+fn is_sent_nothing(server: &UnixStream) -> bool {
+    matches!(server.try_read(&mut [0]), Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+}
+
+#[tokio::test]
+async fn the_first_group_is_written_at_once_and_others_behind_it() {
+    let (connection, (ours, shared), mut server) = undriven(Limits::default());
+    let first = connection.send(group(&["select 'first'"]));
+    let sent = groups(&mut server, 1).await;
+    assert!(sent.ends_with(SYNC) && sent.windows(5).any(|part| part == b"first"), "{sent:?}");
+    let others = [connection.send(group(&["select 'second'"])), connection.send(group(&["select 'third'"]))];
+    assert!(is_sent_nothing(&server), "they would not share a flush");
+    let _driver = tokio::spawn(drive(ours, BytesMut::new(), shared));
+    let sent = groups(&mut server, 2).await;
+    let at = |word: &[u8]| sent.windows(word.len()).position(|part| part == word).expect("sent");
+    assert!(at(b"second") < at(b"third"));
+    for number in 1..=3 {
+        let tag = format!("SELECT {number}\0");
+        server.write_all(&[message(b'C', tag.as_bytes()), ready(b'I')].concat()).await.expect("answered");
+    }
+    for (number, answer) in [first].into_iter().chain(others).enumerate() {
+        let answer = timeout(SOON, answer).await.expect("it came").expect("answered");
+        assert_eq!(answer.affected(0), number as u64 + 1, "answers go to their own groups");
+    }
+}
+
+#[tokio::test]
+async fn what_the_socket_does_not_take_is_left_to_the_driver() {
+    let (connection, (ours, shared), mut server) = undriven(Limits::default());
+    let letters = 4 << 20;
+    let _answer = connection.send(group(&[&format!("select '{}'", "é".repeat(letters / 2))]));
+    let left = shared.lock().bytes.len();
+    assert!((1..letters).contains(&left), "{left} bytes of {letters} are left, so neither all nor nothing was written");
+    let _driver = tokio::spawn(drive(ours, BytesMut::new(), shared));
+    let sent = groups(&mut server, 1).await;
+    assert_eq!(sent.iter().filter(|byte| **byte == 0xc3).count(), letters / 2, "each once");
+}
+
+#[tokio::test]
+async fn the_driver_that_has_to_tell_silence_is_not_passed_by() {
+    let (connection, _driver, server) =
+        undriven(Limits { answer: Some(std::time::Duration::from_secs(1)), ..Limits::default() });
+    let _answer = connection.send(group(&["select 1"]));
+    assert!(is_sent_nothing(&server));
+}
+
+#[tokio::test]
+async fn the_server_hears_that_it_is_over_though_callers_are_left() {
+    let (connection, (ours, shared), mut server) = undriven(Limits::default());
+    let driver = tokio::spawn(drive(ours, BytesMut::new(), shared));
+    driver.abort();
+    let end = timeout(SOON, server.read(&mut [0])).await.expect("the handles are closed");
+    assert_eq!(end.expect("no error"), 0);
+    assert!(connection.is_closed());
+}
