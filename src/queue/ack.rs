@@ -14,6 +14,7 @@ use crate::{
     error::{Error, Result},
     postgres::{in_transaction::InTransaction, transaction::Transaction},
     queue::{
+        give_way::give_way,
         handle::{Queue, Shared},
         message::{Lease, Ranges, Settled},
         metric::End,
@@ -199,11 +200,11 @@ async fn settle_all(shared: Arc<Shared>, mut settling: Settling) {
         if settlements.is_empty() {
             return;
         }
+        let answered = settlements.iter().map(Settlement::calls).sum();
         for settlement in settlements {
             shared.settle(settlement).await;
         }
-        // The callers who were just answered come first: what they end next shares the next statement.
-        tokio::task::yield_now().await;
+        give_way(answered).await;
     }
 }
 
@@ -212,7 +213,7 @@ impl Shared {
     /// not fail for each other.
     async fn settle(&self, settlement: Settlement) {
         match self.end_leases(&settlement).await {
-            Err(error) if settlement.is_shared() && error.is_refusal() => {
+            Err(error) if settlement.calls() > 1 && error.is_refusal() => {
                 for alone in settlement.apart() {
                     let outcome = self.end_leases(&alone).await;
                     self.answer(alone, outcome);

@@ -17,6 +17,7 @@ use crate::{
     error::Result,
     postgres::{array::Received, db::Purpose, in_transaction::Fetched, sql::Sql, time::Time},
     queue::{
+        give_way::give_way,
         handle::Shared,
         keys::{Rate, key_of},
         linger::Linger,
@@ -267,9 +268,9 @@ async fn dequeue_all(shared: Arc<Shared>, mut turn: Turn) {
         if calls.is_empty() {
             return;
         }
+        let answered = calls.len();
         shared.dequeue_for(calls).await;
-        // The callers who were just answered come first: what they ask for next shares the next statement.
-        tokio::task::yield_now().await;
+        give_way(answered).await;
     }
 }
 

@@ -23,6 +23,7 @@ use crate::{
     queue::{
         coalesce::{Batch, Insertion, New, Writer},
         draft::IntoDraft,
+        give_way::give_way,
         handle::{Queue, Shared, finish},
         keys,
         payload::Payload,
@@ -202,8 +203,7 @@ async fn write(shared: Arc<Shared>, mut writer: Writer) {
             return;
         }
         shared.write(&batches).await;
-        // The callers who were just answered come first: what they enqueue next shares the next row.
-        tokio::task::yield_now().await;
+        give_way(batches.iter().map(|batch| batch.count).sum()).await;
     }
 }
 

@@ -16,6 +16,7 @@ pub(crate) mod floor;
 pub(crate) mod lanes;
 pub(crate) mod notify;
 pub(crate) mod migrate;
+pub(crate) mod give_way;
 pub(crate) mod coalesce;
 pub(crate) mod settle;
 pub(crate) mod share;

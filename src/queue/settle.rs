@@ -198,9 +198,9 @@ impl Settlement {
         self.requests.into_iter().map(|request| Self::of(vec![request])).collect()
     }
 
-    /// Whether calls that know nothing of each other share it.
-    pub fn is_shared(&self) -> bool {
-        self.requests.len() > 1
+    /// Calls that know nothing of each other share it.
+    pub fn calls(&self) -> usize {
+        self.requests.len()
     }
 
     /// Tells every caller: its leases are among the settled ranges, or lost.
@@ -330,7 +330,7 @@ mod tests {
         let mut settling = settler.join(request(Ending::Bury("a".into()), &[1, 2]).0).expect("nobody settles yet");
         settler.join(request(Ending::Bury("b".into()), &[3]).0);
         let shared = settling.next().remove(0);
-        assert!(shared.is_shared());
+        assert_eq!(shared.calls(), 2);
         let apart: Vec<_> = shared.apart().into_iter().map(|alone| (alone.ranges.ids, alone.errors)).collect();
         assert_eq!(apart, [(vec![1], vec!["a".to_owned()]), (vec![3], vec!["b".to_owned()])]);
     }

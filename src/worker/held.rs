@@ -172,7 +172,7 @@ impl<T> Held<T> {
     }
 
     /// Hands that run.
-    fn hands(&self) -> usize {
+    pub fn hands(&self) -> usize {
         self.hands.len() - self.free_hands.len()
     }
 

@@ -81,7 +81,9 @@ impl<T: Payload> Station<T> {
         running: &mut JoinSet<()>,
         stop: &CancellationToken,
     ) -> Result<Asked> {
-        tokio::task::yield_now().await; // hands that are about to finish share the statement
+        if self.held().hands() > 0 {
+            tokio::task::yield_now().await; // those that are about to finish share the statement
+        }
         let rings = consumer.heard();
         let lane_rings = ear.as_mut().and_then(Ear::heard);
         let mut free = self.hands.reserve(self.nr);

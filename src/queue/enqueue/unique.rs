@@ -18,6 +18,7 @@ use crate::{
     queue::{
         coalesce::{Batch, Insertion, Writer},
         draft::IntoDraft,
+        give_way::give_way,
         handle::{Queue, Shared, finish},
         metadata::{Beside, Stamped},
         payload::Payload,
@@ -139,8 +140,7 @@ pub(super) async fn write(shared: Arc<Shared>, mut writer: Writer) {
         let metadata = batch.metadata.as_ref().map_or_else(Beside::default, Stamped::all);
         let params = Params { dues: &dues, lanes: &lanes, elements: &batch.elements, metadata, keys, terms, replace };
         let _ = batch.outcome.set(shared.claim_apart(params).await); // set once: here
-        // The callers who were just answered come first: what they enqueue next shares the next row.
-        tokio::task::yield_now().await;
+        give_way(batch.count).await;
     }
 }
 
