@@ -12,7 +12,7 @@ pub enum Wait {
     Poll(Duration),
     /// Listens and sends nothing while idle, but for a slow poll as the safety net.
     Notify,
-    /// Polls while there is traffic, listens when there is none.
+    /// Listens, but asks a few times more before it relies on that; under traffic that leaves no pause for a second it stops listening.
     #[default]
     Adaptive,
 }
@@ -29,7 +29,8 @@ impl Wait {
 pub(crate) const SAFETY_POLL: Duration = Duration::from_secs(30);
 /// The poll of a consumer that should listen but cannot.
 const DEAF_POLL: Duration = Duration::from_millis(100);
-/// An adaptive consumer asks again after these pauses before it listens.
+/// An adaptive consumer asks again after these pauses, or when notified, before it relies on notifications: those of another process are some
+/// milliseconds apart.
 const SPINS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(2)];
 /// Traffic without a pause for this long, and an adaptive consumer listens no more.
 const TRAFFIC: Duration = Duration::from_secs(1);
@@ -53,7 +54,7 @@ pub(crate) enum Step {
 #[derive(Debug)]
 pub(crate) struct Pace {
     wait: Wait,
-    /// Empty dequeues since the last message.
+    /// Pauses since the last message.
     empty: usize,
     /// Looks in a row that found something due in someone else's hands.
     locked: u32,
@@ -79,20 +80,25 @@ impl Pace {
         self.wait == Wait::Adaptive && now.duration_since(since) > TRAFFIC
     }
 
+    /// A dequeue waited for a notification before it was sent: there are pauses, and who polls in them is late.
+    pub fn lingered(&mut self) {
+        self.busy_since = None;
+    }
+
     /// Nothing is due.
     pub fn nothing(&mut self, now: Instant, listening: bool) -> Step {
-        self.empty += 1;
         self.busy_since = None; // a notification tells sooner than a pause ends
         match self.wait {
             Wait::Poll(every) => Step::Poll(every),
-            Wait::Adaptive if self.empty <= SPINS.len() && !(self.is_quiet && listening) => {
+            Wait::Adaptive | Wait::Notify if !listening => Step::Listen,
+            Wait::Adaptive if self.empty < SPINS.len() && !self.is_quiet => {
+                self.empty += 1;
                 Step::Pause(SPINS[self.empty - 1])
             }
-            Wait::Adaptive | Wait::Notify if listening => {
+            Wait::Adaptive | Wait::Notify => {
                 self.looking_since.get_or_insert(now);
                 Step::Look
             }
-            Wait::Adaptive | Wait::Notify => Step::Listen,
         }
     }
 
@@ -138,18 +144,28 @@ mod tests {
     }
 
     #[test]
-    fn adaptive_polls_first_and_goes_back_to_polling_under_traffic() {
+    fn adaptive_listens_unless_there_is_traffic_without_a_pause() {
         let mut pace = Pace::new(Wait::Adaptive);
         let now = Instant::now();
         assert!(!pace.found(now));
-        for spin in SPINS {
-            assert_eq!(pace.nothing(now, false), Step::Pause(spin));
-        }
         assert_eq!(pace.nothing(now, false), Step::Listen);
+        for spin in SPINS {
+            assert_eq!(pace.nothing(now, true), Step::Pause(spin));
+        }
         assert!(!pace.found(now + TRAFFIC * 2), "there was a pause");
         assert_eq!(pace.nothing(now, true), Step::Pause(SPINS[0]));
         assert!(!pace.found(now + TRAFFIC * 4), "there was another");
         assert!(pace.found(now + TRAFFIC * 6), "traffic went on for longer than a second");
+    }
+
+    #[test]
+    fn adaptive_listens_on_while_it_lingers_between_messages() {
+        let (mut pace, now) = (Pace::new(Wait::Adaptive), Instant::now());
+        for after in 0..10 {
+            pace.lingered();
+            assert!(!pace.found(now + TRAFFIC * after), "a notification brought it");
+        }
+        assert!(pace.found(now + TRAFFIC * 11), "nothing was waited for since");
     }
 
     #[test]
@@ -164,7 +180,7 @@ mod tests {
         pace.found(now + Duration::from_millis(1));
         assert_eq!(pace.nothing(now, true), Step::Pause(SPINS[0]), "the last one was a millisecond away");
         pace.found(now);
-        assert_eq!(pace.nothing(now, false), Step::Pause(SPINS[0]), "whoever does not listen has to ask");
+        assert_eq!(pace.nothing(now, false), Step::Listen, "whoever does not listen would have to ask");
     }
 
     #[test]

@@ -126,6 +126,9 @@ impl<T: Payload> Consumer<T> {
     /// After a dequeue, perhaps behind a pause: if it came back short, it left nothing due. Returns the notifications that had been heard before
     /// it.
     pub(crate) fn dequeued(&mut self, rings: Option<u64>, paused: Option<&Rings>, is_short: bool) -> Option<u64> {
+        if paused.is_some() {
+            self.pace.lingered();
+        }
         let rings = paused.map(Rings::get).or(rings);
         self.drained = rings.filter(|_| is_short);
         rings
