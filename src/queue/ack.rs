@@ -204,7 +204,7 @@ async fn settle_all(shared: Arc<Shared>, mut settling: Settling) {
         for settlement in settlements {
             shared.settle(settlement).await;
         }
-        give_way(answered).await;
+        give_way(answered, settling.others_wait()).await;
     }
 }
 

@@ -209,6 +209,11 @@ impl Writer {
         self.coalescer.room.notify_waiters();
         taken
     }
+
+    /// Whether any wait for the next insert.
+    pub fn others_wait(&self) -> bool {
+        !self.coalescer.pending().batches.is_empty()
+    }
 }
 
 impl Drop for Writer {

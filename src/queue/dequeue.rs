@@ -270,7 +270,7 @@ async fn dequeue_all(shared: Arc<Shared>, mut turn: Turn) {
         }
         let answered = calls.len();
         shared.dequeue_for(calls).await;
-        give_way(answered).await;
+        give_way(answered, turn.others_wait()).await;
     }
 }
 

@@ -203,7 +203,7 @@ async fn write(shared: Arc<Shared>, mut writer: Writer) {
             return;
         }
         shared.write(&batches).await;
-        give_way(batches.iter().map(|batch| batch.count).sum()).await;
+        give_way(batches.iter().map(|batch| batch.count).sum(), writer.others_wait()).await;
     }
 }
 

@@ -102,6 +102,11 @@ impl Turn {
         }
         calls
     }
+
+    /// Whether any wait for the next statement.
+    pub fn others_wait(&self) -> bool {
+        !self.dequeuer.gathered().calls.is_empty()
+    }
 }
 
 impl Drop for Turn {

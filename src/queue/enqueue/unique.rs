@@ -140,7 +140,7 @@ pub(super) async fn write(shared: Arc<Shared>, mut writer: Writer) {
         let metadata = batch.metadata.as_ref().map_or_else(Beside::default, Stamped::all);
         let params = Params { dues: &dues, lanes: &lanes, elements: &batch.elements, metadata, keys, terms, replace };
         let _ = batch.outcome.set(shared.claim_apart(params).await); // set once: here
-        give_way(batch.count).await;
+        give_way(batch.count, writer.others_wait()).await;
     }
 }
 
