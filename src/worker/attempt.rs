@@ -45,6 +45,20 @@ enum Ended {
     Released,
 }
 
+/// An end that was said, and of which nothing is sent yet: taken back where the call is dropped.
+struct Unsent<'a> {
+    told: &'a Signals,
+    before: Option<Ended>,
+}
+
+impl Drop for Unsent<'_> {
+    fn drop(&mut self) {
+        if let Some(before) = self.before.take() {
+            self.told.end(before);
+        }
+    }
+}
+
 /// How a handler ended its message's lease by itself, as the worker sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OwnEnd {
@@ -78,6 +92,14 @@ impl Signals {
     /// Returns what it was before.
     fn end(&self, how: Ended) -> Ended {
         std::mem::replace(&mut self.ended.lock().unwrap_or_else(PoisonError::into_inner), how)
+    }
+
+    /// Says it before a transaction ends the lease, so that no renewal comes that would wait for it, and all that is settled with that; one that is on
+    /// its way comes before. Returns what was said before.
+    async fn about_to_end(&self, how: Ended) -> Ended {
+        let mut unsent = Unsent { told: self, before: Some(self.end(how)) };
+        self.renewals.ended().await;
+        unsent.before.take().unwrap_or_default()
     }
 
     pub fn own_end(&self) -> OwnEnd {
@@ -196,10 +218,7 @@ impl<T: Payload> Attempt<T> {
     /// Otherwise as [`Db::begin`](crate::Db::begin) and [`Queue::ack_in`].
     pub async fn transaction(&self) -> Result<Transaction> {
         let transaction = self.queue.db().begin().await?;
-        // Said first, so that no renewal comes that would wait for the transaction, and all that is settled with it; one that is on its
-        // way comes before.
-        let before = self.told.end(Ended::InOurs(transaction.committed()));
-        self.told.renewals.ended().await;
+        let before = self.told.about_to_end(Ended::InOurs(transaction.committed())).await;
         let outcome = self.queue.ack_in(&transaction, [self.lease]).await;
         if outcome.is_err() {
             self.told.end(before);
@@ -214,8 +233,7 @@ impl<T: Payload> Attempt<T> {
     /// # Errors
     /// As [`Queue::ack_in`]. After [`Error::is_lease_lost`](crate::Error::is_lease_lost) roll back.
     pub async fn ack_in(&self, transaction: &impl InTransaction) -> Result<()> {
-        let before = self.told.end(Ended::InTheirs); // said first, as above
-        self.told.renewals.ended().await;
+        let before = self.told.about_to_end(Ended::InTheirs).await;
         let outcome = self.queue.ack_in(transaction, [self.lease]).await;
         if outcome.is_err() {
             self.told.end(before);

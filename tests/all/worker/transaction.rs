@@ -12,6 +12,7 @@ use tokio::{
     sync::{Notify, watch},
     time::timeout,
 };
+use tokio_postgres::Client;
 use trunkline::{
     Attempt, Failure, Message, Queue, Result, RetryPolicy, Settings, Wait, Worker,
     postgres::{Statement, Transaction},
@@ -185,6 +186,53 @@ async fn a_transaction_that_outlives_its_handler_decides_alone() {
 }
 
 /// A renewal is on its way when the handler begins: the transaction comes after it, so that nothing waits for its end.
+/// The first row of two that are leased keeps the renewal of both from going on, until this ends.
+async fn renewal_held_up<'a>(own: &'a mut Client, sql: &Client) -> tokio_postgres::Transaction<'a> {
+    let leased = "select count(*) = 2 from trunkline.queue_q where attempt = 1";
+    eventually("both are leased", || async { sql.query_one(leased, &[]).await.expect("visible").get(0) }).await;
+    let blocks = own.transaction().await.expect("begun");
+    blocks.execute("select from trunkline.queue_q order by id limit 1 for update", &[]).await.expect("locked");
+    let waits =
+        "select exists (select from pg_stat_activity where wait_event_type = 'Lock' and query like '%do_extend_q%'
+                                and datname = current_database())";
+    eventually("the renewal waits", || async { sql.query_one(waits, &[]).await.expect("visible").get(0) }).await;
+    blocks
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_gives_up_before_the_acknowledgement_was_sent_leaves_it_to_the_worker() {
+    let Place { queue, sql, url, db, .. } = with_effects(0).await;
+    let a_row_each = [queue.enqueue(&0).await.expect("enqueued"), queue.enqueue(&1).await.expect("enqueued")];
+    let last = a_row_each.into_iter().max();
+    let (works, until_work) = watch::channel(false);
+    let (gave_up, mut until_given_up) = watch::channel(0);
+    let gave_up = Arc::new(gave_up);
+    let worker = Worker::with_attempt(queue.clone(), move |message: Message<i64>, attempt: Attempt<i64>| {
+        let (mut works, gave_up, db) = (until_work.clone(), gave_up.clone(), db.clone());
+        async move {
+            works.wait_for(|works| *works).await.expect("it says so");
+            if Some(message.id) == last {
+                let theirs = db.begin().await?;
+                timeout(Duration::from_millis(100), attempt.ack_in(&theirs))
+                    .await
+                    .expect_err("the renewal comes first");
+                timeout(Duration::from_millis(100), attempt.transaction()).await.expect_err("and here");
+                gave_up.send_modify(|times| *times += 1);
+            }
+            Ok::<_, Failure>(())
+        }
+    });
+    let runs = Runs::start(worker.concurrency(2).lease(Duration::from_secs(3)));
+    let mut own = connect(&url).await;
+    let blocks = renewal_held_up(&mut own, &sql).await;
+    works.send_replace(true);
+    timeout(SOON, until_given_up.wait_for(|times| *times == 1)).await.expect("it waits no longer").expect("it says so");
+    blocks.rollback().await.expect("rolled back");
+    drained(&queue).await;
+    let summary = runs.stop().await;
+    assert_eq!((summary.done, summary.lost, *until_given_up.borrow()), (2, 0, 1), "{summary:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_open_transaction_holds_up_no_renewal_and_nothing_behind_it() {
     let Place { queue, sql, url, db: _db, .. } = with_effects(0).await;
@@ -209,16 +257,8 @@ async fn an_open_transaction_holds_up_no_renewal_and_nothing_behind_it() {
         }
     });
     let runs = Runs::start(worker.concurrency(2).lease(Duration::from_secs(3)));
-    // The first row of the two keeps the renewal of both from going on.
     let mut own = connect(&url).await;
-    let leased = "select count(*) = 2 from trunkline.queue_q where attempt = 1";
-    eventually("both are leased", || async { sql.query_one(leased, &[]).await.expect("visible").get(0) }).await;
-    let blocks = own.transaction().await.expect("begun");
-    blocks.execute("select from trunkline.queue_q order by id limit 1 for update", &[]).await.expect("locked");
-    let waits =
-        "select exists (select from pg_stat_activity where wait_event_type = 'Lock' and query like '%do_extend_q%'
-                                and datname = current_database())";
-    eventually("the renewal waits", || async { sql.query_one(waits, &[]).await.expect("visible").get(0) }).await;
+    let blocks = renewal_held_up(&mut own, &sql).await;
     works.send_replace(true);
     timeout(Duration::from_millis(300), until_opened.wait_for(|opened| *opened))
         .await
