@@ -845,6 +845,7 @@ declare
     known record;
     lined text[];
     wanted int := n;
+    apart int := case way when 2 then 2 else 1 end;
     rows int;
     due timestamptz := floor;
     next_id bigint := 0;
@@ -861,7 +862,7 @@ begin
     end if;
     rows := least(wanted, 8);
     while got < wanted loop
-        at := trunkline."do_gather_emails"(wanted - got, rows, true, way, due, next_id, lane, '', lined, 'infinity');
+        at := trunkline."do_gather_emails"(wanted - got, rows, true, apart, due, next_id, lane, '', lined, 'infinity');
         exit when at.got = 0;
         tids := tids || at.tids;
         got := got + at.got;
@@ -869,7 +870,7 @@ begin
         if ran_out then
             return;
         end if;
-        way := least(2 * way, 2);
+        apart := case way when 3 then 1 else 2 end;
         select q.place, q.id + 1 into due, next_id from trunkline."queue_emails" q where q.ctid = tids[cardinality(tids)];
         exit when not at.more;
         -- Behind a row that has to be cut or moved, no more rows are locked than were of use: else each of these would cost a look at all of them.
@@ -891,13 +892,13 @@ begin
     loop
         exit when got >= n;
         known.share := least(known.share, n - got);
-        at := trunkline."do_gather_emails"(known.share, known.share, true, way, '-infinity', 0, lane, known.key, '{}', due);
+        at := trunkline."do_gather_emails"(known.share, known.share, true, apart, '-infinity', 0, lane, known.key, '{}', due);
         if at.got > 0 then
             tids := tids || at.tids;
             got := got + at.got;
             ran_out := at.ran_out;
             exit when ran_out;
-            way := least(2 * way, 2);
+            apart := case way when 3 then 1 else 2 end;
         else
             -- Where its line is empty, the key goes along with the others again.
             delete from trunkline."line_emails" l
@@ -1530,7 +1531,7 @@ function do_lanes_emails(n integer, lease interval, holder bigint, floor timesta
 declare
     term interval := case when lease is null then '00:00:30'::interval else trunkline.check_lease(lease) end;
     clock timestamptz := clock_timestamp();
-    way int := 1;
+    way int := case when most is null then 3 else 1 end;
     l record;
     at record;
     tids tid[] := '{}';
@@ -1539,6 +1540,7 @@ declare
     held int[] := '{}';
     leaving int[] := '{}';
     alone bool := false;
+    ran_out_nr int := 0;
     mine int := 0;
     allowed int;
     others int;
@@ -1571,8 +1573,11 @@ begin
         tids := tids || at.tids;
         untils := untils || array_fill(l.held_until, array[cardinality(at.tids)]);
         n := n - at.got;
-        way := 2;
-        alone := at.ran_out;
+        if at.ran_out then
+            ran_out_nr := cardinality(tids);
+            alone := way = 1;
+        end if;
+        way := case when at.ran_out then 2 else greatest(way, 2) end;
     end loop;
     if n > 0 and not alone and most is distinct from 0 then
         others := (select count(distinct h.holder) from trunkline."lane_emails" h where h.lane >= 0 and h.held_until > clock and h.holder <> holder);
@@ -1594,8 +1599,11 @@ begin
             tids := tids || at.tids;
             untils := untils || array_fill(until, array[cardinality(at.tids)]);
             n := n - at.got;
-            way := 2;
-            alone := at.ran_out;
+            if at.ran_out then
+                ran_out_nr := cardinality(tids);
+                alone := way = 1;
+            end if;
+            way := case when at.ran_out then 2 else greatest(way, 2) end;
         end loop;
         if n > 0 and others > 0 and mine < least(most, 0 / (others + 1)) then
             perform trunkline."do_want_emails"(least(most, 0 / (others + 1)) - mine, 0 / (others + 1), holder, until);
@@ -1612,7 +1620,7 @@ begin
             from unnest(tids, untils) with ordinality d(tid, until, nr)
             where q.ctid = d.tid
             returning d.nr, q.id, q.attempt, q.size, q.enqueued_at, q.due_at, q.payload, q.metadata, q.released, q.keys, q.lane)
-        select e.id, e.attempt, e.size, e.enqueued_at, e.due_at, e.payload, e.metadata, alone and e.nr = cardinality(tids), e.released, e.keys,
+        select e.id, e.attempt, e.size, e.enqueued_at, e.due_at, e.payload, e.metadata, e.nr = ran_out_nr, e.released, e.keys,
                null::float8[]
         from leased e order by e.nr;
     if false then

@@ -2,7 +2,8 @@
 -- have a line of their own are moved there; then along these, as far as the first line was seen: what is behind that could belong before it.
 -- Whoever else cuts rows of the lane, to cancel or reschedule, has its lock meanwhile, and then nothing is leased of it: a row that is passed over
 -- because somebody locked it would come too late.
--- lined_n: messages of keys with lines of their own, at most.
+-- lined_n: messages of keys with lines of their own, at most. way: a message whose lease ran out comes alone (1), not at all (2), or last (3),
+-- because whoever calls keeps it apart; then nothing comes behind it.
 create or replace function trunkline.{do_along_}(
         n int, lane int, floor timestamptz, way int, lined_n int, out tids tid[], out got int, out ran_out bool)
     language plpgsql {planner} as $f$
@@ -12,6 +13,7 @@ declare
     known record;
     lined text[];
     wanted int := n;
+    apart int := case way when 2 then 2 else 1 end;
     rows int;
     due timestamptz := floor;
     next_id bigint := 0;
@@ -28,7 +30,7 @@ begin
     end if;
     rows := least(wanted, 8);
     while got < wanted loop
-        at := trunkline.{do_gather_}(wanted - got, rows, true, way, due, next_id, lane, '', lined, 'infinity');
+        at := trunkline.{do_gather_}(wanted - got, rows, true, apart, due, next_id, lane, '', lined, 'infinity');
         exit when at.got = 0;
         tids := tids || at.tids;
         got := got + at.got;
@@ -36,7 +38,7 @@ begin
         if ran_out then
             return;
         end if;
-        way := least(2 * way, 2);
+        apart := case way when 3 then 1 else 2 end;
         select q.place, q.id + 1 into due, next_id from trunkline.{queue_} q where q.ctid = tids[cardinality(tids)];
         exit when not at.more;
         -- Behind a row that has to be cut or moved, no more rows are locked than were of use: else each of these would cost a look at all of them.
@@ -58,13 +60,13 @@ begin
     loop
         exit when got >= n;
         known.share := least(known.share, n - got{most_of_key});
-        at := trunkline.{do_gather_}(known.share, known.share, true, way, '-infinity', 0, lane, known.key, '{}', due);
+        at := trunkline.{do_gather_}(known.share, known.share, true, apart, '-infinity', 0, lane, known.key, '{}', due);
         if at.got > 0 then
             tids := tids || at.tids;
             got := got + at.got;
             ran_out := at.ran_out;
             exit when ran_out;
-            way := least(2 * way, 2);
+            apart := case way when 3 then 1 else 2 end;
         else
             -- Where its line is empty, the key goes along with the others again.
             delete from trunkline.{line_} l

@@ -1,6 +1,7 @@
 -- Leases up to n messages for one holder of lanes: of those that it holds, then of others that nobody holds, up to its share. A lane is held
 -- by one holder at a time, for as long as its leases last, and whoever finds too few asks the holder that has most for one: that gives
 -- way once nothing of the lane is leased. Each call tells of the lanes in an order by chance, so that none waits behind the others.
+-- A message whose lease ran out comes alone, unless the holder is a worker (most is null), which runs it alone by itself: then one comes with the others.
 -- rate: null, or, where keys have a rate: the seconds from one message of a key to the next, the seconds in which an empty bucket fills, and those
 -- until one is full that was empty when the lane changed hands.
 create or replace function trunkline.{do_lanes_}(
@@ -12,7 +13,7 @@ create or replace function trunkline.{do_lanes_}(
 declare
     term interval := case when lease is null then {lease} else trunkline.check_lease(lease) end;
     clock timestamptz := clock_timestamp();
-    way int := 1;
+    way int := case when most is null then 3 else 1 end;
     l record;
     at record;
     tids tid[] := '{}';
@@ -21,6 +22,7 @@ declare
     held int[] := '{}';
     leaving int[] := '{}';
     alone bool := false;
+    ran_out_nr int := 0;
     mine int := 0;
     allowed int;
     others int;
@@ -53,8 +55,11 @@ begin
         tids := tids || at.tids;
         untils := untils || array_fill(l.held_until, array[cardinality(at.tids)]);
         n := n - at.got;
-        way := 2;
-        alone := at.ran_out;
+        if at.ran_out then
+            ran_out_nr := cardinality(tids);
+            alone := way = 1;
+        end if;
+        way := case when at.ran_out then 2 else greatest(way, 2) end;
     end loop;
     if n > 0 and not alone and most is distinct from 0 then
         others := (select count(distinct h.holder) from trunkline.{lane_} h where h.lane >= 0 and h.held_until > clock and h.holder <> holder);
@@ -76,8 +81,11 @@ begin
             tids := tids || at.tids;
             untils := untils || array_fill(until, array[cardinality(at.tids)]);
             n := n - at.got;
-            way := 2;
-            alone := at.ran_out;
+            if at.ran_out then
+                ran_out_nr := cardinality(tids);
+                alone := way = 1;
+            end if;
+            way := case when at.ran_out then 2 else greatest(way, 2) end;
         end loop;
         if n > 0 and others > 0 and mine < least(most, {key_lanes} / (others + 1)) then
             perform trunkline.{do_want_}(least(most, {key_lanes} / (others + 1)) - mine, {key_lanes} / (others + 1), holder, until);
@@ -94,7 +102,7 @@ begin
             from unnest(tids, untils) with ordinality d(tid, until, nr)
             where q.ctid = d.tid
             returning d.nr, q.id, q.attempt, q.size, q.enqueued_at, q.due_at, q.payload, q.metadata, q.released, q.keys, q.lane)
-        select e.id, e.attempt, e.size, e.enqueued_at, e.due_at, e.payload, e.metadata, alone and e.nr = cardinality(tids), e.released, e.keys,
+        select e.id, e.attempt, e.size, e.enqueued_at, e.due_at, e.payload, e.metadata, e.nr = ran_out_nr, e.released, e.keys,
                {key_rate}
         from leased e order by e.nr;
     if {limited} then
