@@ -1,6 +1,4 @@
-use std::io::Write;
-
-use bytes::{Buf, BytesMut};
+use bytes::BytesMut;
 
 use super::stream::Stream;
 
@@ -32,13 +30,19 @@ impl Socket {
     }
 
     /// Writes what the socket takes at once, and leaves the rest; all of it where it fails, since the driver will be told the same.
+    #[cfg(unix)]
     pub fn write(&mut self, bytes: &mut BytesMut) {
+        use std::io::Write;
+
+        use bytes::Buf;
+
         let written = match self {
-            #[cfg(unix)]
             Self::Tcp(stream) => stream.write(bytes),
-            #[cfg(unix)]
             Self::Unix(stream) => stream.write(bytes),
         };
         bytes.advance(written.unwrap_or(0));
     }
+
+    #[cfg(not(unix))]
+    pub fn write(&mut self, _: &mut BytesMut) {}
 }
