@@ -25,13 +25,11 @@ pub const PGMQ: &[(Rule, Excuse)] = &[
     ),
 ];
 
-pub const RIVER: &[(Rule, Excuse)] = &[(
-    Rule::Fence,
-    Excuse {
-        why: "a job that is rescued while its worker still runs may be executed twice: `RescueStuckJobsAfter` has to be longer than any job runs",
-        link: "https://github.com/riverqueue/river/blob/v0.51.1/client.go#L379-L397",
-    },
-)];
+const RESCUED: Excuse = Excuse {
+    why: "a job that is rescued while its worker still runs may be executed twice: `RescueStuckJobsAfter` has to be longer than any job runs",
+    link: "https://github.com/riverqueue/river/blob/v0.51.1/client.go#L379-L397",
+};
+pub const RIVER: &[(Rule, Excuse)] = &[(Rule::Fence, RESCUED), (Rule::Effects, RESCUED)];
 
 pub const GRAPHILE: &[(Rule, Excuse)] = &[
     (
