@@ -56,12 +56,15 @@ begin
     template := replace(template, '{first_lane}', settings.first_lane::text);
     template := replace(template, '{place}', case when keyed then 'q.place' else 'q.due_at' end);
     template := replace(template, '{and_due}', case when keyed then ' and q.due_at <= until and q.place <= bound' else '' end);
+    -- One that ran out once may be innocent; as long as it has an attempt for itself behind that, it needs none for itself now.
+    template := replace(template, '{alone}', case when keyed
+        then '(apart > 0 and (apart < 3 or q.attempt - q.released > 1 or {max_attempts} < 3))' else '(apart > 0)' end);
     template := replace(template, '{mixed}', case when keyed then 'of_line = '''' and q.keys && lined' else 'false' end);
     template := replace(template, '{or_mixed}', case when keyed then ' or of_line = '''' and q.keys && lined' else '' end);
     template := replace(template, '{and_pure}', case when keyed then ' and not (of_line = '''' and q.keys && lined)' else '' end);
-    template := replace(template, '{whole_keys}', case when keyed then 'whole_keys := r.keys;' else '' end);
-    template := replace(template, '{keys}', case when keyed then 'r.keys := whole_keys[start + 1 : stop];' else '' end);
-    template := replace(template, '{set_keys}', case when keyed then ', keys = r.keys' else '' end);
+    template := replace(template, '{whole_keys}', case when keyed then 'whole_keys := r.keys; whole_line := r.line;' else '' end);
+    template := replace(template, '{keys}', case when keyed then 'r.keys := whole_keys[start + 1 : stop]; r.line := case when r.keys[1] = any (lined) then r.keys[1] else whole_line end;' else '' end);
+    template := replace(template, '{set_keys}', case when keyed then ', keys = r.keys, line = r.line' else '' end);
     template := replace(template, '{then_place}', case when keyed
         then ' place = case when due > clock_timestamp() then due else q.place end,' else '' end);
     template := replace(template, '{shift_place}', case when keyed

@@ -12,9 +12,9 @@ begin
         select k.at::int from (select u.key, u.nr - 1 as at, lag(u.key) over (order by u.nr) as before
                                from unnest(r.keys) with ordinality u(key, nr)) k
         where k.at > 0 and k.key <> k.before and (k.key = any (lined) or k.before = any (lined)));
-    if cuts <> '{}' then
-        perform trunkline.{do_split_}(row_id, cuts);
+    if cuts = '{}' then
+        update trunkline.{queue_} q set line = q.keys[1] where q.id = row_id and q.keys[1] = any (lined);
+    else
+        perform trunkline.{do_split_}(row_id, cuts, lined);
     end if;
-    update trunkline.{queue_} q set line = q.keys[1]
-    where q.id >= row_id and q.id < row_id + r.size and q.keys[1] = any (lined);
 end $f$;

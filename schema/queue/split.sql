@@ -1,6 +1,7 @@
 -- Cuts a row, locked by the caller, before the messages at the given offsets. A row rewritten once falls into at least 32
--- pieces, so whoever takes it message by message has it rewritten twice, not a thousand times.
-create or replace function trunkline.{do_split_}(row_id bigint, cuts int[])
+-- pieces, so whoever takes it message by message has it rewritten twice, not a thousand times. Pieces of the lined keys, at which the caller cuts, go to
+-- lines of their own.
+create or replace function trunkline.{do_split_}(row_id bigint, cuts int[], lined text[] default '{}')
     returns void language plpgsql set search_path = pg_catalog, pg_temp as $f$
 #variable_conflict use_variable
 declare
@@ -8,8 +9,10 @@ declare
     whole {type}[];
     whole_metadata jsonb[];
     whole_keys text[];
+    whole_line text;
     whole_size int;
     ends int[];
+    pieces trunkline.{queue_}[] := '{}';
     start int := 0;
     stop int;
     computed bool := exists (select from pg_attribute a where a.attrelid = 'trunkline.{queue_}'::regclass and a.attnum > 0
@@ -43,17 +46,22 @@ begin
             update trunkline.{queue_} q set size = r.size, payload = r.payload, metadata = r.metadata, error = r.error{set_keys} where q.id = row_id;
         else
             r.id := row_id + start;
+            pieces := pieces || r;
+        end if;
+        -- A statement for each piece would cost more than the piece; but an array of all would hold a large row twice.
+        if cardinality(pieces) = 64 or stop = whole_size and cardinality(pieces) > 0 then
             if computed then
                 -- A column of the user's that Postgres fills takes no value, not even its own.
                 written := coalesce(written, (
                     select string_agg(quote_ident(a.attname), ', ' order by a.attnum) from pg_attribute a
                     where a.attrelid = 'trunkline.{queue_}'::regclass and a.attnum > 0 and not a.attisdropped
                       and a.attgenerated = '' and a.attidentity = ''));
-                execute format('insert into trunkline.%I (%s) select %s from (select ($1).*) r', 'queue_' || {literal}, written, written)
-                    using r;
+                execute format('insert into trunkline.%I (%s) select %s from unnest($1) p', 'queue_' || {literal}, written, written)
+                    using pieces;
             else
-                insert into trunkline.{queue_} select r.*;
+                insert into trunkline.{queue_} select p.* from unnest(pieces) p;
             end if;
+            pieces := '{}';
         end if;
         start := stop;
     end loop;
