@@ -1,7 +1,7 @@
 //! What statements cost for what they are given: counted in pages, which are the same on a slow and on a busy machine.
 
 use tokio_postgres::Client;
-use trunkline::{Db, Settings};
+use trunkline::{Db, Limits, Settings};
 
 use crate::fixture::{connect, database};
 
@@ -204,4 +204,40 @@ async fn a_message_is_found_and_cancelled_at_the_same_price_among_the_dead() {
         }
     }
     assert!(costs[2] <= costs[0] + 60 && costs[3] <= costs[1] + 60, "pages: {costs:?}");
+}
+
+/// Looks for leases that last pass over those that ended, and looks for what is due over what is not yet.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_leased_or_due_is_found_beside_much_that_is_not() {
+    let url = database().await;
+    let db = Db::connect(&url).await.expect("connected");
+    let sql = connect(&url).await;
+    db.create_queue("q", &Settings::new("int8").lanes(2)).await.expect("created");
+    db.limit_queue("q", &Limits::none().max_leased(10)).await.expect("limited");
+    let ask = [
+        "select trunkline.do_leased_q()",
+        "select trunkline.do_leave_q(null, 7)",
+        "select trunkline.do_along_q(10, trunkline.lane_of('a', 2), '-infinity', 1, 10)",
+    ];
+    let hold = "insert into trunkline.line_q (lane, key, until) values (trunkline.lane_of('a', 2), 'k', '-infinity');
+                update trunkline.lane_q set holder = 7, held_until = now() + interval '1 hour'";
+    sql.batch_execute(hold).await.expect("held");
+    let mut costs = Vec::new();
+    for fill in [
+        "select 1",
+        "insert into trunkline.queue_q (id, due_at, attempt, size, payload, keys, lane)
+         select i * 1024, now() - interval '1 hour', 1, 1, '{1}', '{a}', trunkline.lane_of('a', 2) from generate_series(1, 10000) i",
+        "truncate trunkline.queue_q;
+         insert into trunkline.queue_q (id, due_at, size, payload, keys, lane)
+         select i * 1024, now() + interval '1 hour', 1, '{1}', '{a}', trunkline.lane_of('a', 2) from generate_series(10001, 20000) i",
+    ] {
+        sql.batch_execute(fill).await.expect("filled");
+        for query in ask {
+            sql.batch_execute(&format!("begin; {query}; rollback")).await.expect("planned, and the catalog read");
+            costs.push(pages(&sql, query).await);
+        }
+    }
+    // Nothing in the tables; then ten thousand leases that ran out, of which the third query takes one; then as many messages that are not due.
+    let dearest = costs[3..].iter().max().copied();
+    assert!(dearest < Some(60), "pages: {costs:?}");
 }
