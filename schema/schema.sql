@@ -841,11 +841,12 @@ end ;
 function do_along_emails(n integer, lane integer, floor timestamp with time zone, way integer, lined_n integer, OUT tids tid[], OUT got integer, OUT ran_out boolean) returns record language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 declare
+    clock timestamptz;
     at record;
     known record;
     lined text[];
     wanted int := n;
-    apart int := case way when 2 then 2 else 1 end;
+    apart int := way;
     rows int;
     due timestamptz := floor;
     next_id bigint := 0;
@@ -870,7 +871,7 @@ begin
         if ran_out then
             return;
         end if;
-        apart := case way when 3 then 1 else 2 end;
+        apart := greatest(way, 2);
         select q.place, q.id + 1 into due, next_id from trunkline."queue_emails" q where q.ctid = tids[cardinality(tids)];
         exit when not at.more;
         -- Behind a row that has to be cut or moved, no more rows are locked than were of use: else each of these would cost a look at all of them.
@@ -879,16 +880,17 @@ begin
     if lined = '{}' then
         return;
     end if;
+    clock := clock_timestamp();
     -- Rows of one statement have one place, so what stands at that of the first row that was not seen may come behind it.
     due := coalesce((
         select q.place - interval '1 microsecond' from trunkline."queue_emails" q
         where q.lane = lane and q.line = '' and (q.place, q.id + 0) >= (due, next_id)
-          and q.place <= clock_timestamp() and q.due_at <= clock_timestamp()
-        order by q.place, q.id + 0 limit 1), 'infinity');
+          and q.place <= clock and q.due_at <= clock
+        order by q.place, q.id + 0 limit 1), clock);
     n := least(n, got + lined_n);
     for known in
         select l.key, l.until, greatest((n - got) / cardinality(lined), 1) as share from trunkline."line_emails" l
-        where l.lane = lane and l.until <= clock_timestamp() order by random()
+        where l.lane = lane and l.until <= clock order by random()
     loop
         exit when got >= n;
         known.share := least(known.share, n - got);
@@ -898,7 +900,7 @@ begin
             got := got + at.got;
             ran_out := at.ran_out;
             exit when ran_out;
-            apart := case way when 3 then 1 else 2 end;
+            apart := greatest(way, 2);
         else
             -- Where its line is empty, the key goes along with the others again.
             delete from trunkline."line_emails" l
@@ -1302,7 +1304,7 @@ begin
             with due_row as materialized (
                 select q.ctid as tid, q.id, q.due_at as due_at, q.size,
                        q.attempt - q.released >= 10
-                       or q.attempt > 0 and q.error is null and (q.size > 1 or apart > 0) as awkward
+                       or q.attempt > 0 and q.error is null and (q.size > 1 or (apart > 0)) as awkward
                 from trunkline."queue_emails" q
                 where (q.due_at, q.id + 0) >= (due, id) and q.due_at <= until
                 order by q.due_at, q.id + 0 limit rows for update skip locked
@@ -1327,9 +1329,9 @@ begin
             -- One row needs no running total.
             select 1 as locked, array[q.ctid] as tids, q.size as got, q.id as first, q.size,
                    q.attempt - q.released >= 10 as spent,
-                   q.attempt > 0 and q.error is null as vanished, false as mixed,
+                   q.attempt > 0 and q.error is null as vanished, (apart > 0) as alone, false as mixed,
                    (q.size <= n and q.attempt - q.released < 10
-                    and (q.attempt = 0 or q.error is not null or q.size = 1 and apart = 0))::int as fitting,
+                    and (q.attempt = 0 or q.error is not null or q.size = 1 and not (apart > 0)))::int as fitting,
                    q.due_at as due, q.id as id, array[q.ctid] as spent_tids, q.due_at as next_due, q.id + 1 as next_id
             into seen
             from trunkline."queue_emails" q
@@ -1342,11 +1344,11 @@ begin
             with due_row as materialized (
                 select q.ctid as tid, q.id, q.due_at as due_at, q.size,
                        q.attempt - q.released >= 10 as spent,
-                       q.attempt > 0 and q.error is null as vanished, false as mixed
+                       q.attempt > 0 and q.error is null as vanished, (apart > 0) as alone, false as mixed
                 from unnest(line.tids) d(tid) join trunkline."queue_emails" q on q.ctid = d.tid
             ), total as (
                 select d.*, row_number() over w as nr,
-                       sum(d.size) over w <= n and not bool_or(d.spent or d.mixed or d.vanished and (d.size > 1 or apart > 0)) over w as fits
+                       sum(d.size) over w <= n and not bool_or(d.spent or d.mixed or d.vanished and (d.size > 1 or d.alone)) over w as fits
                 from due_row d window w as (order by d.due_at, d.id)
             )
             select count(*)::int as locked,
@@ -1354,7 +1356,7 @@ begin
                    (sum(l.size) filter (where l.fits))::int as got,
                    min(l.id) filter (where l.nr = 1) as first, min(l.size) filter (where l.nr = 1) as size,
                    bool_or(l.spent) filter (where l.nr = 1) as spent, bool_or(l.vanished) filter (where l.nr = 1) as vanished,
-                   bool_or(l.mixed) filter (where l.nr = 1) as mixed,
+                   bool_or(l.alone) filter (where l.nr = 1) as alone, bool_or(l.mixed) filter (where l.nr = 1) as mixed,
                    (count(*) filter (where l.fits))::int as fitting,
                    max(l.due_at) filter (where l.fits) as due,
                    (array_agg(l.id order by l.nr desc) filter (where l.fits))[1] as id,
@@ -1402,11 +1404,11 @@ begin
             end if;
             parts := parts + case when moved > 0 then 1 else 3 end;
         elsif seen.vanished and seen.size > 1 then
-            exit when apart = 2;
+            exit when seen.alone and apart in (2, 4);
             perform trunkline."do_split_emails"(seen.first, array(select generate_series(1, seen.size)));
-            rows := case when apart > 0 then 1 else rows end;
-        elsif seen.vanished and apart > 0 then
-            exit when apart = 2;
+            rows := case when seen.alone then 1 else rows end;
+        elsif seen.vanished and seen.alone then
+            exit when apart in (2, 4);
             if rows = 1 then
                 tids := seen.tids;
                 got := 1;
@@ -1577,7 +1579,7 @@ begin
             ran_out_nr := cardinality(tids);
             alone := way = 1;
         end if;
-        way := case when at.ran_out then 2 else greatest(way, 2) end;
+        way := case when at.ran_out and way = 3 then 4 else greatest(way, 2) end;
     end loop;
     if n > 0 and not alone and most is distinct from 0 then
         others := (select count(distinct h.holder) from trunkline."lane_emails" h where h.lane >= 0 and h.held_until > clock and h.holder <> holder);
@@ -1603,7 +1605,7 @@ begin
                 ran_out_nr := cardinality(tids);
                 alone := way = 1;
             end if;
-            way := case when at.ran_out then 2 else greatest(way, 2) end;
+            way := case when at.ran_out and way = 3 then 4 else greatest(way, 2) end;
         end loop;
         if n > 0 and others > 0 and mine < least(most, 0 / (others + 1)) then
             perform trunkline."do_want_emails"(least(most, 0 / (others + 1)) - mine, 0 / (others + 1), holder, until);
@@ -1758,22 +1760,25 @@ begin
 end ;
 
 function do_leased_emails() returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+declare
+    clock timestamptz := clock_timestamp();
 begin
     return (select coalesce(sum(q.size), 0) from trunkline."queue_emails" q
-            where q.attempt > 0 and q.error is null and q.due_at > clock_timestamp());
+            where q.attempt > 0 and q.error is null and q.due_at > clock);
 end ;
 
 function do_leave_emails(lanes integer[], holder bigint) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
+declare
+    clock timestamptz := clock_timestamp();
 begin
-    update trunkline."lane_emails" g set holder = null, held_until = '-infinity', wanted_until = '-infinity', starts_until = least(g.starts_until, clock_timestamp())
+    update trunkline."lane_emails" g set holder = null, held_until = '-infinity', wanted_until = '-infinity', starts_until = least(g.starts_until, clock)
     from (select h.lane from trunkline."lane_emails" h
-          where h.lane >= 0 and h.holder = holder and (lanes is null or h.lane = any (lanes)) and h.held_until > clock_timestamp()
+          where h.lane >= 0 and h.holder = holder and (lanes is null or h.lane = any (lanes)) and h.held_until > clock
           order by h.lane for update) h
     where g.lane = h.lane
-      and not exists ( -- along the due times, where leases end; not along the lane, with all that waits in it
-        select from trunkline."queue_emails" q
-        where q.lane + 0 = g.lane and q.attempt > 0 and q.error is null and q.due_at > clock_timestamp() and q.due_at <= g.held_until);
+      and g.lane <> all (array( -- once for all, along the due times, where leases end; not along the lanes, with all that waits in them
+        select distinct q.lane from trunkline."queue_emails" q where q.attempt > 0 and q.error is null and q.due_at > clock));
     if found then
         perform pg_notify('trunkline.emails', '');
     end if;
@@ -1848,11 +1853,11 @@ begin
         select k.at::int from (select u.key, u.nr - 1 as at, lag(u.key) over (order by u.nr) as before
                                from unnest(r.keys) with ordinality u(key, nr)) k
         where k.at > 0 and k.key <> k.before and (k.key = any (lined) or k.before = any (lined)));
-    if cuts <> '{}' then
-        perform trunkline."do_split_emails"(row_id, cuts);
+    if cuts = '{}' then
+        update trunkline."queue_emails" q set line = q.keys[1] where q.id = row_id and q.keys[1] = any (lined);
+    else
+        perform trunkline."do_split_emails"(row_id, cuts, lined);
     end if;
-    update trunkline."queue_emails" q set line = q.keys[1]
-    where q.id >= row_id and q.id < row_id + r.size and q.keys[1] = any (lined);
 end ;
 
 function do_peek_emails(after_due timestamp with time zone, after_id bigint, n bigint) returns SETOF queue_emails language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
@@ -2114,15 +2119,17 @@ begin
     return messages;
 end ;
 
-function do_split_emails(row_id bigint, cuts integer[]) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+function do_split_emails(row_id bigint, cuts integer[], lined text[] DEFAULT '{}'::text[]) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
 #variable_conflict use_variable
 declare
     r trunkline."queue_emails"%rowtype;
     whole jsonb[];
     whole_metadata jsonb[];
     whole_keys text[];
+    whole_line text;
     whole_size int;
     ends int[];
+    pieces trunkline."queue_emails"[] := '{}';
     start int := 0;
     stop int;
     computed bool := exists (select from pg_attribute a where a.attrelid = 'trunkline."queue_emails"'::regclass and a.attnum > 0
@@ -2156,17 +2163,22 @@ begin
             update trunkline."queue_emails" q set size = r.size, payload = r.payload, metadata = r.metadata, error = r.error where q.id = row_id;
         else
             r.id := row_id + start;
+            pieces := pieces || r;
+        end if;
+        -- A statement for each piece would cost more than the piece; but an array of all would hold a large row twice.
+        if cardinality(pieces) = 64 or stop = whole_size and cardinality(pieces) > 0 then
             if computed then
                 -- A column of the user's that Postgres fills takes no value, not even its own.
                 written := coalesce(written, (
                     select string_agg(quote_ident(a.attname), ', ' order by a.attnum) from pg_attribute a
                     where a.attrelid = 'trunkline."queue_emails"'::regclass and a.attnum > 0 and not a.attisdropped
                       and a.attgenerated = '' and a.attidentity = ''));
-                execute format('insert into trunkline.%I (%s) select %s from (select ($1).*) r', 'queue_' || 'emails', written, written)
-                    using r;
+                execute format('insert into trunkline.%I (%s) select %s from unnest($1) p', 'queue_' || 'emails', written, written)
+                    using pieces;
             else
-                insert into trunkline."queue_emails" select r.*;
+                insert into trunkline."queue_emails" select p.* from unnest(pieces) p;
             end if;
+            pieces := '{}';
         end if;
         start := stop;
     end loop;
@@ -2656,12 +2668,15 @@ begin
     template := replace(template, '{first_lane}', settings.first_lane::text);
     template := replace(template, '{place}', case when keyed then 'q.place' else 'q.due_at' end);
     template := replace(template, '{and_due}', case when keyed then ' and q.due_at <= until and q.place <= bound' else '' end);
+    -- One that ran out once may be innocent; as long as it has an attempt for itself behind that, it needs none for itself now.
+    template := replace(template, '{alone}', case when keyed
+        then '(apart > 0 and (apart < 3 or q.attempt - q.released > 1 or {max_attempts} < 3))' else '(apart > 0)' end);
     template := replace(template, '{mixed}', case when keyed then 'of_line = '''' and q.keys && lined' else 'false' end);
     template := replace(template, '{or_mixed}', case when keyed then ' or of_line = '''' and q.keys && lined' else '' end);
     template := replace(template, '{and_pure}', case when keyed then ' and not (of_line = '''' and q.keys && lined)' else '' end);
-    template := replace(template, '{whole_keys}', case when keyed then 'whole_keys := r.keys;' else '' end);
-    template := replace(template, '{keys}', case when keyed then 'r.keys := whole_keys[start + 1 : stop];' else '' end);
-    template := replace(template, '{set_keys}', case when keyed then ', keys = r.keys' else '' end);
+    template := replace(template, '{whole_keys}', case when keyed then 'whole_keys := r.keys; whole_line := r.line;' else '' end);
+    template := replace(template, '{keys}', case when keyed then 'r.keys := whole_keys[start + 1 : stop]; r.line := case when r.keys[1] = any (lined) then r.keys[1] else whole_line end;' else '' end);
+    template := replace(template, '{set_keys}', case when keyed then ', keys = r.keys, line = r.line' else '' end);
     template := replace(template, '{then_place}', case when keyed
         then ' place = case when due > clock_timestamp() then due else q.place end,' else '' end);
     template := replace(template, '{shift_place}', case when keyed

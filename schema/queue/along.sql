@@ -2,18 +2,19 @@
 -- have a line of their own are moved there; then along these, as far as the first line was seen: what is behind that could belong before it.
 -- Whoever else cuts rows of the lane, to cancel or reschedule, has its lock meanwhile, and then nothing is leased of it: a row that is passed over
 -- because somebody locked it would come too late.
--- lined_n: messages of keys with lines of their own, at most. way: a message whose lease ran out comes alone (1), not at all (2), or last (3),
--- because whoever calls keeps it apart; then nothing comes behind it.
+-- lined_n: messages of keys with lines of their own, at most. way: a message whose lease ran out comes alone (1) or not at all (2); or one that ran out
+-- for the first time comes like the rest, and one that did so again last (3), because whoever calls keeps it apart, or not at all (4). Nothing comes behind it.
 create or replace function trunkline.{do_along_}(
         n int, lane int, floor timestamptz, way int, lined_n int, out tids tid[], out got int, out ran_out bool)
     language plpgsql {planner} as $f$
 #variable_conflict use_variable
 declare
+    clock timestamptz;
     at record;
     known record;
     lined text[];
     wanted int := n;
-    apart int := case way when 2 then 2 else 1 end;
+    apart int := way;
     rows int;
     due timestamptz := floor;
     next_id bigint := 0;
@@ -38,7 +39,7 @@ begin
         if ran_out then
             return;
         end if;
-        apart := case way when 3 then 1 else 2 end;
+        apart := greatest(way, 2);
         select q.place, q.id + 1 into due, next_id from trunkline.{queue_} q where q.ctid = tids[cardinality(tids)];
         exit when not at.more;
         -- Behind a row that has to be cut or moved, no more rows are locked than were of use: else each of these would cost a look at all of them.
@@ -47,16 +48,17 @@ begin
     if lined = '{}' then
         return;
     end if;
+    clock := clock_timestamp();
     -- Rows of one statement have one place, so what stands at that of the first row that was not seen may come behind it.
     due := coalesce((
         select q.place - interval '1 microsecond' from trunkline.{queue_} q
         where q.lane = lane and q.line = '' and (q.place, q.id + 0) >= (due, next_id)
-          and q.place <= clock_timestamp() and q.due_at <= clock_timestamp()
-        order by q.place, q.id + 0 limit 1), 'infinity');
+          and q.place <= clock and q.due_at <= clock
+        order by q.place, q.id + 0 limit 1), clock);
     n := least(n, got + lined_n);
     for known in
         select l.key, l.until, greatest((n - got) / cardinality(lined), 1) as share from trunkline.{line_} l
-        where l.lane = lane and l.until <= clock_timestamp() order by random()
+        where l.lane = lane and l.until <= clock order by random()
     loop
         exit when got >= n;
         known.share := least(known.share, n - got{most_of_key});
@@ -66,7 +68,7 @@ begin
             got := got + at.got;
             ran_out := at.ran_out;
             exit when ran_out;
-            apart := case way when 3 then 1 else 2 end;
+            apart := greatest(way, 2);
         else
             -- Where its line is empty, the key goes along with the others again.
             delete from trunkline.{line_} l

@@ -3,8 +3,9 @@
 -- handed out as it is (too large for n, a lease that ran out, attempts used up) is split or buried when it stands first. In
 -- somebody's transaction that would hide the rest until the commit: there (cut = false) such a row is an error, which names how
 -- many rows before it would do, so that the caller can give the locks back. What ran out comes like the rest (apart = 0), or
--- alone (1), or not at all (2), because it may kill whatever runs beside it. In a queue with priorities it goes along one lane, until a bound; in one with
--- keys along one line of a lane, by the places, and messages of keys that have a line of their own are moved there.
+-- alone (1), or not at all (2), because it may kill whatever runs beside it. In a queue with keys that may be said of what ran out again only (3 and 4, for 1 and 2).
+-- In a queue with priorities it goes along one lane, until a bound; in one with keys along one line of a lane, by the places, and messages of keys that have a
+-- line of their own are moved there.
 create or replace function trunkline.{do_gather_}(
         n int, rows int, cut bool, apart int, inout due timestamptz, inout id bigint{lane},
         out tids tid[], out got int, out ran_out bool, out more bool)
@@ -31,7 +32,7 @@ begin
             with due_row as materialized (
                 select q.ctid as tid, q.id, {place} as due_at, q.size,
                        q.attempt - q.released >= {max_attempts}
-                       or q.attempt > 0 and q.error is null and (q.size > 1 or apart > 0){or_mixed} as awkward
+                       or q.attempt > 0 and q.error is null and (q.size > 1 or {alone}){or_mixed} as awkward
                 from trunkline.{queue_} q
                 where {in_lane}({place}, q.id + 0) >= (due, id) and {place} <= until{and_due}
                 order by {place}, q.id + 0 limit rows for update skip locked
@@ -56,9 +57,9 @@ begin
             -- One row needs no running total.
             select 1 as locked, array[q.ctid] as tids, q.size as got, q.id as first, q.size,
                    q.attempt - q.released >= {max_attempts} as spent,
-                   q.attempt > 0 and q.error is null as vanished, {mixed} as mixed,
+                   q.attempt > 0 and q.error is null as vanished, {alone} as alone, {mixed} as mixed,
                    (q.size <= n and q.attempt - q.released < {max_attempts}{and_pure}
-                    and (q.attempt = 0 or q.error is not null or q.size = 1 and apart = 0))::int as fitting,
+                    and (q.attempt = 0 or q.error is not null or q.size = 1 and not {alone}))::int as fitting,
                    {place} as due, q.id as id, array[q.ctid] as spent_tids, {place} as next_due, q.id + 1 as next_id
             into seen
             from trunkline.{queue_} q
@@ -71,11 +72,11 @@ begin
             with due_row as materialized (
                 select q.ctid as tid, q.id, {place} as due_at, q.size,
                        q.attempt - q.released >= {max_attempts} as spent,
-                       q.attempt > 0 and q.error is null as vanished, {mixed} as mixed
+                       q.attempt > 0 and q.error is null as vanished, {alone} as alone, {mixed} as mixed
                 from unnest(line.tids) d(tid) join trunkline.{queue_} q on q.ctid = d.tid
             ), total as (
                 select d.*, row_number() over w as nr,
-                       sum(d.size) over w <= n and not bool_or(d.spent or d.mixed or d.vanished and (d.size > 1 or apart > 0)) over w as fits
+                       sum(d.size) over w <= n and not bool_or(d.spent or d.mixed or d.vanished and (d.size > 1 or d.alone)) over w as fits
                 from due_row d window w as (order by d.due_at, d.id)
             )
             select count(*)::int as locked,
@@ -83,7 +84,7 @@ begin
                    (sum(l.size) filter (where l.fits))::int as got,
                    min(l.id) filter (where l.nr = 1) as first, min(l.size) filter (where l.nr = 1) as size,
                    bool_or(l.spent) filter (where l.nr = 1) as spent, bool_or(l.vanished) filter (where l.nr = 1) as vanished,
-                   bool_or(l.mixed) filter (where l.nr = 1) as mixed,
+                   bool_or(l.alone) filter (where l.nr = 1) as alone, bool_or(l.mixed) filter (where l.nr = 1) as mixed,
                    (count(*) filter (where l.fits))::int as fitting,
                    max(l.due_at) filter (where l.fits) as due,
                    (array_agg(l.id order by l.nr desc) filter (where l.fits))[1] as id,
@@ -131,11 +132,11 @@ begin
             end if;
             parts := parts + case when moved > 0 then 1 else 3 end;
         elsif seen.vanished and seen.size > 1 then
-            exit when apart = 2;
+            exit when seen.alone and apart in (2, 4);
             perform trunkline.{do_split_}(seen.first, array(select generate_series(1, seen.size)));
-            rows := case when apart > 0 then 1 else rows end;
-        elsif seen.vanished and apart > 0 then
-            exit when apart = 2;
+            rows := case when seen.alone then 1 else rows end;
+        elsif seen.vanished and seen.alone then
+            exit when apart in (2, 4);
             if rows = 1 then
                 tids := seen.tids;
                 got := 1;

@@ -1,7 +1,8 @@
 -- Leases up to n messages for one holder of lanes: of those that it holds, then of others that nobody holds, up to its share. A lane is held
 -- by one holder at a time, for as long as its leases last, and whoever finds too few asks the holder that has most for one: that gives
 -- way once nothing of the lane is leased. Each call tells of the lanes in an order by chance, so that none waits behind the others.
--- A message whose lease ran out comes alone, unless the holder is a worker (most is null), which runs it alone by itself: then one comes with the others.
+-- A message whose lease ran out comes alone. Where the holder is a worker (most is null), one that ran out for the first time comes like the rest, where it
+-- has attempts for that, and of those that did so again one with the others: a worker runs it alone by itself.
 -- rate: null, or, where keys have a rate: the seconds from one message of a key to the next, the seconds in which an empty bucket fills, and those
 -- until one is full that was empty when the lane changed hands.
 create or replace function trunkline.{do_lanes_}(
@@ -59,7 +60,7 @@ begin
             ran_out_nr := cardinality(tids);
             alone := way = 1;
         end if;
-        way := case when at.ran_out then 2 else greatest(way, 2) end;
+        way := case when at.ran_out and way = 3 then 4 else greatest(way, 2) end;
     end loop;
     if n > 0 and not alone and most is distinct from 0 then
         others := (select count(distinct h.holder) from trunkline.{lane_} h where h.lane >= 0 and h.held_until > clock and h.holder <> holder);
@@ -85,7 +86,7 @@ begin
                 ran_out_nr := cardinality(tids);
                 alone := way = 1;
             end if;
-            way := case when at.ran_out then 2 else greatest(way, 2) end;
+            way := case when at.ran_out and way = 3 then 4 else greatest(way, 2) end;
         end loop;
         if n > 0 and others > 0 and mine < least(most, {key_lanes} / (others + 1)) then
             perform trunkline.{do_want_}(least(most, {key_lanes} / (others + 1)) - mine, {key_lanes} / (others + 1), holder, until);

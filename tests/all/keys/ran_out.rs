@@ -1,13 +1,14 @@
 //! What a lease along lanes brings of messages whose leases ran out, each of which may have killed its worker.
 
 use tokio_postgres::Client;
+use trunkline::Settings;
 
 use super::{nth, settings};
 use crate::fixture::{Place, place, run_out};
 
 /// Four messages whose leases ran out, each in a lane of its own, and one in each of the other four that was never leased.
-async fn four_ran_out() -> Place<i64> {
-    let place = place::<i64>(settings()).await;
+async fn four_ran_out(settings: Settings) -> Place<i64> {
+    let place = place::<i64>(settings).await;
     let one_each = "select distinct on (trunkline.lane_of('key ' || k, 8)) k from generate_series(0, 99) k order by trunkline.lane_of('key ' || k, 8), k";
     let keys: Vec<i32> = place.sql.query(one_each, &[]).await.expect("read").iter().map(|row| row.get(0)).collect();
     assert_eq!(keys.len(), 8);
@@ -15,14 +16,15 @@ async fn four_ran_out() -> Place<i64> {
     place.queue.enqueue_many(&drafts[..4]).await.expect("enqueued");
     let leased = place.sql.query("select id from trunkline.do_lanes_q(100, '1 minute', 7)", &[]).await.expect("leased");
     assert_eq!(leased.len(), 4);
-    run_out(&place.sql).await;
-    place
-        .sql
-        .batch_execute("update trunkline.lane_q set held_until = clock_timestamp()")
-        .await
-        .expect("the lanes are free");
+    crash(&place.sql).await;
     place.queue.enqueue_many(&drafts[4..]).await.expect("enqueued");
     place
+}
+
+/// All leases run out, and nobody holds a lane.
+async fn crash(sql: &Client) {
+    run_out(sql).await;
+    sql.batch_execute("update trunkline.lane_q set held_until = clock_timestamp()").await.expect("the lanes are free");
 }
 
 /// Messages that a call brings: those that are told to have run out, those that were leased before, and all.
@@ -35,19 +37,36 @@ async fn brought(sql: &Client, call: &str) -> (i64, i64, i64) {
 }
 
 #[tokio::test]
-async fn a_worker_gets_one_with_the_others_because_it_runs_that_alone() {
-    let Place { sql, .. } = four_ran_out().await;
+async fn a_worker_gets_what_ran_out_once_with_the_others_and_what_did_so_again_one_by_one() {
+    let Place { sql, .. } = four_ran_out(settings()).await;
+    let worker = "do_lanes_q(100, '1 minute', 9)";
+    assert_eq!(brought(&sql, worker).await, (0, 4, 8), "all that was never leased, and all that was once");
+    crash(&sql).await;
+    assert_eq!(
+        brought(&sql, worker).await,
+        (1, 5, 5),
+        "four that ran out for the first time, and one that did so again"
+    );
+    for _ in 0..3 {
+        assert_eq!(brought(&sql, worker).await, (1, 1, 1), "each the next, because it runs that alone");
+    }
+    assert_eq!(brought(&sql, worker).await, (0, 0, 0));
+}
+
+#[tokio::test]
+async fn what_has_no_attempt_to_spare_is_brought_one_by_one_from_the_first_time_on() {
+    let Place { sql, .. } = four_ran_out(settings().max_attempts(2)).await;
     let worker = "do_lanes_q(100, '1 minute', 9)";
     assert_eq!(brought(&sql, worker).await, (1, 1, 5), "all that was never leased, and one that was");
     for _ in 0..3 {
-        assert_eq!(brought(&sql, worker).await, (1, 1, 1), "each the next");
+        assert_eq!(brought(&sql, worker).await, (1, 1, 1));
     }
     assert_eq!(brought(&sql, worker).await, (0, 0, 0));
 }
 
 #[tokio::test]
 async fn who_leases_in_sql_gets_one_alone() {
-    let Place { sql, .. } = four_ran_out().await;
+    let Place { sql, .. } = four_ran_out(settings()).await;
     let (mut alone, mut others) = (0, 0);
     while alone + others < 8 {
         match brought(&sql, "do_lanes_q(100, '1 minute', 9, '-infinity', 8)").await {
