@@ -50,7 +50,11 @@ class Contender:
 
     async def send(self, message: contender.Message) -> None:
         key = f"key {message.key}" if isinstance(message, contender.Keyed) else None
-        await self.client.insert(message, queue=QUEUE, ordering_key=key)
+        try:
+            await self.client.insert(message, queue=QUEUE, ordering_key=key)
+        except awa.UniqueConflict:
+            # What awa creates at a queue's first messages, several callers create at the same time, and all but one are refused: nothing was inserted.
+            await self.client.insert(message, queue=QUEUE, ordering_key=key)
 
     async def send_many(self, messages: list[contender.Message]) -> None:
         await self.client.enqueue_many_copy(messages, queue=QUEUE)
