@@ -79,10 +79,14 @@ async fn act(rival: &Rival, program: &Program, folder: &Folder, seed: u64, secon
     scene.pass((seconds * 1000).saturating_sub(gone / 1000)).await?;
     let ended = now();
     scene.crew.end_part("produce");
-    drain(rival, &mut scene).await?;
+    let drained = drain(rival, &mut scene).await?;
     scene.crew.end();
     let client = ground::client(&scene.ground.direct()).await?;
-    let (tables, done) = left(rival, &client).await?;
+    let (mut tables, done) = left(rival, &client).await?;
+    if drained {
+        // It rested between two attempts when nothing waited, so it was kept, and its rest has ended since.
+        tables.dead.extend(tables.waiting.drain(..).map(kept));
+    }
     ticking.abort();
     let about = About {
         seed,
@@ -144,17 +148,21 @@ async fn tick(url: String, text: &'static str) {
     }
 }
 
-/// Until nothing waits, or for as long as it may take.
-async fn drain(rival: &Rival, scene: &mut Scene) -> Result<(), String> {
+/// Until nothing waits, or for as long as it may take; whether nothing does.
+async fn drain(rival: &Rival, scene: &mut Scene) -> Result<bool, String> {
     let until = Instant::now() + Duration::from_secs(rival.drain_secs);
     while Instant::now() < until {
         let (tables, _) = left(rival, scene.client().await?).await?;
         if tables.waiting.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
         scene.pass(500).await?;
     }
-    Ok(())
+    Ok(false)
+}
+
+fn kept(Waiting { queue, id, attempt, tag }: Waiting) -> Kept {
+    Kept { queue, id, attempt, tag, error: crate::plan::BURIED.to_owned() }
 }
 
 async fn left(rival: &Rival, client: &Client) -> Result<(Tables, Vec<Done>), String> {
@@ -163,10 +171,15 @@ async fn left(rival: &Rival, client: &Client) -> Result<(Tables, Vec<Done>), Str
     for row in client.query(rival.left, &[]).await.map_err(failed)? {
         let (queue, id, text): (&str, i64, Option<&str>) = (row.get(0), row.get(1), row.get(2));
         let (queue, tag, attempt) = (queue.to_owned(), text.map_or(0, payload::tag), row.get(4));
+        let message = Waiting { queue, id, attempt, tag };
         match row.get(3) {
-            "waiting" => tables.waiting.push(Waiting { queue, id, attempt, tag }),
-            "dead" => tables.dead.push(Kept { queue, id, attempt, tag, error: crate::plan::BURIED.to_owned() }),
-            "done" => done.push(Done { queue, id, at: row.get::<_, Option<f64>>(5).unwrap_or_default() as u64 }),
+            "waiting" => tables.waiting.push(message),
+            "dead" => tables.dead.push(kept(message)),
+            "done" => done.push(Done {
+                queue: message.queue,
+                id,
+                at: row.get::<_, Option<f64>>(5).unwrap_or_default() as u64,
+            }),
             state => return Err(format!("{} has a message in the state {state:?}", rival.name)),
         }
     }
