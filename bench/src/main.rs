@@ -48,7 +48,7 @@ enum Verb {
         /// The run's results.json [default: the last run's]
         file: Option<PathBuf>,
     },
-    /// Run everything that is published, within six hours; where it was interrupted it goes on
+    /// Run everything that is published, within five hours; where it was interrupted it goes on
     Publication(Box<Publication>),
     /// Put one whole run, its tables and its figures into bench/results
     Publish(Publish),
