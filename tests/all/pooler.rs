@@ -20,6 +20,7 @@ type Nothing = Statement<(), ()>;
 
 static INSERT: Statement<(i32, &str), u64> = Statement::new("insert into t values ($1, $2)");
 static PID: Statement<(), (i32,)> = Statement::new("select pg_backend_pid()");
+static MINE: Statement<(i32,), (i64,)> = Statement::new("select count(*) from t where n / 10000 = $1");
 static SERIES: Statement<(i32,), Vec<(i32,)>> = Statement::new("select generate_series(1, $1)");
 
 #[derive(Debug, Clone, PartialEq, ToSql, FromSql)]
@@ -33,7 +34,6 @@ enum Mood {
 async fn use_everything(db: &Db, caller: i32) -> HashSet<i32> {
     static ROWS: Insert<(i32, &str)> = Insert::into("t", &["n", "word"]);
     static ECHO: Statement<(Vec<Mood>,), (Vec<Mood>,)> = Statement::new("select $1::mood[]");
-    static MINE: Statement<(i32,), (i64,)> = Statement::new("select count(*) from t where n / 10000 = $1");
     let mut servers = HashSet::new();
     for turn in 0..10 {
         let first = caller * 10_000 + turn * 1000;
@@ -84,7 +84,15 @@ async fn callers_use_everything(url: &str) {
         async move { tokio::spawn(async move { use_everything(&db, caller).await }).await.expect("no panic") }
     }));
     let servers = timeout(2 * SOON, servers).await.expect("in time");
-    let servers: HashSet<i32> = servers.into_iter().flatten().collect();
+    let mut servers: HashSet<i32> = servers.into_iter().flatten().collect();
+    // The pooler may have let one server do all that. While a transaction holds one, statements that are prepared go to the other.
+    let held = db.begin().await.expect("begun");
+    let (holder,): (i32,) = held.run(&PID, ()).await.expect("told");
+    let (other,): (i32,) = db.run(&PID, ()).await.expect("told");
+    assert_eq!(db.run(&MINE, (0,)).await.expect("counted"), (410,));
+    assert_ne!(holder, other);
+    held.commit().await.expect("committed");
+    servers.extend([holder, other]);
     assert_eq!(servers.len(), SERVERS, "statements went to all servers");
 }
 
