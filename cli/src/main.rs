@@ -22,6 +22,7 @@ mod dequeue;
 mod work;
 mod peek;
 mod stats;
+mod doctor;
 mod find;
 mod cancel;
 mod reschedule;
@@ -112,6 +113,8 @@ Examples:
     Peek(peek::Args),
     /// Show what queues hold, in numbers
     Stats(stats::Args),
+    /// Say what is wrong with the database, since when, and the statement that mends it
+    Doctor(doctor::Args),
     /// Show one message, wherever it is
     Find(find::Args),
     /// Delete messages by their ids, leased ones too
@@ -178,6 +181,7 @@ async fn run(Program { verb, database }: Program) -> Result<()> {
         Verb::Work(args) => work::run(args, &database).await,
         Verb::Peek(args) => peek::run(args, &database).await,
         Verb::Stats(args) => stats::run(args, &database).await,
+        Verb::Doctor(args) => doctor::run(args, &database).await,
         Verb::Find(args) => find::run(args, &database).await,
         Verb::Cancel(args) => cancel::run(args, &database).await,
         Verb::Reschedule(args) => reschedule::run(args, &database).await,

@@ -13,6 +13,7 @@ pub(crate) mod statement;
 pub(crate) mod params;
 pub(crate) mod rows;
 pub(crate) mod db;
+pub(crate) mod hears;
 pub(crate) mod run;
 pub(crate) mod transaction;
 pub(crate) mod insert;

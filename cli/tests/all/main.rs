@@ -5,6 +5,7 @@ mod demo;
 mod queues;
 mod messages;
 mod dead;
+mod doctor;
 mod by_id;
 mod bad_lines;
 mod json_lines;

@@ -176,6 +176,12 @@ impl Db {
         Ok(db)
     }
 
+    /// The name of the schema that holds the queues: `trunkline`, unless the connection string names another (`schema=…`).
+    #[must_use]
+    pub fn schema_name(&self) -> &str {
+        self.0.schema.name()
+    }
+
     /// The schema that holds the queues.
     pub(crate) fn schema(&self) -> &Schema {
         &self.0.schema

@@ -1,0 +1,67 @@
+use trunkline_embedded::Cluster;
+
+use crate::fixture::{Session, Trunkline, sql};
+
+/// On a server of its own: the doctor also looks at what others do there.
+fn alone() -> (Cluster, Trunkline) {
+    let server = Cluster::temporary().start().expect("a server");
+    let trunkline = Trunkline { url: server.url("postgres") };
+    trunkline.ok(&["migrate"]);
+    trunkline.ok(&["queue", "create", "q", "--type", "text"]);
+    (server, trunkline)
+}
+
+/// Its standard output, whatever came of it.
+fn said(trunkline: &Trunkline, args: &[&str]) -> String {
+    String::from_utf8(trunkline.run(args).stdout).expect("text")
+}
+
+#[test]
+fn the_doctor_says_that_nothing_is_wrong_and_exits_with_zero() {
+    let (_server, trunkline) = alone();
+    trunkline.ok(&["enqueue", "q", "just enqueued"]);
+    assert_eq!(trunkline.lines(&["doctor"]), ["nothing is wrong"]);
+    assert!(trunkline.json(&["doctor", "--json"]).is_empty());
+}
+
+#[test]
+fn what_is_wrong_is_said_with_the_statement_that_mends_it() {
+    let (_server, trunkline) = alone();
+    sql(&trunkline.url, "drop index trunkline.due_q");
+    let (code, error) = trunkline.fails(&["doctor"]);
+    assert_eq!(code, 1);
+    assert!(error.contains("one thing is wrong"), "{error}");
+    let told = said(&trunkline, &["doctor"]);
+    assert!(told.starts_with("wrong: q: index due_q is missing [indexes]\n"), "{told}");
+    let line = said(&trunkline, &["doctor", "--json"]);
+    let finding: serde_json::Value = serde_json::from_str(&line).expect("one line of JSON");
+    assert_eq!(
+        (&finding["check"], &finding["severity"], &finding["queue"]),
+        (&"indexes".into(), &"wrong".into(), &"q".into())
+    );
+    assert!(finding["since"].is_null() && finding["why"].is_string(), "{finding}");
+    let mend = finding["mend"].as_str().expect("a statement");
+    assert!(told.contains(mend), "{told}");
+    sql(&trunkline.url, mend);
+    assert_eq!(trunkline.lines(&["doctor"]), ["nothing is wrong"]);
+}
+
+#[test]
+fn a_message_that_waits_longer_than_the_patience_is_a_finding_and_what_it_says_obeys_no_terminal() {
+    let (_server, trunkline) = alone();
+    trunkline.ok(&["enqueue", "q", "one"]);
+    sql(&trunkline.url, "update trunkline.queue_q set due_at = now() - interval '1 hour'");
+    assert_eq!(trunkline.lines(&["doctor", "--patience", "2h"]), ["nothing is wrong"]);
+    let told = said(&trunkline, &["doctor"]);
+    assert!(
+        told.contains("wrong: q: the oldest due message has waited for 01:00:0") && told.contains("[consumers]"),
+        "{told}"
+    );
+    assert!(told.contains("  since  ") && told.contains("(1.0 h)"), "{told}");
+    let holder = Session::begin(&trunkline.url, "begin; select 1 -- \u{1b}[31m red");
+    let told = said(&trunkline, &["doctor", "--patience", "0s"]);
+    assert!(told.contains("[31m red [snapshots]") && !told.contains('\u{1b}'), "{told}");
+    drop(holder);
+    let (code, error) = trunkline.fails(&["doctor", "--patience", "soon"]);
+    assert!(code == 2 && error.contains("--patience"), "{error}");
+}

@@ -1,0 +1,18 @@
+-- What is counted and cannot be counted on for ever.
+select 'wrong', n.name,
+       format('sequence %I has used %s %% of its numbers', s.sequencename, round(100.0 * s.last_value / s.max_value)), null::timestamptz,
+       'Nothing can be enqueued once they are used up.',
+       format('select setval(%L, (greatest((select max(id) from trunkline.%I), (select max(id) from trunkline.%I), (select max(id) from trunkline.%I), '
+              '(select next_id from trunkline.dropped where queue = %L), 0) / 1024 + 1) * 1024, false); -- while nobody holds a lease',
+              format('trunkline.%I', s.sequencename), 'queue_' || n.name, 'dead_' || n.name, 'archive_' || n.name, n.name)
+from pg_sequences s, substr(s.sequencename, 4) n (name)
+where s.schemaname = 'trunkline' and s.last_value > s.max_value * 0.8
+union all
+select case when w.used > 0.8 then 'wrong' else 'advice' end, null,
+       format('database %s has used %s %% of its %s', current_database(), round(100 * w.used), w.what), null,
+       'Close to the end Postgres refuses every write until tables are frozen. Autovacuum freezes in time, unless something holds the horizon or it does not keep up.',
+       'vacuum (freeze, verbose);'
+from (select age(d.datfrozenxid) / 2147483648.0 as used, 'transaction ids' as what from pg_database d where d.datname = current_database()
+      union all
+      select mxid_age(d.datminmxid) / 2147483648.0, 'multixact ids' from pg_database d where d.datname = current_database()) w
+where w.used > 0.5

@@ -1,0 +1,8 @@
+-- Autovacuum off for a table, before it shows.
+select 'wrong', substr(c.relname, strpos(c.relname, '_') + 1), format('autovacuum is turned off for table %I', c.relname), null::timestamptz,
+       'A row of a queue lives for milliseconds. Without autovacuum the table only grows.',
+       format('alter table trunkline.%I reset (autovacuum_enabled);', c.relname)
+from pg_class c
+where c.relnamespace = 'trunkline'::regnamespace and c.relkind = 'r'
+  and (c.reloptions @> '{autovacuum_enabled=false}' or c.reloptions @> '{autovacuum_enabled=off}')
+order by c.relname

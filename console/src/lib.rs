@@ -1,0 +1,3 @@
+//! What an operator of Trunkline looks at. The library does not depend on it.
+
+pub mod doctor;

@@ -1,0 +1,3 @@
+//! Each check finds what it is for in a real server, and nothing where all is well.
+
+mod doctor;
