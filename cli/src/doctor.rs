@@ -43,12 +43,13 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     for (server, db) in database.connect_each().await? {
         found.extend(doctor.examine(&db).await?.into_iter().map(|finding| (server.clone(), finding)));
     }
-    match args.json {
-        true => print::lines(found.iter().map(|(server, finding)| object(server, finding)))?,
-        false if found.is_empty() => print::line("nothing is wrong")?,
-        false => {
-            print::text(found.iter().map(|(server, finding)| told(server, finding)).collect::<Vec<_>>().join("\n"))?
-        }
+    if args.json {
+        print::lines(found.iter().map(|(server, finding)| object(server, finding)))?;
+    } else if found.is_empty() {
+        print::line("nothing is wrong")?;
+    } else {
+        let told: Vec<String> = found.iter().map(|(server, finding)| told(server, finding)).collect();
+        print::text(told.join("\n"))?;
     }
     match found.iter().filter(|(_, finding)| finding.severity == Severity::Wrong).count() {
         0 => Ok(()),
@@ -70,12 +71,12 @@ fn object(server: &str, finding: &Finding) -> Line {
 }
 
 fn told(server: &str, finding: &Finding) -> String {
-    let about = [Some(server).filter(|server| !server.is_empty()), finding.queue.as_deref()];
-    let about: String = about.into_iter().flatten().map(|name| format!("{}: ", clean(name))).collect();
-    let mut told = format!("{}: {about}{} [{}]\n", finding.severity.as_str(), clean(&finding.what), finding.check);
-    if let Some(since) = finding.since {
+    let about = [server, finding.queue.as_deref().unwrap_or_default()];
+    let about: Vec<String> = about.into_iter().filter(|name| !name.is_empty()).map(clean).collect();
+    let head = [&[finding.severity.as_str().to_owned()], &*about, &[clean(&finding.what)]].concat().join(": ");
+    let since = finding.since.map_or_else(String::new, |since| {
         let age = SystemTime::now().duration_since(since).unwrap_or_default();
-        told += &format!("  since  {} ({})\n", time::rfc3339(since), time::age(age));
-    }
-    told + &format!("  why    {}\n  mend   {}\n", clean(&finding.why), clean(&finding.mend))
+        format!("  since  {} ({})\n", time::rfc3339(since), time::age(age))
+    });
+    format!("{head} [{}]\n{since}  why    {}\n  mend   {}\n", finding.check, clean(&finding.why), clean(&finding.mend))
 }
