@@ -1029,6 +1029,20 @@ begin
     end if;
 end ;
 
+function do_behind_emails(ids bigint[]) returns bigint[] language plpgsql stable set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+begin
+    return (
+        select array_agg(m.id order by m.id)
+        from unnest(ids) m(id), lateral (
+            select r.lane, r.place, r.id, r.size, r.keys[(m.id - r.id)::int + 1] as key
+            from trunkline."queue_emails" r where r.id <= m.id and r.id >= m.id / 1024 * 1024 order by r.id desc limit 1) q
+        where m.id - q.id < q.size and exists (
+            -- A key of which a message failed has a line of its own.
+            select from trunkline."queue_emails" r
+            where r.lane = q.lane and r.line = q.key and (r.place, r.id + 0) < (q.place, m.id) and r.error is not null));
+end ;
+
 function do_bucket_emails() returns boolean language plpgsql volatile set search_path=pg_catalog, pg_temp lock_timeout=50ms as 
 begin
     perform pg_advisory_xact_lock(hashtextextended('trunkline.bucket ' || 'emails', 0));
@@ -3408,6 +3422,14 @@ begin
        or array_position(attempts, null) is not null then
         raise exception 'every message needs its attempt: % ids, % attempts', coalesce(cardinality(ids), 0), coalesce(cardinality(attempts), 0)
             using errcode = 'invalid_parameter_value', hint = 'Pass id and attempt as trunkline.lease returned them.';
+    end if;
+    if verb in ('ack', 'archive') and exists (select from trunkline.queue q where q.name = settle.queue and q.lanes > 0 and q.per_key = 1) then
+        execute format('select trunkline.%I($1)', 'do_behind_' || queue) into lost using ids;
+        if lost is not null then
+            raise exception 'message % of queue % stands behind one of its key that waits for its retry', array_to_string(lost[1:3], ', '), quote_literal(queue)
+                using errcode = 'TL001', detail = 'The order of the key would be lost.',
+                      hint = 'Roll back what was done for it, and give it back with trunkline.release: it comes again, in order.';
+        end if;
     end if;
     execute format($q$
         with asked as materialized (

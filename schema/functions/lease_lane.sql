@@ -1,6 +1,7 @@
 -- Leases a lane of a queue with keys, and up to n messages of it that are due, in order: nobody else gets messages of the lane until
 -- the leases end or the lane is given back. Handle those of one key one after another. End each lease with ack, archive, retry, bury or release.
--- After retry or release, give back with release what comes behind it of the same key: it comes again, in order. Commit at once.
+-- After retry or release, give back with release what comes behind it of the same key: it comes again, in order. Behind what waits for its retry ack and
+-- archive err with TL001. Commit at once.
 --
 -- holder: what trunkline.more and trunkline.release_lane are called with. lease: as in trunkline.lease.
 --

@@ -1,4 +1,4 @@
--- Ends leases by a verb, for the functions below. Errs with TL001 and names what was not leased any more.
+-- Ends leases by a verb, for the functions below. Errs with TL001 and names what was not leased any more, or what is not next of its key.
 create or replace function trunkline.settle(
     verb text, queue text, ids bigint[], attempts int[], span interval default null, reason text default null) returns void
     language plpgsql set search_path = pg_catalog, pg_temp set jit = off as $$
@@ -10,6 +10,14 @@ begin
        or array_position(attempts, null) is not null then
         raise exception 'every message needs its attempt: % ids, % attempts', coalesce(cardinality(ids), 0), coalesce(cardinality(attempts), 0)
             using errcode = 'invalid_parameter_value', hint = 'Pass id and attempt as trunkline.lease returned them.';
+    end if;
+    if verb in ('ack', 'archive') and exists (select from trunkline.queue q where q.name = settle.queue and q.lanes > 0 and q.per_key = 1) then
+        execute format('select trunkline.%I($1)', 'do_behind_' || queue) into lost using ids;
+        if lost is not null then
+            raise exception 'message % of queue % stands behind one of its key that waits for its retry', array_to_string(lost[1:3], ', '), quote_literal(queue)
+                using errcode = 'TL001', detail = 'The order of the key would be lost.',
+                      hint = 'Roll back what was done for it, and give it back with trunkline.release: it comes again, in order.';
+        end if;
     end if;
     execute format($q$
         with asked as materialized (

@@ -270,6 +270,7 @@ const OF_KEYS: &[(&str, &[&str])] = &[
     ("select * from trunkline.do_lanes_q(20, null, 2)", &["place_q", "key_q", "due_q", "TIDSCAN"]),
     ("select trunkline.do_lanesin_q(1)", &["due_q", "place_q"]),
     ("select trunkline.do_leave_q(null, 1)", &["due_q"]),
+    ("select trunkline.do_behind_q(array[1024, 2048])", &["place_q", "key_q"]),
     ("select trunkline.do_line_q('{key 1,key 2}', '{1,1}')", &[]),
     ("select * from trunkline.do_keyed_q('{1,2,3}', '{a,b,a}')", &[]),
     ("select * from trunkline.do_retry_q('{2048}', '{1}', '{1}', '{0}', '{x}')", &["key_q", "TIDSCAN"]),

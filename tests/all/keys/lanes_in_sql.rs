@@ -73,3 +73,37 @@ async fn the_lane_of_a_key_is_the_same_in_sql_and_in_rust() {
         assert_eq!(found.payload, at as i64 + 1, "the ids come in the order of the payloads");
     }
 }
+
+/// Whoever forgets to give back what stands behind a failure cannot end it first.
+#[tokio::test]
+async fn what_stands_behind_a_failure_of_its_key_is_not_acknowledged_before_it() {
+    let Place { queue, sql, .. } = place::<i64>(settings().lanes(1)).await;
+    let drafts: Vec<_> = (0..3).map(|place| nth(0, place)).chain([nth(1, 0)]).collect();
+    queue.enqueue_many(&drafts).await.expect("enqueued");
+    let mut held = leased(&sql, "lease_lane('q', 9)").await;
+    let other_key = held.remove(held.iter().position(|(_, _, key, _)| key == "key 1").expect("one of another key"));
+    let [first, second, third] = &held[..] else { panic!("{held:?}") };
+    let settle = async |verb: &str, ids: &[i64]| {
+        let attempts = vec![1; ids.len()];
+        sql.execute(&format!("select trunkline.{verb}_many('q', $1, $2)"), &[&ids, &attempts]).await
+    };
+    // In no order as long as nothing failed: they were handled in theirs.
+    settle("ack", &[second.0]).await.expect("its own");
+    sql.execute("select trunkline.retry('q', $1, 1, '1 hour')", &[&first.0]).await.expect("its own");
+    for verb in ["ack", "archive"] {
+        let error = settle(verb, &[other_key.0, third.0]).await.expect_err("it stands behind the first");
+        let error = error.as_db_error().expect("the server's");
+        assert_eq!(error.code().code(), "TL001");
+        assert!(error.message().contains(&format!("message {} of queue", third.0)), "{error}");
+        assert!(error.hint().is_some_and(|hint| hint.contains("trunkline.release")), "{error}");
+    }
+    settle("ack", &[other_key.0]).await.expect("another key");
+    settle("release", &[third.0]).await.expect("given back");
+    sql.batch_execute("select trunkline.shift('q', '1 hour')").await.expect("shifted");
+    let again = leased(&sql, "lease_lane('q', 9)").await;
+    assert_eq!(again.iter().map(|(.., payload)| &**payload).collect::<Vec<_>>(), ["0", "2"]);
+    for (id, attempt, ..) in again {
+        sql.execute("select trunkline.ack('q', $1, $2)", &[&id, &attempt]).await.expect("in order");
+    }
+    assert!(leased(&sql, "lease_lane('q', 9)").await.is_empty());
+}

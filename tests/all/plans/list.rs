@@ -284,6 +284,9 @@ pub const TEMPLATES_APART: &[(&str, &[&str])] = &[
         "queues with uniqueness alone have them, whose plans are looked at apart",
         &["unique", "replace", "free", "forget"],
     ),
-    (WITH_KEYS, &["along", "hold", "holdlane", "keep", "keyed", "lanes", "lanesin", "leave", "line", "part", "want"]),
+    (
+        WITH_KEYS,
+        &["along", "behind", "hold", "holdlane", "keep", "keyed", "lanes", "lanesin", "leave", "line", "part", "want"],
+    ),
     ("it moves every message, in tests alone", &["shift"]),
 ];
