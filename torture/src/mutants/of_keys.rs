@@ -40,7 +40,7 @@ pub static OF_KEYS: [Mutant; 7] = [
     },
     Mutant {
         name: "place-follows-the-due-time",
-        defect: Defect::Sql("part", &[("set line = q.keys[1]\n", "set line = q.keys[1], place = q.due_at\n")]),
+        defect: Defect::Sql("part", &[("set line = q.keys[1] where", "set line = q.keys[1], place = q.due_at where")]),
         breaks: &[OVERTOOK],
         faults: &[],
         minutes: 0.5,
