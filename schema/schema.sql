@@ -824,12 +824,13 @@ end ;
 function do_allowedin_emails() returns double precision language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 declare
+    clock timestamptz := clock_timestamp(); -- as in do_leased_
     room float8;
     token float8;
 begin
     if null::int is not null and trunkline."do_leased_emails"() >= null::int then
-        room := (select extract(epoch from min(q.due_at) - clock_timestamp()) from trunkline."queue_emails" q
-                 where q.attempt > 0 and q.error is null and q.due_at > clock_timestamp());
+        room := (select extract(epoch from min(q.due_at) - clock) from trunkline."queue_emails" q
+                 where q.attempt > 0 and q.error is null and q.due_at > clock);
     end if;
     if null::float8 is not null then
         token := (select (1 - b.tokens) / null::float8 + extract(epoch from b.filled_at - clock_timestamp())
@@ -3415,6 +3416,8 @@ end ;
 
 function settle(verb text, queue text, ids bigint[], attempts integer[], span interval DEFAULT NULL::interval, reason text DEFAULT NULL::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp jit=off as 
 declare
+    is_ordered bool;
+    is_limited bool;
     lost bigint[];
 begin
     perform trunkline.check_queue(queue);
@@ -3423,7 +3426,8 @@ begin
         raise exception 'every message needs its attempt: % ids, % attempts', coalesce(cardinality(ids), 0), coalesce(cardinality(attempts), 0)
             using errcode = 'invalid_parameter_value', hint = 'Pass id and attempt as trunkline.lease returned them.';
     end if;
-    if verb in ('ack', 'archive') and exists (select from trunkline.queue q where q.name = settle.queue and q.lanes > 0 and q.per_key = 1) then
+    select q.lanes > 0 and q.per_key = 1, q.max_leased is not null into is_ordered, is_limited from trunkline.queue q where q.name = settle.queue;
+    if is_ordered and verb in ('ack', 'archive') then
         execute format('select trunkline.%I($1)', 'do_behind_' || queue) into lost using ids;
         if lost is not null then
             raise exception 'message % of queue % stands behind one of its key that waits for its retry', array_to_string(lost[1:3], ', '), quote_literal(queue)
@@ -3453,7 +3457,7 @@ begin
                   when 'bury' then ', array_fill($4, array[cardinality(r.ids)])'
                   when 'extend' then ', $3' else '' end)
         into lost using ids, attempts, span, reason;
-    if exists (select from trunkline.queue q where q.name = settle.queue and q.max_leased is not null) then
+    if is_limited then
         perform pg_notify('trunkline.' || queue, ''); -- others may have waited for that
     end if;
     if lost is not null then

@@ -3,12 +3,13 @@ create or replace function trunkline.{do_allowedin_}()
     returns float8 language plpgsql {planner} as $f$
 #variable_conflict use_variable
 declare
+    clock timestamptz := clock_timestamp(); -- as in do_leased_
     room float8;
     token float8;
 begin
     if {max_leased} is not null and trunkline.{do_leased_}() >= {max_leased} then
-        room := (select extract(epoch from min(q.due_at) - clock_timestamp()) from trunkline.{queue_} q
-                 where q.attempt > 0 and q.error is null and q.due_at > clock_timestamp());
+        room := (select extract(epoch from min(q.due_at) - clock) from trunkline.{queue_} q
+                 where q.attempt > 0 and q.error is null and q.due_at > clock);
     end if;
     if {per_second} is not null then
         token := (select (1 - b.tokens) / {per_second} + extract(epoch from b.filled_at - clock_timestamp())
