@@ -3,6 +3,8 @@ create or replace function trunkline.settle(
     verb text, queue text, ids bigint[], attempts int[], span interval default null, reason text default null) returns void
     language plpgsql set search_path = pg_catalog, pg_temp set jit = off as $$
 declare
+    is_ordered bool;
+    is_limited bool;
     lost bigint[];
 begin
     perform trunkline.check_queue(queue);
@@ -11,7 +13,8 @@ begin
         raise exception 'every message needs its attempt: % ids, % attempts', coalesce(cardinality(ids), 0), coalesce(cardinality(attempts), 0)
             using errcode = 'invalid_parameter_value', hint = 'Pass id and attempt as trunkline.lease returned them.';
     end if;
-    if verb in ('ack', 'archive') and exists (select from trunkline.queue q where q.name = settle.queue and q.lanes > 0 and q.per_key = 1) then
+    select q.lanes > 0 and q.per_key = 1, q.max_leased is not null into is_ordered, is_limited from trunkline.queue q where q.name = settle.queue;
+    if is_ordered and verb in ('ack', 'archive') then
         execute format('select trunkline.%I($1)', 'do_behind_' || queue) into lost using ids;
         if lost is not null then
             raise exception 'message % of queue % stands behind one of its key that waits for its retry', array_to_string(lost[1:3], ', '), quote_literal(queue)
@@ -41,7 +44,7 @@ begin
                   when 'bury' then ', array_fill($4, array[cardinality(r.ids)])'
                   when 'extend' then ', $3' else '' end)
         into lost using ids, attempts, span, reason;
-    if exists (select from trunkline.queue q where q.name = settle.queue and q.max_leased is not null) then
+    if is_limited then
         perform pg_notify('trunkline.' || queue, ''); -- others may have waited for that
     end if;
     if lost is not null then
