@@ -4,5 +4,5 @@ select 'wrong', substr(c.relname, strpos(c.relname, '_') + 1), format('autovacuu
        format('alter table trunkline.%I reset (autovacuum_enabled);', c.relname)
 from pg_class c
 where c.relnamespace = 'trunkline'::regnamespace and c.relkind = 'r'
-  and (c.reloptions @> '{autovacuum_enabled=false}' or c.reloptions @> '{autovacuum_enabled=off}')
+  and exists (select from pg_options_to_table(c.reloptions) o where o.option_name = 'autovacuum_enabled' and not o.option_value::bool)
 order by c.relname

@@ -1,9 +1,14 @@
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
 
 use tokio_postgres::{Client, NoTls};
 use trunkline::{Db, Draft, Queue, Settings};
 use trunkline_console::doctor::{Doctor, Finding, Severity};
 use trunkline_embedded::Cluster;
+
+const SOON: Duration = Duration::from_secs(20);
 
 /// A server of its own, because much of this is the same for all databases of one.
 struct Ward {
@@ -45,6 +50,15 @@ impl Ward {
         }
     }
 
+    /// Until the server says yes, as when its statistics have come.
+    async fn until(&self, question: &str) {
+        let deadline = Instant::now() + SOON;
+        while !self.sql.query_one(question, &[]).await.expect(question).get::<_, bool>(0) {
+            assert!(Instant::now() < deadline, "not in time: {question}");
+            tokio::task::yield_now().await;
+        }
+    }
+
     /// What is found by somebody who waits for nothing.
     async fn found(&self) -> Vec<Finding> {
         Doctor::new().patience(Duration::ZERO).examine(&self.db).await.expect("examined")
@@ -60,9 +74,9 @@ impl Ward {
         let found = self.of(check).await;
         assert_eq!(found.len(), 1, "{check}: {found:#?}");
         self.mend(&found[0]).await;
-        let deadline = std::time::Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + SOON;
         while let [left, ..] = &self.of(check).await[..] {
-            assert!(std::time::Instant::now() < deadline, "still there after {:?}: {left:?}", found[0].mend);
+            assert!(Instant::now() < deadline, "still there after {:?}: {left:?}", found[0].mend);
             tokio::task::yield_now().await;
         }
         found.into_iter().next().expect("one")
@@ -136,13 +150,10 @@ async fn dead_rows_and_autovacuum_that_is_off_are_found() {
          delete from trunkline.queue_q",
     )
     .await;
-    let counted = "select pg_stat_get_dead_tuples('trunkline.queue_q'::regclass) >= 60000";
-    while !ward.sql.query_one(counted, &[]).await.expect("asked").get::<_, bool>(0) {
-        tokio::task::yield_now().await;
-    }
+    ward.until("select pg_stat_get_dead_tuples('trunkline.queue_q'::regclass) >= 60000").await;
     let found = ward.mended("dead_rows").await;
     assert!(found.queue.as_deref() == Some("q") && found.what.contains("60000 dead rows"), "{found:?}");
-    ward.say("alter table trunkline.queue_q set (autovacuum_enabled = off)").await;
+    ward.say("alter table trunkline.queue_q set (autovacuum_enabled = no)").await;
     ward.mended("vacuum_off").await;
 }
 
@@ -179,11 +190,10 @@ async fn an_index_that_is_mostly_empty_is_found() {
     )
     .await;
     ward.say("vacuum trunkline.queue_q").await;
-    let counted =
-        "select n_live_tup + n_dead_tup < 10000 from pg_stat_user_tables where relid = 'trunkline.queue_q'::regclass";
-    while !ward.sql.query_one(counted, &[]).await.expect("asked").get::<_, bool>(0) {
-        tokio::task::yield_now().await;
-    }
+    ward.until(
+        "select n_live_tup + n_dead_tup < 10000 from pg_stat_user_tables where relid = 'trunkline.queue_q'::regclass",
+    )
+    .await;
     let found = ward.of("bloat").await;
     assert!(!found.is_empty() && found.iter().all(|one| one.severity == Severity::Advice), "{found:?}");
     for one in &found {
@@ -286,10 +296,7 @@ async fn a_floor_that_was_left_behind_is_found() {
          insert into trunkline.queue_q (id, due_at, size, payload) values (1024, now() - interval '1 second', 1, '{1}')",
     )
     .await;
-    let counted = "select pg_stat_get_dead_tuples('trunkline.queue_q'::regclass) >= 60000";
-    while !ward.sql.query_one(counted, &[]).await.expect("asked").get::<_, bool>(0) {
-        tokio::task::yield_now().await;
-    }
+    ward.until("select pg_stat_get_dead_tuples('trunkline.queue_q'::regclass) >= 60000").await;
     let found = ward.mended("floor").await;
     assert!(found.queue.as_deref() == Some("q") && found.severity == Severity::Advice, "{found:?}");
 }
