@@ -174,7 +174,7 @@ const WITH_KEYS: &str = "queues with keys alone call them, whose plans are looke
 
 /// The files of `sql/` that touch no rows of a queue.
 pub const STATEMENTS_APART: &[(&str, &[&str])] = &[
-    ("they speak of the session, or to other sessions", &["alive", "clean", "connect", "notify"]),
+    ("they speak of the session, or to other sessions", &["alive", "clean", "connect", "keep_memory", "notify"]),
     (
         "they read the catalog, by its keys",
         &["payload_name", "payload_type", "schema_exists", "sealed", "type", "type_fields", "type_labels"],
@@ -279,7 +279,7 @@ pub const TEMPLATES_APART: &[(&str, &[&str])] = &[
     ("it makes the tables", &["tables"]),
     ("a view, which the function of its name reads", &["messages"]),
     ("it is a constant by the time that a plan is made", &["own"]),
-    ("queues with priorities alone call it, whose plans are compared, too", &["turn"]),
+    ("queues with priorities alone call them, whose plans are compared, too", &["heads", "turn"]),
     (
         "queues with uniqueness alone have them, whose plans are looked at apart",
         &["unique", "replace", "free", "forget"],

@@ -1,0 +1,4 @@
+-- glibc gives the free end of a process's heap back to the system once it is 128 KiB, and fetches it again for the next statement: a quarter of
+-- what a server process spends on rows of some hundred messages. Once a block of a mebibyte was given back, it keeps up to two (mallopt(3),
+-- M_MMAP_THRESHOLD). Other allocators are not moved by this.
+select length(repeat('x', 1048576))
