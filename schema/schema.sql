@@ -1449,6 +1449,46 @@ begin
         where (d.id - q.id < q.size and q.attempt = d.attempt and q.error is null) is not true;
 end ;
 
+function do_heads_emails(n integer, rows integer, apart boolean, floor timestamp with time zone, OUT due timestamp with time zone, OUT id bigint, OUT tids tid[], OUT got integer, OUT ran_out boolean, OUT more boolean) returns record language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+declare
+    clock timestamptz := clock_timestamp();
+    head_start constant interval := '00:01:00'::interval;
+    most int := rows + rows / 2 + 8;
+    seen record;
+begin
+    tids := '{}';
+    got := 0;
+    ran_out := false;
+    more := false;
+    if false then
+        return;
+    end if;
+    with head as materialized (
+        select h.*, h.due_at - l.nr * head_start as rank
+        from generate_series(1 - 1, 0, -1) l(nr), lateral (
+            select q.ctid as tid, q.id, q.due_at, q.size, q.attempt,
+                   q.attempt - q.released >= 10 or q.attempt > 0 and q.error is null and (q.size > 1 or apart) as awkward
+            from trunkline."queue_emails" q
+            where q.lane = l.nr and (q.due_at, q.id + 0) >= (floor[l.nr + 1], 0) and q.due_at <= clock
+            order by q.due_at, q.id + 0 limit most) h
+    ), whole as materialized (
+        select count(*) as seen, count(*) < most and sum(h.size) <= n and not bool_or(h.awkward) as fits from head h
+    ), locked as materialized (
+        select h.rank, h.id, h.tid, h.size
+        from whole w, head h join trunkline."queue_emails" q on q.ctid = h.tid
+        where w.fits and q.due_at = h.due_at and q.attempt = h.attempt and q.size = h.size
+        for update of q skip locked
+    )
+    select array_agg(l.tid order by l.rank, l.id) as tids, sum(l.size) as got, (select w.seen > 0 and not w.fits from whole w) as more
+    into seen from locked l;
+    more := seen.more;
+    if seen.got > 0 then
+        tids := seen.tids;
+        got := seen.got;
+    end if;
+end ;
+
 function do_hold_emails(ids bigint[], sizes integer[]) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 declare
@@ -1685,6 +1725,7 @@ declare
     turn record;
     dues timestamptz[];
     next_ids bigint[];
+    by_lane bool := false and n = 1;
     used int := 0;
 begin
     
@@ -1731,7 +1772,12 @@ begin
         end if;
     end if;
     while n > 0 loop
-        if false then
+        if false and not by_lane then
+            at := trunkline."do_heads_emails"(n, rows, apart, floor);
+            exit when at.got = 0 and not at.more;
+            by_lane := at.more;
+            continue when at.got = 0;
+        elsif false then
             turn := trunkline."do_turn_emails"(dues, next_ids);
             exit when turn.lane is null;
             at := trunkline."do_gather_emails"(n, rows, true, way, dues[turn.lane + 1], next_ids[turn.lane + 1], turn.lane, turn.bound);
@@ -1762,7 +1808,7 @@ begin
                 from leased l order by l.nr;
         end if;
         used := used + at.got;
-        exit when at.ran_out or not at.more and not false;
+        exit when at.ran_out or not at.more and not by_lane;
         n := n - at.got;
         rows := least(n, 1 + n::bigint * cardinality(at.tids) / at.got);
         way := least(2 * way, 2); -- what ran out comes with nobody else
@@ -2245,6 +2291,7 @@ declare
     turn record;
     dues timestamptz[];
     next_ids bigint[];
+    by_lane bool := false and (n = 1 or not cut);
     used int := 0;
 begin
     
@@ -2288,13 +2335,15 @@ begin
         end if;
     end if;
     while n > 0 loop
-        if false then
+        if by_lane then
             turn := trunkline."do_turn_emails"(dues, next_ids);
             exit when turn.lane is null;
             due := dues[turn.lane + 1];
             next_id := next_ids[turn.lane + 1];
         end if;
-        if cut then
+        if false and not by_lane then
+            at := trunkline."do_heads_emails"(n, rows, false, floor);
+        elsif cut then
             at := trunkline."do_gather_emails"(n, rows, true, 0, due, next_id);
         else
             begin
@@ -2306,13 +2355,17 @@ begin
                 return;
             end;
         end if;
-        if false then
+        if by_lane then
             -- Where nothing more is there, others hold it, or it is behind the bound.
             dues[turn.lane + 1] := case when at.more then at.due else turn.bound end;
             next_ids[turn.lane + 1] := case when at.more then at.id else 9223372036854775807 end;
             continue when at.got = 0;
         end if;
-        exit when at.got = 0;
+        exit when at.got = 0 and not at.more;
+        if false and not by_lane then
+            by_lane := at.more;
+            continue when at.got = 0;
+        end if;
         if cardinality(at.tids) = 1 then
             -- What is usual where messages are few, and needs no order.
             return query
@@ -2328,7 +2381,7 @@ begin
                 select g.id, g.attempt, g.size, g.enqueued_at, g.payload, g.metadata, g.released, g.error, g.own from gone g order by g.nr;
         end if;
         used := used + at.got;
-        exit when not at.more and not false;
+        exit when not at.more and not by_lane;
         n := n - at.got;
         rows := least(n, 1 + n::bigint * cardinality(at.tids) / at.got);
         due := at.due;

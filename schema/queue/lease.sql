@@ -15,6 +15,7 @@ declare
     turn record;
     dues timestamptz[];
     next_ids bigint[];
+    by_lane bool := {laned} and n = 1;
     used int := 0;
 begin
     {refuse_keys}
@@ -61,7 +62,12 @@ begin
         end if;
     end if;
     while n > 0 loop
-        if {laned} then
+        if {laned} and not by_lane then
+            at := trunkline.{do_heads_}(n, rows, apart, floor);
+            exit when at.got = 0 and not at.more;
+            by_lane := at.more;
+            continue when at.got = 0;
+        elsif {laned} then
             turn := trunkline.{do_turn_}(dues, next_ids);
             exit when turn.lane is null;
             at := trunkline.{do_gather_}(n, rows, true, way, dues[turn.lane + 1], next_ids[turn.lane + 1], turn.lane, turn.bound);
@@ -92,7 +98,7 @@ begin
                 from leased l order by l.nr;
         end if;
         used := used + at.got;
-        exit when at.ran_out or not at.more and not {laned};
+        exit when at.ran_out or not at.more and not by_lane;
         n := n - at.got;
         rows := least(n, 1 + n::bigint * cardinality(at.tids) / at.got);
         way := least(2 * way, 2); -- what ran out comes with nobody else

@@ -12,6 +12,7 @@ declare
     turn record;
     dues timestamptz[];
     next_ids bigint[];
+    by_lane bool := {laned} and (n = 1 or not cut);
     used int := 0;
 begin
     {refuse_keys}
@@ -55,13 +56,15 @@ begin
         end if;
     end if;
     while n > 0 loop
-        if {laned} then
+        if by_lane then
             turn := trunkline.{do_turn_}(dues, next_ids);
             exit when turn.lane is null;
             due := dues[turn.lane + 1];
             next_id := next_ids[turn.lane + 1];
         end if;
-        if cut then
+        if {laned} and not by_lane then
+            at := trunkline.{do_heads_}(n, rows, false, floor);
+        elsif cut then
             at := trunkline.{do_gather_}(n, rows, true, 0, due, next_id{turn});
         else
             begin
@@ -73,13 +76,17 @@ begin
                 return;
             end;
         end if;
-        if {laned} then
+        if by_lane then
             -- Where nothing more is there, others hold it, or it is behind the bound.
             dues[turn.lane + 1] := case when at.more then at.due else turn.bound end;
             next_ids[turn.lane + 1] := case when at.more then at.id else 9223372036854775807 end;
             continue when at.got = 0;
         end if;
-        exit when at.got = 0;
+        exit when at.got = 0 and not at.more;
+        if {laned} and not by_lane then
+            by_lane := at.more;
+            continue when at.got = 0;
+        end if;
         if cardinality(at.tids) = 1 then
             -- What is usual where messages are few, and needs no order.
             return query
@@ -95,7 +102,7 @@ begin
                 select g.id, g.attempt, g.size, g.enqueued_at, g.payload, g.metadata, g.released, g.error, g.own from gone g order by g.nr;
         end if;
         used := used + at.got;
-        exit when not at.more and not {laned};
+        exit when not at.more and not by_lane;
         n := n - at.got;
         rows := least(n, 1 + n::bigint * cardinality(at.tids) / at.got);
         due := at.due;

@@ -290,3 +290,29 @@ async fn a_priority_that_a_queue_does_not_have_is_refused_and_nobody_else_pays_f
     db.alter_queue("q", &trunkline::Changes::new().head_start(MINUTE * 2)).await.expect("altered");
     assert_eq!(db.describe_queue("q").await.expect("described").head_start, MINUTE * 2);
 }
+
+/// What is due goes by one statement where it fits. Nobody waits in it for whoever holds a row, and what must not go with others comes alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_held_is_passed_over_and_what_ran_out_comes_alone() {
+    let Place { queue, sql, url, .. } = place::<i64>(settings()).await;
+    for (payload, priority) in [(0, 0), (1, 1), (2, 2), (3, 3)] {
+        queue.enqueue(of(payload, priority)).await.expect("enqueued");
+    }
+    let other = connect(&url).await;
+    other.batch_execute("begin; select from trunkline.queue_q where payload[1] = 2 for update").await.expect("locked");
+    let leased = tokio::time::timeout(SOON, queue.lease(10)).await.expect("no wait").expect("leased");
+    assert_eq!(payloads(&leased), [3, 1, 0]);
+    other.batch_execute("rollback").await.expect("rolled back");
+    let rest = queue.lease(10).await.expect("leased");
+    assert_eq!(payloads(&rest), [2]);
+    queue.ack(&leased[..2]).await.expect("held");
+    queue.retry(&rest, Duration::ZERO, "no").await.expect("held");
+    // One came back with its error, another vanished with its holder.
+    run_out(&sql).await;
+    let one_by_one = "select payload[1], ran_out from trunkline.do_lease_q(10, rows => 10, apart => true)";
+    for (payload, ran_out) in [(2, false), (0, true)] {
+        let rows = sql.query(one_by_one, &[]).await.expect("leased");
+        let told: Vec<(i64, bool)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+        assert_eq!(told, [(payload, ran_out)]);
+    }
+}

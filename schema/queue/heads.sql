@@ -1,0 +1,44 @@
+-- What is usual in a queue with priorities, by one statement: all that is due in any lane can be handed out as it is, and holds at most n
+-- messages. Locks these rows and returns where they stand, in the order of their turns, as do_gather_ does. Where it is not so, there is more, and
+-- it is gathered lane by lane. What others hold is looked at, not waited for.
+create or replace function trunkline.{do_heads_}(n int, rows int, apart bool, floor {floors},
+        out due timestamptz, out id bigint, out tids tid[], out got int, out ran_out bool, out more bool)
+    language plpgsql {planner} as $f$
+#variable_conflict use_variable
+declare
+    clock timestamptz := clock_timestamp();
+    head_start constant interval := {head_start};
+    most int := rows + rows / 2 + 8;
+    seen record;
+begin
+    tids := '{}';
+    got := 0;
+    ran_out := false;
+    more := false;
+    if {paused} then
+        return;
+    end if;
+    with head as materialized (
+        select h.*, h.due_at - l.nr * head_start as rank
+        from generate_series({lanes} - 1, 0, -1) l(nr), lateral (
+            select q.ctid as tid, q.id, q.due_at, q.size, q.attempt,
+                   q.attempt - q.released >= {max_attempts} or q.attempt > 0 and q.error is null and (q.size > 1 or apart) as awkward
+            from trunkline.{queue_} q
+            where q.lane = l.nr and (q.due_at, q.id + 0) >= (floor[l.nr + 1], 0) and q.due_at <= clock
+            order by q.due_at, q.id + 0 limit most) h
+    ), whole as materialized (
+        select count(*) as seen, count(*) < most and sum(h.size) <= n and not bool_or(h.awkward) as fits from head h
+    ), locked as materialized (
+        select h.rank, h.id, h.tid, h.size
+        from whole w, head h join trunkline.{queue_} q on q.ctid = h.tid
+        where w.fits and q.due_at = h.due_at and q.attempt = h.attempt and q.size = h.size
+        for update of q skip locked
+    )
+    select array_agg(l.tid order by l.rank, l.id) as tids, sum(l.size) as got, (select w.seen > 0 and not w.fits from whole w) as more
+    into seen from locked l;
+    more := seen.more;
+    if seen.got > 0 then
+        tids := seen.tids;
+        got := seen.got;
+    end if;
+end $f$;
