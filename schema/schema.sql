@@ -1472,12 +1472,15 @@ begin
             from trunkline."queue_emails" q
             where q.lane = l.nr and (q.due_at, q.id + 0) >= (floor[l.nr + 1], 0) and q.due_at <= clock
             order by q.due_at, q.id + 0 limit most) h
+        limit most -- of all lanes together: a backlog is not read for nothing
     ), whole as materialized (
         select count(*) as seen, count(*) < most and sum(h.size) <= n and not bool_or(h.awkward) as fits from head h
+    ), fitting as materialized (
+        select h.* from head h, whole w where w.fits
     ), locked as materialized (
-        select h.rank, h.id, h.tid, h.size
-        from whole w, head h join trunkline."queue_emails" q on q.ctid = h.tid
-        where w.fits and q.due_at = h.due_at and q.attempt = h.attempt and q.size = h.size
+        select f.rank, f.id, q.ctid as tid, q.size
+        from fitting f join trunkline."queue_emails" q on q.ctid = f.tid
+        where q.due_at = f.due_at and q.attempt = f.attempt and q.size = f.size
         for update of q skip locked
     )
     select array_agg(l.tid order by l.rank, l.id) as tids, sum(l.size) as got, (select w.seen > 0 and not w.fits from whole w) as more
@@ -1774,9 +1777,7 @@ begin
     while n > 0 loop
         if false and not by_lane then
             at := trunkline."do_heads_emails"(n, rows, apart, floor);
-            exit when at.got = 0 and not at.more;
             by_lane := at.more;
-            continue when at.got = 0;
         elsif false then
             turn := trunkline."do_turn_emails"(dues, next_ids);
             exit when turn.lane is null;
@@ -1784,11 +1785,11 @@ begin
             -- Where nothing more is there, others hold it, or it is behind the bound.
             dues[turn.lane + 1] := case when at.more then at.due else turn.bound end;
             next_ids[turn.lane + 1] := case when at.more then at.id else 9223372036854775807 end;
-            continue when at.got = 0;
         else
             at := trunkline."do_gather_emails"(n, rows, true, way, due, next_id);
-            exit when at.got = 0;
         end if;
+        continue when at.got = 0 and by_lane;
+        exit when at.got = 0;
         if cardinality(at.tids) = 1 then
             -- What is usual where messages are few, and needs no order.
             return query
@@ -2335,37 +2336,36 @@ begin
         end if;
     end if;
     while n > 0 loop
-        if by_lane then
-            turn := trunkline."do_turn_emails"(dues, next_ids);
-            exit when turn.lane is null;
-            due := dues[turn.lane + 1];
-            next_id := next_ids[turn.lane + 1];
-        end if;
         if false and not by_lane then
             at := trunkline."do_heads_emails"(n, rows, false, floor);
-        elsif cut then
-            at := trunkline."do_gather_emails"(n, rows, true, 0, due, next_id);
-        else
-            begin
-                at := trunkline."do_gather_emails"(n, rows, false, 0, due, next_id);
-            exception when sqlstate 'TL000' then
-                rows := sqlerrm::int;
-                continue when rows > 0;
-                return query select null::bigint, 0, 0, null::timestamptz, null::jsonb[], null::jsonb[], 0, null::text, null::jsonb;
-                return;
-            end;
-        end if;
-        if by_lane then
-            -- Where nothing more is there, others hold it, or it is behind the bound.
-            dues[turn.lane + 1] := case when at.more then at.due else turn.bound end;
-            next_ids[turn.lane + 1] := case when at.more then at.id else 9223372036854775807 end;
-            continue when at.got = 0;
-        end if;
-        exit when at.got = 0 and not at.more;
-        if false and not by_lane then
             by_lane := at.more;
-            continue when at.got = 0;
+        else
+            if by_lane then
+                turn := trunkline."do_turn_emails"(dues, next_ids);
+                exit when turn.lane is null;
+                due := dues[turn.lane + 1];
+                next_id := next_ids[turn.lane + 1];
+            end if;
+            if cut then
+                at := trunkline."do_gather_emails"(n, rows, true, 0, due, next_id);
+            else
+                begin
+                    at := trunkline."do_gather_emails"(n, rows, false, 0, due, next_id);
+                exception when sqlstate 'TL000' then
+                    rows := sqlerrm::int;
+                    continue when rows > 0;
+                    return query select null::bigint, 0, 0, null::timestamptz, null::jsonb[], null::jsonb[], 0, null::text, null::jsonb;
+                    return;
+                end;
+            end if;
+            if by_lane then
+                -- Where nothing more is there, others hold it, or it is behind the bound.
+                dues[turn.lane + 1] := case when at.more then at.due else turn.bound end;
+                next_ids[turn.lane + 1] := case when at.more then at.id else 9223372036854775807 end;
+            end if;
         end if;
+        continue when at.got = 0 and by_lane;
+        exit when at.got = 0;
         if cardinality(at.tids) = 1 then
             -- What is usual where messages are few, and needs no order.
             return query

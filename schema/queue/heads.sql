@@ -26,12 +26,15 @@ begin
             from trunkline.{queue_} q
             where q.lane = l.nr and (q.due_at, q.id + 0) >= (floor[l.nr + 1], 0) and q.due_at <= clock
             order by q.due_at, q.id + 0 limit most) h
+        limit most -- of all lanes together: a backlog is not read for nothing
     ), whole as materialized (
         select count(*) as seen, count(*) < most and sum(h.size) <= n and not bool_or(h.awkward) as fits from head h
+    ), fitting as materialized (
+        select h.* from head h, whole w where w.fits
     ), locked as materialized (
-        select h.rank, h.id, h.tid, h.size
-        from whole w, head h join trunkline.{queue_} q on q.ctid = h.tid
-        where w.fits and q.due_at = h.due_at and q.attempt = h.attempt and q.size = h.size
+        select f.rank, f.id, q.ctid as tid, q.size
+        from fitting f join trunkline.{queue_} q on q.ctid = f.tid
+        where q.due_at = f.due_at and q.attempt = f.attempt and q.size = f.size
         for update of q skip locked
     )
     select array_agg(l.tid order by l.rank, l.id) as tids, sum(l.size) as got, (select w.seen > 0 and not w.fits from whole w) as more

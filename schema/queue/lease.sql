@@ -64,9 +64,7 @@ begin
     while n > 0 loop
         if {laned} and not by_lane then
             at := trunkline.{do_heads_}(n, rows, apart, floor);
-            exit when at.got = 0 and not at.more;
             by_lane := at.more;
-            continue when at.got = 0;
         elsif {laned} then
             turn := trunkline.{do_turn_}(dues, next_ids);
             exit when turn.lane is null;
@@ -74,11 +72,11 @@ begin
             -- Where nothing more is there, others hold it, or it is behind the bound.
             dues[turn.lane + 1] := case when at.more then at.due else turn.bound end;
             next_ids[turn.lane + 1] := case when at.more then at.id else 9223372036854775807 end;
-            continue when at.got = 0;
         else
             at := trunkline.{do_gather_}(n, rows, true, way, due, next_id);
-            exit when at.got = 0;
         end if;
+        continue when at.got = 0 and by_lane;
+        exit when at.got = 0;
         if cardinality(at.tids) = 1 then
             -- What is usual where messages are few, and needs no order.
             return query

@@ -56,37 +56,36 @@ begin
         end if;
     end if;
     while n > 0 loop
-        if by_lane then
-            turn := trunkline.{do_turn_}(dues, next_ids);
-            exit when turn.lane is null;
-            due := dues[turn.lane + 1];
-            next_id := next_ids[turn.lane + 1];
-        end if;
         if {laned} and not by_lane then
             at := trunkline.{do_heads_}(n, rows, false, floor);
-        elsif cut then
-            at := trunkline.{do_gather_}(n, rows, true, 0, due, next_id{turn});
-        else
-            begin
-                at := trunkline.{do_gather_}(n, rows, false, 0, due, next_id{turn});
-            exception when sqlstate 'TL000' then
-                rows := sqlerrm::int;
-                continue when rows > 0;
-                return query select null::bigint, 0, 0, null::timestamptz, null::{type}[], null::jsonb[], 0, null::text, null::jsonb;
-                return;
-            end;
-        end if;
-        if by_lane then
-            -- Where nothing more is there, others hold it, or it is behind the bound.
-            dues[turn.lane + 1] := case when at.more then at.due else turn.bound end;
-            next_ids[turn.lane + 1] := case when at.more then at.id else 9223372036854775807 end;
-            continue when at.got = 0;
-        end if;
-        exit when at.got = 0 and not at.more;
-        if {laned} and not by_lane then
             by_lane := at.more;
-            continue when at.got = 0;
+        else
+            if by_lane then
+                turn := trunkline.{do_turn_}(dues, next_ids);
+                exit when turn.lane is null;
+                due := dues[turn.lane + 1];
+                next_id := next_ids[turn.lane + 1];
+            end if;
+            if cut then
+                at := trunkline.{do_gather_}(n, rows, true, 0, due, next_id{turn});
+            else
+                begin
+                    at := trunkline.{do_gather_}(n, rows, false, 0, due, next_id{turn});
+                exception when sqlstate 'TL000' then
+                    rows := sqlerrm::int;
+                    continue when rows > 0;
+                    return query select null::bigint, 0, 0, null::timestamptz, null::{type}[], null::jsonb[], 0, null::text, null::jsonb;
+                    return;
+                end;
+            end if;
+            if by_lane then
+                -- Where nothing more is there, others hold it, or it is behind the bound.
+                dues[turn.lane + 1] := case when at.more then at.due else turn.bound end;
+                next_ids[turn.lane + 1] := case when at.more then at.id else 9223372036854775807 end;
+            end if;
         end if;
+        continue when at.got = 0 and by_lane;
+        exit when at.got = 0;
         if cardinality(at.tids) = 1 then
             -- What is usual where messages are few, and needs no order.
             return query

@@ -242,3 +242,25 @@ async fn what_is_leased_or_due_is_found_beside_much_that_is_not() {
     let dearest = costs[3..].iter().max().copied();
     assert!(dearest < Some(60), "pages: {costs:?}");
 }
+
+/// A look at all lanes reads some 1,500 rows of a backlog that is too much for it, in one lane or in ten, and locks none of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backlog_in_all_lanes_costs_a_dequeue_no_more_than_one_in_a_single_lane() {
+    let url = database().await;
+    let db = Db::connect(&url).await.expect("connected");
+    let sql = connect(&url).await;
+    db.create_queue("q", &Settings::new("int8").priorities(10)).await.expect("created");
+    let look = "select trunkline.do_heads_q(1000, 1000, false, array_fill('-infinity'::timestamptz, array[10]))";
+    let mut costs = Vec::new();
+    for lane in ["9", "i % 10"] {
+        let fill = format!(
+            "truncate trunkline.queue_q;
+             insert into trunkline.queue_q (id, due_at, size, payload, lane)
+             select i * 1024, now() - interval '1 hour', 1, '{{1}}', {lane} from generate_series(1, 30000) i"
+        );
+        sql.batch_execute(&fill).await.expect("filled");
+        sql.batch_execute(&format!("begin; {look}; rollback")).await.expect("planned, and the catalog read");
+        costs.push(pages(&sql, look).await);
+    }
+    assert!(costs.iter().all(|pages| *pages < 400), "pages: {costs:?}");
+}
