@@ -12,9 +12,13 @@ begin
             execute format('grant update on trunkline.floor to %I', g.role);
             execute format('grant select, insert, update, delete on trunkline.waiting to %I', g.role);
         end if;
+        if g.kind = 'operator' then
+            execute format('grant insert on trunkline.audit to %I', g.role);
+        end if;
     end loop;
-    -- The payloads of all queues' schedules stand in one table.
+    -- The payloads of all queues' schedules stand in one table, and what was done with all queues in another.
     for g in select distinct a.role from trunkline.granted a join pg_roles r on r.rolname = a.role where a.kind = 'operator' and a.queue = '' loop
         execute format('grant select, insert, update, delete on trunkline.schedule to %I', g.role);
+        execute format('grant select on trunkline.audit to %I', g.role);
     end loop;
 end $$;

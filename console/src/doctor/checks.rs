@@ -52,8 +52,3 @@ pub fn of_queue(text: &str, queue: &Description) -> String {
         .replace("{lane}", &format!("\"lane_{}\"", queue.name))
         .replace("{id}", &format!("\"id_{}\"", queue.name))
 }
-
-/// The same about another schema. Its name needs no quotes: `[a-z][a-z0-9_]*`.
-pub fn in_schema(text: &str, schema: &str) -> String {
-    text.replace("trunkline.", &format!("{schema}.")).replace("'trunkline'", &format!("'{schema}'"))
-}

@@ -21,6 +21,7 @@ use std::time::{Duration, SystemTime};
 use trunkline::{Db, Error, Result, postgres::Statement};
 
 use self::checks::{OF_DATABASE, OF_QUEUE};
+use crate::schema::in_schema;
 
 /// How bad a finding is. The worst come first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -116,7 +117,7 @@ impl Doctor {
     }
 
     async fn ask(&self, db: &Db, check: &'static str, queue: Option<&str>, text: String) -> Result<Vec<Finding>> {
-        let text = checks::in_schema(&text, db.schema_name())
+        let text = in_schema(&text, db.schema_name())
             .replace("{patience}", &format!("{} milliseconds", self.patience.as_millis()));
         let statement: Statement<(), Vec<Row>> = Statement::of(text);
         match db.run(&statement, ()).await {

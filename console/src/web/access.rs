@@ -1,0 +1,234 @@
+//! Who may do what: passwords, a token, a proxy that knows the user, or nobody but this machine.
+
+use std::{
+    collections::HashMap,
+    net::IpAddr,
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use argon2::{Argon2, PasswordHash, PasswordVerifier};
+use axum::http::{HeaderMap, header};
+
+/// What somebody may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// Looks.
+    Viewer,
+    /// Looks and acts.
+    Operator,
+}
+
+/// Somebody with a password.
+#[derive(Debug, Clone)]
+pub struct User {
+    pub name: String,
+    pub role: Role,
+    /// In the format of argon2: `$argon2id$v=19$…`.
+    pub hash: String,
+}
+
+/// How the console knows who it talks to.
+#[derive(Debug, Clone)]
+pub enum Access {
+    /// Everybody who reaches it is an operator: for the loopback alone.
+    Anybody,
+    /// Names with passwords.
+    Passwords(Vec<User>),
+    /// A proxy before the console puts the user's name into a header; those that are named are operators, all others viewers.
+    Proxy { header: String, operators: Vec<String> },
+}
+
+/// Somebody who was let in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Visitor {
+    pub name: String,
+    pub role: Role,
+    /// What a form has to bring along.
+    pub csrf: String,
+}
+
+/// A session ends so long after it began.
+const SESSION: Duration = Duration::from_secs(12 * 3600);
+/// Sessions at a time.
+const SESSIONS: usize = 10_000;
+/// Failed logins of an address, and in all, within the time below.
+const TRIES: usize = 10;
+const TRIES_OF_ALL: usize = 100;
+const WITHIN: Duration = Duration::from_secs(300);
+
+pub const COOKIE: &str = "trunkline_console";
+
+/// Sessions and failed logins.
+#[derive(Debug)]
+pub struct Guard {
+    access: Access,
+    token: Option<String>,
+    /// Of forms of visitors without a session.
+    secret: String,
+    sessions: Mutex<HashMap<String, (Visitor, Instant)>>,
+    failed: Mutex<Vec<(IpAddr, Instant)>>,
+}
+
+/// Why somebody is not let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    Wrong,
+    TooOften,
+}
+
+impl Guard {
+    /// With a token, whoever has it may look, as a program that reads the metrics.
+    pub fn new(access: Access, token: Option<String>) -> Self {
+        Self { access, token, secret: secret(), sessions: Mutex::default(), failed: Mutex::default() }
+    }
+
+    pub fn has_logins(&self) -> bool {
+        matches!(self.access, Access::Passwords(_))
+    }
+
+    /// Whether anybody who reaches it is let in.
+    pub fn is_open(&self) -> bool {
+        matches!(self.access, Access::Anybody)
+    }
+
+    /// Who sent a request, if somebody who is known.
+    pub fn visitor(&self, headers: &HeaderMap) -> Option<Visitor> {
+        if let Some(visitor) = self.bearer(headers) {
+            return Some(visitor);
+        }
+        match &self.access {
+            Access::Anybody => Some(self.plain("local", Role::Operator)),
+            Access::Passwords(_) => {
+                let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+                let (visitor, begun) = sessions.get(&cookie(headers)?)?;
+                (begun.elapsed() < SESSION).then(|| visitor.clone())
+            }
+            Access::Proxy { header, operators } => {
+                // Two of them, and one may be the visitor's own.
+                let mut named = headers.get_all(header.as_str()).iter();
+                let name = named.next().filter(|_| named.next().is_none())?.to_str().ok()?.trim();
+                let role = if operators.iter().any(|is| is == name) { Role::Operator } else { Role::Viewer };
+                (!name.is_empty()).then(|| self.plain(name, role))
+            }
+        }
+    }
+
+    fn plain(&self, name: &str, role: Role) -> Visitor {
+        Visitor { name: name.to_owned(), role, csrf: self.secret.clone() }
+    }
+
+    fn bearer(&self, headers: &HeaderMap) -> Option<Visitor> {
+        let said = headers.get(header::AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")?;
+        let token = self.token.as_deref()?;
+        same(said, token).then(|| self.plain("token", Role::Viewer))
+    }
+
+    /// A new session's id, for a cookie. It takes the time of a hash whether or not there is such a user.
+    pub fn log_in(&self, from: IpAddr, name: &str, password: &str) -> Result<String, Refused> {
+        let Access::Passwords(users) = &self.access else { return Err(Refused::Wrong) };
+        self.count(from)?;
+        let user = users.iter().find(|user| user.name == name);
+        let hash = user.or(users.first()).map_or("", |user| &user.hash);
+        let fits = PasswordHash::new(hash)
+            .is_ok_and(|hash| Argon2::default().verify_password(password.as_bytes(), &hash).is_ok());
+        let Some(user) = user.filter(|_| fits) else { return Err(Refused::Wrong) };
+        self.forgive(from);
+        let (id, csrf) = (secret(), secret());
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.retain(|_, (_, begun)| begun.elapsed() < SESSION);
+        if sessions.len() >= SESSIONS {
+            return Err(Refused::TooOften);
+        }
+        sessions.insert(id.clone(), (Visitor { name: user.name.clone(), role: user.role, csrf }, Instant::now()));
+        Ok(id)
+    }
+
+    pub fn log_out(&self, headers: &HeaderMap) {
+        if let Some(id) = cookie(headers) {
+            self.sessions.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        }
+    }
+
+    /// Counts a try before it is made, so that those made at once are all counted.
+    fn count(&self, from: IpAddr) -> Result<(), Refused> {
+        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        failed.retain(|(_, at)| at.elapsed() < WITHIN);
+        if failed.len() >= TRIES_OF_ALL || failed.iter().filter(|(of, _)| *of == from).count() >= TRIES {
+            return Err(Refused::TooOften);
+        }
+        failed.push((from, Instant::now()));
+        Ok(())
+    }
+
+    /// Whoever got in was nobody who guessed.
+    fn forgive(&self, from: IpAddr) {
+        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = failed.iter().rposition(|(of, _)| *of == from) {
+            failed.remove(place);
+        }
+    }
+}
+
+/// Whether two secrets are the same, in a time that tells nothing but their lengths.
+pub fn same(one: &str, other: &str) -> bool {
+    one.len() == other.len() && one.bytes().zip(other.bytes()).fold(0, |all, (a, b)| all | (a ^ b)) == 0
+}
+
+/// 32 random bytes in hexadecimal digits.
+fn secret() -> String {
+    let mut bytes = [0_u8; 32];
+    getrandom::fill(&mut bytes).expect("the system's random numbers");
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn cookie(headers: &HeaderMap) -> Option<String> {
+    let named = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    named.flat_map(|line| line.split(';')).find_map(|pair| {
+        let (name, value) = pair.trim().split_once('=')?;
+        (name == COOKIE).then(|| value.to_owned())
+    })
+}
+
+/// The hash of a password, as [`User::hash`] has it.
+///
+/// # Errors
+/// The password is shorter than twelve characters.
+pub fn hash(password: &str) -> Result<String, String> {
+    use argon2::PasswordHasher;
+    if password.chars().count() < 12 {
+        return Err("the password has fewer than twelve characters".to_owned());
+    }
+    let mut bytes = [0_u8; 16];
+    getrandom::fill(&mut bytes).map_err(|cause| cause.to_string())?;
+    let salt = argon2::password_hash::SaltString::encode_b64(&bytes).map_err(|cause| cause.to_string())?;
+    let hash = Argon2::default().hash_password(password.as_bytes(), &salt).map_err(|cause| cause.to_string())?;
+    Ok(hash.to_string())
+}
+
+/// Users as a file has them: a line each, `name:viewer:$argon2id$…` or `name:operator:…`. Empty lines and those that begin with # are passed over.
+///
+/// # Errors
+/// Which line cannot be read, and why.
+pub fn users(text: &str) -> Result<Vec<User>, String> {
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
+    let users: Vec<User> = lines.map(|(place, line)| user(line.trim()).map_err(|why| format!("line {}: {why}", place + 1))).collect::<Result<_, _>>()?;
+    if users.is_empty() {
+        return Err("there is nobody in it".to_owned());
+    }
+    Ok(users)
+}
+
+fn user(line: &str) -> Result<User, String> {
+    let parts: Vec<&str> = line.splitn(3, ':').collect();
+    let [name, role, hash] = parts[..] else { return Err("it is not name:role:hash".to_owned()) };
+    let role = match role {
+        "viewer" => Role::Viewer,
+        "operator" => Role::Operator,
+        _ => return Err("the role is neither viewer nor operator".to_owned()),
+    };
+    match PasswordHash::new(hash) {
+        Ok(is) if is.algorithm.as_str().starts_with("argon2") => Ok(User { name: name.to_owned(), role, hash: hash.to_owned() }),
+        _ => Err("that is no hash of argon2: `trunkline console --hash-password` makes one".to_owned()),
+    }
+}

@@ -1,0 +1,289 @@
+//! What an operator does: asked first, done in one transaction with its entry in the audit.
+
+use serde::Deserialize;
+use trunkline::{Db, Result};
+
+use super::{statement::{ask, sql}, words};
+
+/// A form's fields. Which of them count depends on the verb.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct Form {
+    #[serde(default)]
+    pub verb: String,
+    #[serde(default)]
+    pub queue: String,
+    #[serde(default)]
+    pub id: String,
+    #[serde(default)]
+    pub error: String,
+    #[serde(default)]
+    pub schedule: String,
+    #[serde(default)]
+    pub payload: String,
+    #[serde(default)]
+    pub metadata: String,
+    #[serde(default)]
+    pub delay: String,
+    #[serde(default)]
+    pub priority: String,
+    #[serde(default)]
+    pub key: String,
+    #[serde(default)]
+    pub rate: String,
+    #[serde(default)]
+    pub csrf: String,
+}
+
+/// An action whose form makes sense.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Action {
+    pub queue: String,
+    pub deed: Deed,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Deed {
+    Pause,
+    Resume,
+    Purge,
+    Enqueue { payload: String, metadata: Option<String>, delay: f64, priority: i32, key: Option<String> },
+    Cancel { id: i64 },
+    Reschedule { id: i64, delay: f64 },
+    Replay(Letters),
+    /// So many a second.
+    ReplaySlowly { letters: Letters, rate: f64 },
+    Discard(Letters),
+    /// The letter is discarded, and a message of the new payload enqueued.
+    Edit { id: i64, payload: String },
+    Schedule { name: String, deed: OfSchedule },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OfSchedule {
+    Pause,
+    Resume,
+    Fire,
+}
+
+/// Which dead letters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Letters {
+    One(i64),
+    /// Those whose error begins like this.
+    Group(String),
+    All,
+}
+
+/// Dead letters moved by one action at most: what is moved is locked until the commit.
+pub const AT_ONCE: i64 = 10_000;
+
+/// The action of a form.
+///
+/// # Errors
+/// Which field cannot be meant, in words for the page.
+pub fn read(form: &Form) -> std::result::Result<Action, String> {
+    let id = || words::number("the id", &form.id);
+    let letters = || -> std::result::Result<Letters, String> {
+        Ok(match (form.id.trim(), form.error.as_str()) {
+            ("", "") => Letters::All,
+            ("", error) => Letters::Group(error.to_owned()),
+            _ => Letters::One(id()?),
+        })
+    };
+    let schedule = |deed| Ok(Deed::Schedule { name: form.schedule.clone(), deed });
+    let deed = match form.verb.as_str() {
+        "pause" => Ok(Deed::Pause),
+        "resume" => Ok(Deed::Resume),
+        "purge" => Ok(Deed::Purge),
+        "enqueue" => enqueue(form),
+        "cancel" => id().map(|id| Deed::Cancel { id }),
+        "reschedule" => Ok(Deed::Reschedule { id: id()?, delay: words::seconds(&form.delay)? }),
+        "replay" if form.rate.trim().is_empty() => letters().map(Deed::Replay),
+        "replay" => match form.rate.trim().parse::<f64>() {
+            Ok(rate) if rate.is_finite() && (0.01..=10_000.0).contains(&rate) => {
+                Ok(Deed::ReplaySlowly { letters: letters()?, rate })
+            }
+            _ => Err("the rate is no number from 0.01 to 10000 a second".to_owned()),
+        },
+        "discard" => letters().map(Deed::Discard),
+        "edit" => id().map(|id| Deed::Edit { id, payload: form.payload.clone() }),
+        "pause-schedule" => schedule(OfSchedule::Pause),
+        "resume-schedule" => schedule(OfSchedule::Resume),
+        "fire-schedule" => schedule(OfSchedule::Fire),
+        _ => Err("there is no such action".to_owned()),
+    };
+    Ok(Action { queue: form.queue.clone(), deed: deed? })
+}
+
+fn enqueue(form: &Form) -> std::result::Result<Deed, String> {
+    let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+    let priority = match form.priority.trim() {
+        "" => 0,
+        text => text.parse().map_err(|_| format!("the priority {text:?} is no whole number"))?,
+    };
+    Ok(Deed::Enqueue {
+        payload: form.payload.clone(),
+        metadata: some(form.metadata.trim()),
+        delay: words::seconds(&form.delay)?,
+        priority,
+        key: some(&form.key),
+    })
+}
+
+impl Letters {
+    fn id(&self) -> Option<i64> {
+        match self {
+            Self::One(id) => Some(*id),
+            _ => None,
+        }
+    }
+
+    fn error(&self) -> Option<&str> {
+        match self {
+            Self::Group(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    fn in_words(&self) -> String {
+        match self {
+            Self::One(id) => format!("dead letter {id}"),
+            Self::Group(error) => format!("the dead letters of error {error:?}"),
+            Self::All => "all dead letters".to_owned(),
+        }
+    }
+}
+
+impl Action {
+    /// The name of the action in the audit.
+    pub fn name(&self) -> &'static str {
+        match &self.deed {
+            Deed::Pause => "pause",
+            Deed::Resume => "resume",
+            Deed::Purge => "purge",
+            Deed::Enqueue { .. } => "enqueue",
+            Deed::Cancel { .. } => "cancel",
+            Deed::Reschedule { .. } => "reschedule",
+            Deed::Replay(_) | Deed::ReplaySlowly { .. } => "replay",
+            Deed::Discard(_) => "discard",
+            Deed::Edit { .. } => "edit",
+            Deed::Schedule { deed: OfSchedule::Pause, .. } => "pause-schedule",
+            Deed::Schedule { deed: OfSchedule::Resume, .. } => "resume-schedule",
+            Deed::Schedule { deed: OfSchedule::Fire, .. } => "fire-schedule",
+        }
+    }
+
+    /// What will be done, for the page that asks, and for the audit. No payload is in it.
+    pub fn in_words(&self) -> String {
+        match &self.deed {
+            Deed::Pause => "no message is dequeued until it is resumed".to_owned(),
+            Deed::Resume => "messages are dequeued again".to_owned(),
+            Deed::Purge => "all messages that wait or are leased are deleted; dead letters and archive stay".to_owned(),
+            Deed::Enqueue { payload, delay, .. } => format!("a message of {} bytes, due in {delay} s", payload.len()),
+            Deed::Cancel { id } => format!("message {id} is deleted"),
+            Deed::Reschedule { id, delay } => format!("message {id} is due in {delay} s"),
+            Deed::Replay(letters) => format!("{} are due again (10,000 at a time)", letters.in_words()),
+            Deed::ReplaySlowly { letters, rate } => {
+                format!("{} are due again, {rate} a second (10,000 at a time)", letters.in_words())
+            }
+            Deed::Discard(letters) => format!("{} are deleted (10,000 at a time)", letters.in_words()),
+            Deed::Edit { id, payload } => {
+                format!("dead letter {id} is deleted, and enqueued anew with another payload of {} bytes", payload.len())
+            }
+            Deed::Schedule { name, deed: OfSchedule::Pause } => format!("schedule {name} makes no ticks until it is resumed"),
+            Deed::Schedule { name, deed: OfSchedule::Resume } => format!("schedule {name} makes ticks again"),
+            Deed::Schedule { name, deed: OfSchedule::Fire } => format!("schedule {name} enqueues a message now"),
+        }
+    }
+
+    /// How many messages or dead letters it is about, where that can be counted beforehand.
+    pub async fn count(&self, db: &Db) -> Result<Option<i64>> {
+        let letters = match &self.deed {
+            Deed::Replay(letters) | Deed::Discard(letters) | Deed::ReplaySlowly { letters, .. } => letters,
+            Deed::Purge => {
+                let counts = super::statement::counts(db, &self.queue).await?;
+                return Ok(Some(super::pulse::depth(&counts).cast_signed()));
+            }
+            _ => return Ok(None),
+        };
+        let text = self.of_letters(sql!("letters_of")).replace("{wanted}", "select count(*) from chosen");
+        let (count,): (i64,) = ask(db, &text, (letters.id(), letters.error(), AT_ONCE)).await?;
+        Ok(Some(count))
+    }
+
+    fn of_letters(&self, text: &str) -> String {
+        text.replace("{dead}", &format!("\"dead_{}\"", self.queue))
+    }
+
+    /// Does it, and writes it down, in one transaction; returns how many messages, dead letters or schedules it was done to.
+    pub async fn run(&self, db: &Db, who: &str) -> Result<i64> {
+        let (queue, what) = (self.queue.as_str(), self.in_words());
+        let entry = (who, self.name(), queue, what.as_str());
+        let (count,): (i64,) = match &self.deed {
+            Deed::Pause => self.plain(db, "trunkline.pause_queue($3)", entry).await?,
+            Deed::Resume => self.plain(db, "trunkline.resume_queue($3)", entry).await?,
+            Deed::Purge => {
+                let text = noted("select trunkline.purge($3) as n");
+                ask(db, &text, entry).await?
+            }
+            Deed::Enqueue { payload, metadata, delay, priority, key } => {
+                let text = noted(sql!("enqueue"));
+                let of = (payload.as_str(), metadata.as_deref(), *delay, *priority, key.as_deref());
+                ask(db, &text, (entry.0, entry.1, entry.2, entry.3, of.0, of.1, of.2, of.3, of.4)).await?
+            }
+            Deed::Cancel { id } => {
+                let text = noted("select count(*) as n from trunkline.cancel($3, array[$5::bigint])");
+                ask(db, &text, (entry.0, entry.1, entry.2, entry.3, *id)).await?
+            }
+            Deed::Reschedule { id, delay } => {
+                let text = noted(
+                    "select count(*) as n from trunkline.reschedule($3, array[$5::bigint], clock_timestamp() + make_interval(secs => $6))",
+                );
+                ask(db, &text, (entry.0, entry.1, entry.2, entry.3, *id, *delay)).await?
+            }
+            Deed::Replay(letters) => self.letters(db, "select trunkline.replay($3, ids) as n from ids", letters, entry).await?,
+            Deed::Discard(letters) => self.letters(db, "select trunkline.discard($3, ids) as n from ids", letters, entry).await?,
+            Deed::ReplaySlowly { letters, rate } => {
+                let text = self.of_letters(&noted(&format!("{} {}", ids(), sql!("replay_slowly"))));
+                ask(db, &text, (entry.0, entry.1, entry.2, entry.3, letters.id(), letters.error(), AT_ONCE, *rate)).await?
+            }
+            Deed::Edit { id, payload } => {
+                let text = self.of_letters(&noted(sql!("edit")));
+                ask(db, &text, (entry.0, entry.1, entry.2, entry.3, *id, payload.as_str())).await?
+            }
+            Deed::Schedule { name, deed } => {
+                let text = noted(match deed {
+                    OfSchedule::Pause => "select count(*) as n from (select trunkline.pause_schedule($5)) s",
+                    OfSchedule::Resume => "select count(*) as n from (select trunkline.resume_schedule($5)) s",
+                    OfSchedule::Fire => "select count(*) as n from (select trunkline.fire_schedule($5)) s",
+                });
+                ask(db, &text, (entry.0, entry.1, entry.2, entry.3, name.as_str())).await?
+            }
+        };
+        Ok(count)
+    }
+
+    async fn plain(&self, db: &Db, call: &str, entry: Entry<'_>) -> Result<(i64,)> {
+        ask(db, &noted(&format!("select count(*) as n from (select {call}) c")), entry).await
+    }
+
+    async fn letters(&self, db: &Db, deed: &str, letters: &Letters, entry: Entry<'_>) -> Result<(i64,)> {
+        let text = self.of_letters(&noted(&format!("{} {deed}", ids())));
+        ask(db, &text, (entry.0, entry.1, entry.2, entry.3, letters.id(), letters.error(), AT_ONCE)).await
+    }
+}
+
+type Entry<'a> = (&'a str, &'a str, &'a str, &'a str);
+
+/// The ids of the letters that are meant, by the parameters 5 to 7.
+fn ids() -> String {
+    sql!("letters_of").replace("$1", "$5").replace("$2", "$6").replace("$3", "$7").replace("{wanted}", "")
+        .trim_end()
+        .to_owned()
+        + ", ids as (select array_agg(id) as ids from chosen having count(*) > 0)"
+}
+
+/// A deed that answers `n`, with its entry.
+fn noted(deed: &str) -> String {
+    sql!("noted").replace("{deed}", deed)
+}

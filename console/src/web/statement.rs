@@ -1,0 +1,149 @@
+//! What the console asks, but for what changes something.
+
+use std::time::{Duration, SystemTime};
+
+use trunkline::{Db, Description, Result, postgres::{Params, Rows, Statement}};
+
+use crate::schema::in_schema;
+
+macro_rules! sql {
+    ($name:literal) => {
+        include_str!(concat!("../../sql/web/", $name, ".sql"))
+    };
+}
+pub(super) use sql;
+
+/// The counts of a queue.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub due: u64,
+    pub delayed: u64,
+    pub leased: u64,
+    pub to_retry: u64,
+    pub dead: u64,
+    /// Rows of the queue's table.
+    pub rows: u64,
+    pub oldest_due: Option<Duration>,
+}
+
+impl Counts {
+    /// Of both together; the oldest due is the older one.
+    pub fn plus(&self, other: &Self) -> Self {
+        Self {
+            due: self.due + other.due,
+            delayed: self.delayed + other.delayed,
+            leased: self.leased + other.leased,
+            to_retry: self.to_retry + other.to_retry,
+            dead: self.dead + other.dead,
+            rows: self.rows + other.rows,
+            oldest_due: self.oldest_due.max(other.oldest_due),
+        }
+    }
+}
+
+/// A queue, the bytes of its tables, and the rows that it ever had.
+pub type Store = (String, i64, i64);
+
+/// A message, wherever it is: state, attempt, due at, ended at, enqueued at, error, payload, metadata, priority, key.
+pub type Message = (
+    String,
+    i32,
+    Option<SystemTime>,
+    Option<SystemTime>,
+    SystemTime,
+    Option<String>,
+    String,
+    Option<String>,
+    i32,
+    Option<String>,
+);
+
+/// A line of a list: id, state, enqueued at, due at, attempt, error, the payload's beginning, its length, key.
+pub type Line = (i64, String, SystemTime, SystemTime, i32, Option<String>, String, i64, Option<String>);
+
+/// Dead letters of one error: the error, how many, the first, the last.
+pub type Group = (String, i64, SystemTime, SystemTime);
+
+/// A dead letter: id, died at, attempt, error, the payload's beginning, its length, key.
+pub type Letter = (i64, SystemTime, i32, String, String, i64, Option<String>);
+
+/// An entry of the audit: at, who, action, queue, what, how many.
+pub type Entry = (SystemTime, String, String, Option<String>, String, i64);
+
+/// A consumer: what it calls itself, its sessions.
+pub type Program = (String, i64);
+
+/// Runs a statement over another schema's tables.
+pub async fn ask<P: Params, R: Rows>(db: &Db, text: &str, params: P) -> Result<R> {
+    let statement: Statement<P, R> = Statement::of(in_schema(text, db.schema_name()));
+    db.run(&statement, params).await
+}
+
+/// The counts of a queue of any type. Payloads are not read.
+pub async fn counts(db: &Db, queue: &str) -> Result<Counts> {
+    let (due, delayed, leased, to_retry, dead, rows, oldest): (i64, i64, i64, i64, i64, i64, Option<f64>) =
+        ask(db, sql!("counts"), (queue,)).await?;
+    Ok(Counts {
+        due: due.unsigned_abs(),
+        delayed: delayed.unsigned_abs(),
+        leased: leased.unsigned_abs(),
+        to_retry: to_retry.unsigned_abs(),
+        dead: dead.unsigned_abs(),
+        rows: rows.unsigned_abs(),
+        oldest_due: oldest.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
+    })
+}
+
+pub async fn stores(db: &Db) -> Result<Vec<Store>> {
+    ask(db, sql!("stores"), ()).await
+}
+
+pub async fn programs(db: &Db) -> Result<Vec<Program>> {
+    ask(db, sql!("programs"), ()).await
+}
+
+pub async fn message(db: &Db, queue: &str, id: i64) -> Result<Option<Message>> {
+    ask(db, sql!("message"), (queue, id)).await
+}
+
+/// Whether this role may write the audit, without which it may change nothing here.
+pub async fn may_act(db: &Db) -> Result<bool> {
+    let (may,): (bool,) = ask(db, sql!("may_act"), ()).await?;
+    Ok(may)
+}
+
+pub async fn entries(db: &Db, before: i64) -> Result<Vec<(i64, Entry)>> {
+    let rows: Vec<(i64, SystemTime, String, String, Option<String>, String, i64)> = ask(db, sql!("entries"), (before,)).await?;
+    Ok(rows.into_iter().map(|(id, at, who, action, queue, what, n)| (id, (at, who, action, queue, what, n))).collect())
+}
+
+pub async fn groups(db: &Db, queue: &str) -> Result<Vec<Group>> {
+    ask(db, &sql!("groups").replace("{dead}", &dead(queue)), ()).await
+}
+
+pub async fn letters(db: &Db, queue: &Description, error: Option<&str>, after: i64) -> Result<Vec<Letter>> {
+    ask(db, &sql!("letters").replace("{dead}", &dead(&queue.name)), (error, after, queue.lanes > 0)).await
+}
+
+/// A page of messages by their ids.
+pub async fn messages(db: &Db, queue: &str, find: &Find) -> Result<Vec<Line>> {
+    let key = find.key.as_deref().filter(|key| !key.is_empty());
+    let metadata = find.metadata.as_deref().filter(|text| !text.is_empty());
+    let state = find.state.as_deref().filter(|state| !state.is_empty());
+    ask(db, sql!("messages"), (queue, find.after.unwrap_or(0), key, metadata, state)).await
+}
+
+/// What messages are looked for.
+#[derive(Debug, Clone, Default, serde::Deserialize)]
+pub struct Find {
+    pub id: Option<String>,
+    pub after: Option<i64>,
+    pub key: Option<String>,
+    pub metadata: Option<String>,
+    pub state: Option<String>,
+}
+
+/// The name of a queue needs no more than quotes: `[a-z][a-z0-9_.-]*`, which [`known`](super::pages::known) made sure of.
+fn dead(queue: &str) -> String {
+    format!("\"dead_{queue}\"")
+}
