@@ -1,3 +1,5 @@
 //! What an operator of Trunkline looks at. The library does not depend on it.
 
+mod schema;
 pub mod doctor;
+pub mod web;

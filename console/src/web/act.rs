@@ -34,6 +34,26 @@ pub struct Form {
     pub csrf: String,
 }
 
+impl Form {
+    /// Names and values, for the form that says yes.
+    pub fn fields(&self) -> [(&'static str, &str); 12] {
+        [
+            ("csrf", &self.csrf),
+            ("verb", &self.verb),
+            ("queue", &self.queue),
+            ("id", &self.id),
+            ("error", &self.error),
+            ("schedule", &self.schedule),
+            ("payload", &self.payload),
+            ("metadata", &self.metadata),
+            ("delay", &self.delay),
+            ("priority", &self.priority),
+            ("key", &self.key),
+            ("rate", &self.rate),
+        ]
+    }
+}
+
 /// An action whose form makes sense.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Action {

@@ -1,0 +1,31 @@
+//! The console: a web server that shows the queues of a database, and acts on them.
+//!
+//! ```no_run
+//! # async fn example(db: trunkline::Db) -> std::io::Result<()> {
+//! use trunkline_console::web::Console;
+//!
+//! let listener = tokio::net::TcpListener::bind("127.0.0.1:7070").await?;
+//! Console::new(db).serve(listener, std::future::pending()).await
+//! # }
+//! ```
+//!
+//! Pages are made by the server and work without JavaScript; with it, the numbers move. Whoever may act is asked first; what was done stands in the table
+//! `trunkline.audit`, written in the same transaction.
+
+mod words;
+mod spark;
+mod statement;
+mod pulse;
+mod access;
+mod act;
+mod shield;
+mod view;
+mod pages;
+mod live;
+mod deeds;
+mod server;
+
+pub use self::{
+    access::{Access, Role, User, hash, users},
+    server::Console,
+};

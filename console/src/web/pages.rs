@@ -1,0 +1,257 @@
+//! The pages, one function each.
+
+use std::{sync::Arc, time::SystemTime};
+
+use axum::{
+    Extension,
+    extract::{Path, Query, State},
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Deserialize;
+use trunkline::{Description, Error};
+
+use super::{
+    access::Visitor,
+    pulse::Known,
+    server::Site,
+    statement::{self, Find, Letter, Line, Message},
+    view::{
+        Audit, Dead, DoctorPage, Frame, Item, Login, MessagePage, Messages, Overview, Plan, QueuePage, Row, Same, Schedules, Told,
+        page, verdict, with,
+    },
+    words,
+};
+use crate::doctor::Doctor;
+
+type Visit = Extension<Visitor>;
+type Here = State<Arc<Site>>;
+/// A page, or the page that says why there is none.
+type Page = Result<Response, Response>;
+
+pub async fn overview(State(site): Here, Extension(visitor): Visit) -> Page {
+    let picture = site.pulse.picture.borrow().clone();
+    let known: Vec<Known> = picture.queues.values().cloned().collect();
+    let rows: Vec<Row> = known.iter().map(Row::of).collect();
+    let frame = Frame::of(&site, &visitor).await;
+    let programs = failing(&site, &visitor, statement::programs(&site.db).await).await?;
+    Ok(page(&Overview { verdict: verdict(&rows, &known), rows, programs, frame }))
+}
+
+pub async fn queue(State(site): Here, Extension(visitor): Visit, Path(name): Path<String>) -> Page {
+    let is = known(&site, &visitor, &name).await?;
+    let picture = site.pulse.picture.borrow().clone();
+    let Some(known) = picture.queues.get(&name) else {
+        return Err(nothing_of(&site, &visitor, "its numbers are not there yet: load the page again").await);
+    };
+    let row = Row::of(known);
+    let settings = vec![
+        ("payload", is.payload.clone()),
+        ("attempts before a message is dead", is.max_attempts.to_string()),
+        ("a lease lasts", words::age(is.lease)),
+        ("messages in a row at most", is.max_batch.to_string()),
+        ("priorities", is.priorities.to_string()),
+        ("lanes of keys", is.lanes.to_string()),
+        ("unique keys", if is.uniqueness { "yes" } else { "no" }.to_owned()),
+        ("limits", if row.limits.is_empty() { "none".to_owned() } else { row.limits.clone() }),
+        ("created", words::time(is.created_at)),
+        ("size of its tables", row.bytes.clone()),
+        ("numbers as of", row.at.clone()),
+    ];
+    Ok(page(&QueuePage { frame: Frame::of(&site, &visitor).await, row, settings }))
+}
+
+pub async fn messages(State(site): Here, Extension(visitor): Visit, Path(name): Path<String>, Query(find): Query<Find>) -> Page {
+    known(&site, &visitor, &name).await?;
+    if let Some(id) = find.id.as_deref().map(str::trim).filter(|id| !id.is_empty()) {
+        let place = format!("/queues/{name}/messages/{}", utf8_percent_encode(id, NON_ALPHANUMERIC));
+        return Ok(axum::response::Redirect::to(&place).into_response());
+    }
+    let lines = failing(&site, &visitor, statement::messages(&site.db, &name, &find).await).await?;
+    let field = |text: &Option<String>| text.clone().unwrap_or_default();
+    let (key, metadata, state) = (field(&find.key), field(&find.metadata), field(&find.state));
+    let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+    let next = lines.last().filter(|_| lines.len() == PAGE).map(|last| {
+        format!("?after={}&key={}&metadata={}&state={}", last.0, encoded(&key), encoded(&metadata), encoded(&state))
+    });
+    let items = lines.into_iter().map(item).collect();
+    let frame = Frame::of(&site, &visitor).await;
+    Ok(page(&Messages { frame, queue: name, items, next, key, metadata, state }))
+}
+
+/// As many as the statements' limits say.
+const PAGE: usize = 50;
+
+fn item((id, state, enqueued_at, due_at, attempt, error, payload, size, key): Line) -> Item {
+    let when = match state.as_str() {
+        "due" => format!("due {}, enqueued {}", words::ago(due_at), words::ago(enqueued_at)),
+        "leased" => format!("until {}", words::ago(due_at)),
+        _ => format!("due {}", words::ago(due_at)),
+    };
+    let (error, key) = (error.unwrap_or_default(), key.unwrap_or_default());
+    Item { id, state, when, attempt, error: shown(&error), payload: shown(&payload), size: words::bytes(size), key: shown(&key) }
+}
+
+fn letter((id, dead_at, attempt, error, payload, size, key): Letter) -> Item {
+    let (state, when) = ("dead".to_owned(), format!("died {}", words::ago(dead_at)));
+    let key = shown(&key.unwrap_or_default());
+    Item { id, state, when, attempt, error: shown(&error), payload: shown(&payload), size: words::bytes(size), key }
+}
+
+fn shown(text: &str) -> String {
+    text.chars().map(words::visible).collect()
+}
+
+pub async fn message(State(site): Here, Extension(visitor): Visit, Path((name, id)): Path<(String, String)>) -> Page {
+    known(&site, &visitor, &name).await?;
+    let id = match words::number("the id", &id) {
+        Ok(id) => id,
+        Err(why) => return Err(told(&site, &visitor, StatusCode::BAD_REQUEST, "There is no such message", &why).await),
+    };
+    let Some(message) = failing(&site, &visitor, statement::message(&site.db, &name, id).await).await? else {
+        let why = format!("Queue {name} has no message {id} any more: it was acknowledged, cancelled or taken, or it never was.");
+        return Err(told(&site, &visitor, StatusCode::NOT_FOUND, "There is no such message", &why).await);
+    };
+    let (state, attempt, due_at, ended_at, enqueued_at, error, raw, metadata, priority, key): Message = message;
+    let both = |at: SystemTime| format!("{} ({})", words::time(at), words::ago(at));
+    let mut facts = vec![("enqueued", both(enqueued_at)), ("deliveries", attempt.to_string())];
+    let until = if state == "leased" { "leased until" } else { "due" };
+    facts.extend(due_at.map(|at| (until, both(at))));
+    facts.extend(ended_at.map(|at| (if state == "dead" { "died" } else { "archived" }, both(at))));
+    facts.extend((priority > 0).then(|| ("priority", priority.to_string())));
+    facts.extend(key.map(|key| ("key", shown(&key))));
+    facts.push(("size of the payload", words::bytes(raw.len() as i64)));
+    let (payload, is_whole) = words::payload(&raw);
+    let frame = Frame::of(&site, &visitor).await;
+    let (error, metadata) = (shown(&error.unwrap_or_default()), shown(&metadata.unwrap_or_default()));
+    let raw = if is_whole { raw } else { String::new() };
+    Ok(page(&MessagePage { frame, queue: name, id, state, facts, error, payload, is_whole, metadata, raw }))
+}
+
+/// Where in the dead letters a page begins.
+#[derive(Debug, Deserialize)]
+pub struct Which {
+    error: Option<String>,
+    #[serde(default)]
+    after: i64,
+}
+
+pub async fn dead(State(site): Here, Extension(visitor): Visit, Path(name): Path<String>, Query(which): Query<Which>) -> Page {
+    let is = known(&site, &visitor, &name).await?;
+    let groups = failing(&site, &visitor, statement::groups(&site.db, &name).await).await?;
+    let letters = statement::letters(&site.db, &is, which.error.as_deref(), which.after).await;
+    let letters = failing(&site, &visitor, letters).await?;
+    let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+    let next = letters.last().filter(|_| letters.len() == PAGE).map(|last| match &which.error {
+        Some(error) => format!("?after={}&error={}", last.0, encoded(error)),
+        None => format!("?after={}", last.0),
+    });
+    let groups = groups.into_iter().map(|(error, count, first, last)| Same {
+        link: encoded(&error),
+        error,
+        count: words::thousands(count),
+        first: words::ago(first),
+        last: words::ago(last),
+    });
+    let (groups, items) = (groups.collect(), letters.into_iter().map(letter).collect());
+    let frame = Frame::of(&site, &visitor).await;
+    Ok(page(&Dead { frame, queue: name, groups, chosen: which.error, items, next }))
+}
+
+pub async fn schedules(State(site): Here, Extension(visitor): Visit) -> Page {
+    let all = failing(&site, &visitor, site.db.schedules().await).await?;
+    let when = |time: Option<SystemTime>| time.map_or_else(|| "–".to_owned(), |time| format!("{} ({})", words::time(time), words::ago(time)));
+    let plans = all.into_iter().map(|of| Plan {
+        next: when(of.next),
+        last: when(of.last),
+        problem: of.problem.unwrap_or_default(),
+        expression: format!("{} {}", of.expression, of.zone),
+        name: of.name,
+        queue: of.queue,
+        is_paused: of.is_paused,
+    });
+    let plans = plans.collect();
+    Ok(page(&Schedules { frame: Frame::of(&site, &visitor).await, plans }))
+}
+
+pub async fn doctor(State(site): Here, Extension(visitor): Visit) -> Page {
+    let findings = failing(&site, &visitor, Doctor::new().examine(&site.db).await).await?;
+    let since = |at: SystemTime| format!("{} ({})", words::time(at), words::ago(at));
+    let findings = findings.into_iter().map(|finding| {
+        let at = finding.since.map_or_else(String::new, since);
+        (finding, at)
+    });
+    let findings = findings.collect();
+    Ok(page(&DoctorPage { frame: Frame::of(&site, &visitor).await, findings }))
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Before {
+    before: Option<i64>,
+}
+
+pub async fn audit(State(site): Here, Extension(visitor): Visit, Query(from): Query<Before>) -> Page {
+    let entries = statement::entries(&site.db, from.before.unwrap_or(i64::MAX)).await;
+    let entries = failing(&site, &visitor, entries).await?;
+    let next = entries.last().filter(|_| entries.len() == PAGE).map(|(id, _)| *id);
+    let entries = entries.into_iter().map(|(_, (at, who, action, queue, what, count))| {
+        [words::time(at), who, action, queue.unwrap_or_default(), what, words::thousands(count)]
+    });
+    let entries = entries.collect();
+    Ok(page(&Audit { frame: Frame::of(&site, &visitor).await, entries, next }))
+}
+
+pub async fn login(State(site): Here) -> Response {
+    page(&Login { frame: Frame::nobody(&site), wrong: None })
+}
+
+/// Whether the database answers and has a schema: for what looks after processes. It tells nothing else.
+pub async fn healthz(State(site): Here) -> Response {
+    let is_well = site.db.list_queues().await.is_ok();
+    let (status, text) = if is_well { (StatusCode::OK, "ok\n") } else { (StatusCode::SERVICE_UNAVAILABLE, "the database does not answer\n") };
+    (status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response()
+}
+
+pub async fn nothing(State(site): Here, visitor: Option<Extension<Visitor>>) -> Response {
+    match visitor {
+        Some(Extension(visitor)) => nothing_of(&site, &visitor, "There is no such page.").await,
+        None => StatusCode::NOT_FOUND.into_response(),
+    }
+}
+
+async fn nothing_of(site: &Site, visitor: &Visitor, why: &str) -> Response {
+    told(site, visitor, StatusCode::NOT_FOUND, "There is nothing here", why).await
+}
+
+/// A page that says one thing.
+pub async fn told(site: &Site, visitor: &Visitor, status: StatusCode, head: &str, text: &str) -> Response {
+    let (head, text) = (head.to_owned(), shown(text));
+    with(status, &Told { frame: Frame::of(site, visitor).await, head, text, back: "/".to_owned() })
+}
+
+/// The queue, whose name may be part of a statement from here on.
+pub async fn known(site: &Site, visitor: &Visitor, name: &str) -> Result<Description, Response> {
+    match site.db.describe_queue(name).await {
+        Ok(is) => Ok(is),
+        Err(error) if error.is_no_queue() => Err(nothing_of(site, visitor, &format!("There is no queue {name:?}.")).await),
+        Err(error) => Err(broken(site, visitor, &error).await),
+    }
+}
+
+async fn failing<V>(site: &Site, visitor: &Visitor, outcome: trunkline::Result<V>) -> Result<V, Response> {
+    match outcome {
+        Ok(value) => Ok(value),
+        Err(error) => Err(broken(site, visitor, &error).await),
+    }
+}
+
+/// What the server says, to somebody who was let in.
+pub async fn broken(site: &Site, visitor: &Visitor, error: &Error) -> Response {
+    let status = match error.sqlstate() {
+        Some("42501") => StatusCode::FORBIDDEN,
+        Some(state) if state.starts_with("22") || state == "TL001" => StatusCode::BAD_REQUEST,
+        _ => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    told(site, visitor, status, "That failed", &error.to_string()).await
+}

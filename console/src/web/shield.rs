@@ -1,0 +1,132 @@
+//! What every request passes before a page sees it: the name of the host, who sent it, and headers that tell the browser what not to do.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use axum::{
+    extract::{ConnectInfo, Request, State},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, header},
+    middleware::Next,
+    response::{IntoResponse, Redirect, Response},
+};
+
+use super::{access::Visitor, server::Site};
+
+/// No script but the console's own, nothing from elsewhere, in nobody's frame.
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'self'; \
+                      base-uri 'none'; frame-ancestors 'none'";
+
+pub async fn shield(State(site): State<Arc<Site>>, mut request: Request, next: Next) -> Response {
+    let path = request.uri().path().to_owned();
+    let mut response = match pass(&site, &request) {
+        Ok(visitor) => {
+            if let Some(visitor) = visitor {
+                request.extensions_mut().insert(visitor);
+            }
+            next.run(request).await
+        }
+        Err(refused) => refused,
+    };
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (header::REFERRER_POLICY, "same-origin"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    headers.insert("cross-origin-opener-policy", HeaderValue::from_static("same-origin"));
+    if !path.starts_with("/assets/") {
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
+    response
+}
+
+/// The visitor, none where nobody is needed, or the answer to somebody who may not.
+fn pass(site: &Site, request: &Request) -> Result<Option<Visitor>, Response> {
+    let (headers, path) = (request.headers(), request.uri().path());
+    let host = host(request);
+    if site.guard.is_open() && !host.as_deref().is_some_and(is_loopback) {
+        // A page of somebody else's can lead a name of its own to this machine, and would be let in.
+        return Err(plain(StatusCode::MISDIRECTED_REQUEST, "open the console as http://127.0.0.1 or http://localhost\n"));
+    }
+    if *request.method() == Method::POST && !is_same_origin(headers, host.as_deref()) {
+        return Err(plain(StatusCode::FORBIDDEN, "this form was sent from another site; nothing was done\n"));
+    }
+    if path == "/healthz" || path.starts_with("/assets/") {
+        return Ok(None);
+    }
+    match site.guard.visitor(headers) {
+        Some(visitor) => Ok(Some(visitor)),
+        None if path == "/login" && site.guard.has_logins() => Ok(None),
+        None if path == "/metrics" || !site.guard.has_logins() => {
+            Err(plain(StatusCode::UNAUTHORIZED, "nobody was named who may look\n"))
+        }
+        None if *request.method() == Method::GET && path != "/live" => Err(Redirect::to("/login").into_response()),
+        None => Err(plain(StatusCode::UNAUTHORIZED, "log in first; nothing was done\n")),
+    }
+}
+
+pub fn plain(status: StatusCode, text: &'static str) -> Response {
+    (status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response()
+}
+
+fn host(request: &Request) -> Option<String> {
+    let said = request.headers().get(header::HOST).and_then(|value| value.to_str().ok());
+    said.or_else(|| request.uri().authority().map(axum::http::uri::Authority::as_str)).map(str::to_ascii_lowercase)
+}
+
+fn is_loopback(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// Browsers say where a form comes from; programs, which have no cookies of anybody's, may say nothing.
+fn is_same_origin(headers: &HeaderMap, host: Option<&str>) -> bool {
+    let said = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    if said("sec-fetch-site").is_some_and(|site| site != "same-origin") {
+        return false;
+    }
+    let origin = said("origin").map(str::to_ascii_lowercase);
+    origin.is_none_or(|origin| origin.split_once("://").map(|(_, of)| of) == host)
+}
+
+/// The address of the visitor, as far as the connection tells it.
+pub fn address(info: &ConnectInfo<SocketAddr>) -> std::net::IpAddr {
+    info.0.ip().to_canonical()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_machine_is_the_loopback() {
+        for is in ["localhost", "localhost:7070", "127.0.0.1:7070", "127.9.9.9", "[::1]:7070", "[::1]"] {
+            assert!(is_loopback(is), "{is}");
+        }
+        for other in ["", "evil.example", "127.0.0.1.evil.example", "localhost.evil.example:7070", "10.0.0.1", "[::2]:1"] {
+            assert!(!is_loopback(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_form_of_another_site_is_told() {
+        let of = |pairs: &[(&'static str, &'static str)]| {
+            let mut headers = HeaderMap::new();
+            for (name, value) in pairs {
+                headers.insert(*name, HeaderValue::from_static(value));
+            }
+            is_same_origin(&headers, Some("127.0.0.1:7070"))
+        };
+        assert!(of(&[]));
+        assert!(of(&[("origin", "http://127.0.0.1:7070"), ("sec-fetch-site", "same-origin")]));
+        assert!(!of(&[("origin", "http://evil.example")]));
+        assert!(!of(&[("origin", "null")]));
+        assert!(!of(&[("sec-fetch-site", "cross-site")]));
+        assert!(!of(&[("sec-fetch-site", "same-site"), ("origin", "http://127.0.0.1:7071")]));
+    }
+}

@@ -1,0 +1,281 @@
+//! The pages' templates and what they show.
+
+use askama::Template;
+use axum::{
+    http::StatusCode,
+    response::{Html, IntoResponse, Response},
+};
+
+use super::{
+    access::{Role, Visitor},
+    pulse::{Known, depth},
+    server::Site,
+    spark, words,
+};
+use crate::doctor::Finding;
+
+/// What every page has.
+#[derive(Debug, Clone)]
+pub struct Frame {
+    pub title: String,
+    pub visitor: Visitor,
+    pub has_logins: bool,
+    /// Why nothing can be done here.
+    pub barred: Option<&'static str>,
+    pub problem: Option<String>,
+}
+
+impl Frame {
+    pub async fn of(site: &Site, visitor: &Visitor) -> Self {
+        Self {
+            title: site.title.clone(),
+            visitor: visitor.clone(),
+            has_logins: site.guard.has_logins(),
+            barred: site.may_act(visitor).await.err(),
+            problem: site.pulse.picture.borrow().problem.clone(),
+        }
+    }
+
+    /// For the pages of somebody who is not known yet.
+    pub fn nobody(site: &Site) -> Self {
+        let visitor = Visitor { name: String::new(), role: Role::Viewer, csrf: String::new() };
+        Self { title: site.title.clone(), visitor, has_logins: false, barred: Some("log in first"), problem: None }
+    }
+}
+
+/// A queue's line in the overview.
+#[derive(Debug, Clone)]
+pub struct Row {
+    pub name: String,
+    /// `well`, `paused`, `behind` or `dead`: the worst of what is the case.
+    pub state: &'static str,
+    pub due: String,
+    pub leased: String,
+    pub delayed: String,
+    pub retrying: String,
+    pub dead: String,
+    pub oldest: String,
+    pub came: String,
+    pub went: String,
+    pub died: String,
+    pub bytes: String,
+    pub points: String,
+    pub at: String,
+    pub payload: String,
+    pub limits: String,
+}
+
+/// From when on what is due has waited too long, in seconds: as the doctor's patience.
+const PATIENCE: u64 = 300;
+
+impl Row {
+    pub fn of(known: &Known) -> Self {
+        let (counts, is) = (&known.counts, &known.description);
+        let waits = counts.oldest_due.is_some_and(|age| age.as_secs() >= PATIENCE);
+        let state = match (is.is_paused, waits, counts.dead > 0) {
+            (true, _, _) => "paused",
+            (_, true, _) => "behind",
+            (_, _, true) => "dead",
+            _ => "well",
+        };
+        let number = |count: u64| words::thousands(count);
+        Self {
+            name: is.name.clone(),
+            state,
+            due: number(counts.due),
+            leased: number(counts.leased),
+            delayed: number(counts.delayed),
+            retrying: number(counts.to_retry),
+            dead: number(counts.dead),
+            oldest: counts.oldest_due.map_or_else(|| "–".to_owned(), words::age),
+            came: words::rate(known.flow.came),
+            went: words::rate(known.flow.went),
+            died: words::rate(known.flow.died),
+            bytes: words::bytes(known.bytes),
+            points: spark::points(known.depths.iter().copied()),
+            at: words::time(known.at),
+            payload: is.payload.clone(),
+            limits: limits(is),
+        }
+    }
+}
+
+fn limits(is: &trunkline::Description) -> String {
+    let limits = &is.limits;
+    let mut said = Vec::new();
+    said.extend(limits.max_leased.map(|most| format!("{most} leased at most")));
+    said.extend(limits.per_second.map(|rate| format!("{rate} a second at most")));
+    said.extend((is.priorities > 1).then(|| format!("{} priorities", is.priorities)));
+    said.extend((is.lanes > 0).then(|| format!("{} lanes of keys", is.lanes)));
+    said.extend(is.uniqueness.then(|| "unique keys".to_owned()));
+    said.join(", ")
+}
+
+/// The lines of the overview, and in one word whether all is well.
+pub fn verdict(rows: &[Row], known: &[Known]) -> String {
+    let count = |state: &str| rows.iter().filter(|row| row.state == state).count();
+    let waiting: u64 = known.iter().map(|known| depth(&known.counts)).sum();
+    let held = words::thousands(waiting);
+    match (count("behind"), count("dead"), count("paused")) {
+        (0, 0, 0) => format!("All is well: {} queues, {held} messages", rows.len()),
+        (behind, dead, paused) => {
+            let said = [(behind, "behind"), (dead, "with dead letters"), (paused, "paused")];
+            let said: Vec<String> = said.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+            format!("Look here: {} of {} queues, {held} messages", said.join(", "), rows.len())
+        }
+    }
+}
+
+/// A page, or an error that tells nothing.
+pub fn page(template: &impl Template) -> Response {
+    with(StatusCode::OK, template)
+}
+
+pub fn with(status: StatusCode, template: &impl Template) -> Response {
+    match template.render() {
+        Ok(text) => (status, Html(text)).into_response(),
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+#[derive(Template)]
+#[template(path = "overview.html")]
+pub struct Overview {
+    pub frame: Frame,
+    pub rows: Vec<Row>,
+    pub verdict: String,
+    pub programs: Vec<(String, i64)>,
+}
+
+/// A line of a list of messages or dead letters.
+#[derive(Debug, Clone)]
+pub struct Item {
+    pub id: i64,
+    pub state: String,
+    pub when: String,
+    pub attempt: i32,
+    pub error: String,
+    pub payload: String,
+    pub size: String,
+    pub key: String,
+}
+
+#[derive(Template)]
+#[template(path = "queue.html")]
+pub struct QueuePage {
+    pub frame: Frame,
+    pub row: Row,
+    pub settings: Vec<(&'static str, String)>,
+}
+
+#[derive(Template)]
+#[template(path = "messages.html")]
+pub struct Messages {
+    pub frame: Frame,
+    pub queue: String,
+    pub items: Vec<Item>,
+    pub next: Option<String>,
+    pub key: String,
+    pub metadata: String,
+    pub state: String,
+}
+
+#[derive(Template)]
+#[template(path = "message.html")]
+pub struct MessagePage {
+    pub frame: Frame,
+    pub queue: String,
+    pub id: i64,
+    pub state: String,
+    pub facts: Vec<(&'static str, String)>,
+    pub error: String,
+    pub payload: String,
+    pub is_whole: bool,
+    pub metadata: String,
+    /// As it was stored, for a form that changes it.
+    pub raw: String,
+}
+
+/// Dead letters of one error.
+#[derive(Debug, Clone)]
+pub struct Same {
+    pub error: String,
+    /// For a link.
+    pub link: String,
+    pub count: String,
+    pub first: String,
+    pub last: String,
+}
+
+#[derive(Template)]
+#[template(path = "dead.html")]
+pub struct Dead {
+    pub frame: Frame,
+    pub queue: String,
+    pub groups: Vec<Same>,
+    pub chosen: Option<String>,
+    pub items: Vec<Item>,
+    pub next: Option<String>,
+}
+
+/// A schedule.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    pub name: String,
+    pub queue: String,
+    pub expression: String,
+    pub next: String,
+    pub last: String,
+    pub problem: String,
+    pub is_paused: bool,
+}
+
+#[derive(Template)]
+#[template(path = "schedules.html")]
+pub struct Schedules {
+    pub frame: Frame,
+    pub plans: Vec<Plan>,
+}
+
+#[derive(Template)]
+#[template(path = "doctor.html")]
+pub struct DoctorPage {
+    pub frame: Frame,
+    /// Each with since when.
+    pub findings: Vec<(Finding, String)>,
+}
+
+
+#[derive(Template)]
+#[template(path = "audit.html")]
+pub struct Audit {
+    pub frame: Frame,
+    pub entries: Vec<[String; 6]>,
+    pub next: Option<i64>,
+}
+
+#[derive(Template)]
+#[template(path = "ask.html")]
+pub struct Ask {
+    pub frame: Frame,
+    pub form: super::act::Form,
+    pub what: String,
+    pub count: Option<String>,
+    pub back: String,
+}
+
+#[derive(Template)]
+#[template(path = "told.html")]
+pub struct Told {
+    pub frame: Frame,
+    pub head: String,
+    pub text: String,
+    pub back: String,
+}
+
+#[derive(Template)]
+#[template(path = "login.html")]
+pub struct Login {
+    pub frame: Frame,
+    pub wrong: Option<&'static str>,
+}
