@@ -23,6 +23,7 @@ mod work;
 mod peek;
 mod stats;
 mod doctor;
+mod console;
 mod find;
 mod cancel;
 mod reschedule;
@@ -115,6 +116,8 @@ Examples:
     Stats(stats::Args),
     /// Say what is wrong with the database, since when, and the statement that mends it
     Doctor(doctor::Args),
+    /// Serve pages that show the queues and act on them, on this machine unless told otherwise
+    Console(console::Args),
     /// Show one message, wherever it is
     Find(find::Args),
     /// Delete messages by their ids, leased ones too
@@ -182,6 +185,7 @@ async fn run(Program { verb, database }: Program) -> Result<()> {
         Verb::Peek(args) => peek::run(args, &database).await,
         Verb::Stats(args) => stats::run(args, &database).await,
         Verb::Doctor(args) => doctor::run(args, &database).await,
+        Verb::Console(args) => console::run(args, &database).await,
         Verb::Find(args) => find::run(args, &database).await,
         Verb::Cancel(args) => cancel::run(args, &database).await,
         Verb::Reschedule(args) => reschedule::run(args, &database).await,

@@ -1,0 +1,114 @@
+//! `trunkline console`
+
+use std::{
+    io::{BufRead, stdin},
+    path::{Path, PathBuf},
+};
+
+use tokio::net::TcpListener;
+use trunkline_console::web::{self, Access, Console};
+
+use crate::{
+    database::Database,
+    error::{Error, Result},
+    print,
+    stop::Stop,
+};
+
+/// The arguments of `trunkline console`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Without --users and --proxy-header everybody who reaches it may do everything, so it listens on this
+machine alone then, and answers to no other name.
+
+A file of users has a line for each: name:viewer:HASH or name:operator:HASH. Viewers look, operators
+act. What is done is written to the table trunkline.audit, and nothing more can be done than the
+role that it connects as may do.
+
+/metrics has the numbers for Prometheus, /healthz says whether the database answers.
+
+Examples:
+  trunkline console
+  echo 'correct horse battery' | trunkline console --hash-password
+  trunkline console --listen 0.0.0.0:7070 --users console.users
+  trunkline console --listen 10.0.0.5:7070 --proxy-header X-Forwarded-User --operators ada,bob")]
+pub struct Args {
+    /// Where it listens
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7070")]
+    listen: String,
+    /// Ask for a name and a password, of those in this file
+    #[arg(long, value_name = "FILE", conflicts_with = "proxy_header")]
+    users: Option<PathBuf>,
+    /// Let in as a viewer whoever sends the token in this file, as `Authorization: Bearer TOKEN`
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Believe this header, which a proxy sets to the user's name; nobody else may reach the console then
+    #[arg(long, value_name = "NAME")]
+    proxy_header: Option<String>,
+    /// Who may act, of those that the proxy names; the others look
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "proxy_header")]
+    operators: Vec<String>,
+    /// Nobody may act
+    #[arg(long)]
+    read_only: bool,
+    /// Print the hash of the password on standard input, and end
+    #[arg(long)]
+    hash_password: bool,
+}
+
+pub async fn run(args: Args, database: &Database) -> Result<()> {
+    if args.hash_password {
+        return hash();
+    }
+    let access = access(&args)?;
+    let token = args.token_file.as_deref().map(token).transpose()?;
+    let listener = TcpListener::bind(&args.listen).await.map_err(|cause| {
+        Error::new(format!("cannot listen on {}: {cause}", args.listen)).hint("name another with --listen ADDRESS:PORT")
+    })?;
+    let address = listener.local_addr().map_err(|cause| Error::new(cause.to_string()))?;
+    if matches!(access, Access::Anybody) && !address.ip().is_loopback() {
+        return Err(Error::usage(format!("{address} can be reached from other machines, and nobody would be asked who they are"))
+            .hint("pass --users FILE or --proxy-header NAME, or listen on 127.0.0.1"));
+    }
+    let db = database.connect().await?;
+    let mut console = Console::new(db.clone()).access(access).read_only(args.read_only);
+    if let Some(token) = token {
+        console = console.token(token);
+    }
+    let mut stop = Stop::on_signals()?;
+    print::note(format!("console: http://{address}"));
+    let served = console.serve(listener, async move { stop.asked().await }).await;
+    served.map_err(|cause| Error::new(format!("the console ended: {cause}")))
+}
+
+fn access(args: &Args) -> Result<Access> {
+    if let Some(file) = &args.users {
+        let users = web::users(&read(file)?);
+        let users = users.map_err(|why| Error::usage(format!("{}: {why}", file.display())))?;
+        return Ok(Access::Passwords(users));
+    }
+    Ok(match &args.proxy_header {
+        Some(header) => Access::Proxy { header: header.to_ascii_lowercase(), operators: args.operators.clone() },
+        None => Access::Anybody,
+    })
+}
+
+fn token(file: &Path) -> Result<String> {
+    let token = read(file)?.trim().to_owned();
+    match token.len() {
+        16.. => Ok(token),
+        _ => Err(Error::usage(format!("the token in {} is shorter than 16 characters", file.display()))
+            .hint("openssl rand -hex 32 makes one")),
+    }
+}
+
+fn read(file: &Path) -> Result<String> {
+    std::fs::read_to_string(file).map_err(|cause| Error::usage(format!("cannot read {}: {cause}", file.display())))
+}
+
+fn hash() -> Result<()> {
+    let mut line = String::new();
+    stdin().lock().read_line(&mut line).map_err(|cause| Error::new(format!("cannot read the password: {cause}")))?;
+    let hash = web::hash(line.trim_end_matches(['\r', '\n'])).map_err(Error::usage)?;
+    print::line(hash)
+}

@@ -1,0 +1,100 @@
+//! A visitor of few words: one connection a request, cookies by hand.
+
+use std::net::SocketAddr;
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+/// What came back.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub body: String,
+}
+
+impl Answer {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(is, _)| is.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    }
+
+    /// The text of an element with this beginning, without what is in angle brackets.
+    pub fn text_after(&self, beginning: &str) -> String {
+        let at = self.body.find(beginning).unwrap_or_else(|| panic!("no {beginning} in {}", self.body));
+        let rest = &self.body[at + beginning.len()..];
+        rest.split('<').next().unwrap_or_default().trim().to_owned()
+    }
+
+    /// The token of the page's first form.
+    pub fn csrf(&self) -> String {
+        self.text_before(r#"name="csrf" value=""#, "\"")
+    }
+
+    fn text_before(&self, beginning: &str, end: &str) -> String {
+        let at = self.body.find(beginning).unwrap_or_else(|| panic!("no {beginning} in {}", self.body));
+        self.body[at + beginning.len()..].split(end).next().unwrap_or_default().to_owned()
+    }
+}
+
+/// Sends a request as it is, and reads until the end.
+pub async fn send(address: SocketAddr, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    let mut text = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\n");
+    if !headers.iter().any(|(name, _)| *name == "host") {
+        text += &format!("host: {address}\r\n");
+    }
+    for (name, value) in headers {
+        text += &format!("{name}: {value}\r\n");
+    }
+    if method == "POST" {
+        text += &format!("content-type: application/x-www-form-urlencoded\r\ncontent-length: {}\r\n", body.len());
+    }
+    let mut stream = TcpStream::connect(address).await.expect("connected");
+    stream.write_all(format!("{text}\r\n{body}").as_bytes()).await.expect("sent");
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).await.expect("read");
+    parse(&String::from_utf8(bytes).expect("text"))
+}
+
+pub async fn get(address: SocketAddr, path: &str) -> Answer {
+    send(address, "GET", path, &[], "").await
+}
+
+pub async fn post(address: SocketAddr, path: &str, fields: &[(&str, &str)]) -> Answer {
+    send(address, "POST", path, &[], &form(fields)).await
+}
+
+pub fn form(fields: &[(&str, &str)]) -> String {
+    let encoded = |text: &str| -> String {
+        text.bytes()
+            .map(|byte| match byte {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => char::from(byte).to_string(),
+                _ => format!("%{byte:02X}"),
+            })
+            .collect()
+    };
+    let pairs: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
+    pairs.join("&")
+}
+
+fn parse(text: &str) -> Answer {
+    let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no head in {text:?}"));
+    let mut lines = head.lines();
+    let status = lines.next().and_then(|line| line.split(' ').nth(1)).and_then(|code| code.parse().ok()).expect("a status");
+    let headers: Vec<(String, String)> =
+        lines.filter_map(|line| line.split_once(": ")).map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let is_chunked = headers.iter().any(|(name, value)| name.eq_ignore_ascii_case("transfer-encoding") && value == "chunked");
+    let body = if is_chunked { unchunked(body) } else { body.to_owned() };
+    Answer { status, headers, body }
+}
+
+fn unchunked(mut rest: &str) -> String {
+    let mut whole = String::new();
+    while let Some((size, from)) = rest.split_once("\r\n") {
+        let size = usize::from_str_radix(size, 16).expect("a size");
+        whole += &from[..size];
+        rest = from[size..].trim_start_matches("\r\n");
+    }
+    whole
+}

@@ -1,0 +1,163 @@
+//! Every action: asked first, done, written down.
+
+use std::time::Duration;
+
+use trunkline::{Queue, Settings};
+
+use super::Site;
+use crate::browser::{Answer, get, post};
+
+/// Asks, says yes, and returns the question and the answer.
+async fn act(site: &Site, fields: &[(&str, &str)]) -> (Answer, Answer) {
+    let csrf = get(site.address, &format!("/queues/{}", field(fields, "queue"))).await.csrf();
+    let all = [fields, &[("csrf", &csrf)]].concat();
+    let asked = post(site.address, "/act/ask", &all).await;
+    assert_eq!(asked.status, 200, "{}", asked.body);
+    let done = post(site.address, "/act", &all).await;
+    (asked, done)
+}
+
+fn field<'a>(fields: &[(&str, &'a str)], name: &str) -> &'a str {
+    fields.iter().find(|(is, _)| *is == name).map(|(_, value)| *value).expect(name)
+}
+
+async fn dead(site: &Site, name: &str, errors: &[&str]) -> Queue<String> {
+    site.db.create_queue(name, &Settings::new("text")).await.expect("created");
+    let queue: Queue<String> = site.db.queue(name).await.expect("opened");
+    for error in errors {
+        queue.enqueue(&format!("of {error}")).await.expect("enqueued");
+        let leases = queue.lease(1).await.expect("leased");
+        for lease in leases {
+            lease.bury(error).await.expect("buried");
+        }
+    }
+    queue
+}
+
+async fn audit(site: &Site) -> Vec<(String, String, Option<String>, i64)> {
+    let rows = site.sql.query("select who, action, queue, affected from trunkline.audit order by id", &[]).await.expect("read");
+    rows.iter().map(|row| (row.get(0), row.get(1), row.get(2), row.get(3))).collect()
+}
+
+fn entry(action: &str, queue: &str, affected: i64) -> (String, String, Option<String>, i64) {
+    ("local".to_owned(), action.to_owned(), Some(queue.to_owned()), affected)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_done_is_asked_first_and_written_down() {
+    let site = Site::new().await;
+    let queue = dead(&site, "q", &[]).await;
+    let (asked, done) = act(&site, &[("verb", "enqueue"), ("queue", "q"), ("payload", "by hand"), ("delay", "1h")]).await;
+    assert!(asked.body.contains("a message of 7 bytes, due in 3600 s"), "{}", asked.body);
+    assert_eq!(done.text_after(r#"<h1 id="told">"#), "Done: enqueue 1");
+    let delayed = "select id from trunkline.messages('q') where due_at between now() + interval '59 minutes' and now() + interval '1 hour'";
+    let id = site.number(delayed).await.to_string();
+
+    act(&site, &[("verb", "reschedule"), ("queue", "q"), ("id", &id), ("delay", "0s")]).await;
+    assert_eq!(site.number("select due from trunkline.stats('q')").await, 1);
+    act(&site, &[("verb", "pause"), ("queue", "q")]).await;
+    assert!(queue.lease(1).await.expect("asked").is_empty());
+    act(&site, &[("verb", "resume"), ("queue", "q")]).await;
+    act(&site, &[("verb", "cancel"), ("queue", "q"), ("id", &id)]).await;
+    assert!(queue.lease(1).await.expect("asked").is_empty());
+    queue.enqueue(&"one".to_owned()).await.expect("enqueued");
+    let (asked, _) = act(&site, &[("verb", "purge"), ("queue", "q")]).await;
+    assert_eq!(asked.text_after(r#"<b id="count">"#), "1");
+    assert_eq!(site.number("select due from trunkline.stats('q')").await, 0);
+
+    let expected = ["enqueue", "reschedule", "pause", "resume", "cancel", "purge"].map(|action| entry(action, "q", 1));
+    assert_eq!(audit(&site).await, expected);
+    assert!(get(site.address, "/audit").await.body.contains("message") && !get(site.address, "/audit").await.body.contains("by hand"));
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dead_letters_are_replayed_and_discarded_one_by_one_in_groups_and_all() {
+    let site = Site::new().await;
+    dead(&site, "d", &["no such host", "no such host", "too <b>large</b>", "odd", "last"]).await;
+    let page = get(site.address, "/queues/d/dead").await;
+    assert!(page.body.contains("no such host") && page.body.contains("too &#60;b&#62;large"), "{}", page.body);
+    let (asked, done) = act(&site, &[("verb", "replay"), ("queue", "d"), ("error", "no such host")]).await;
+    assert_eq!(asked.text_after(r#"<b id="count">"#), "2");
+    assert_eq!(done.text_after(r#"<h1 id="told">"#), "Done: replay 2");
+    assert_eq!(site.number("select due from trunkline.stats('d')").await, 2);
+    let odd = site.number("select id from trunkline.dead_letters('d') where error = 'odd'").await.to_string();
+    act(&site, &[("verb", "discard"), ("queue", "d"), ("id", &odd)]).await;
+    assert_eq!(site.number("select dead from trunkline.stats('d')").await, 2);
+    act(&site, &[("verb", "discard"), ("queue", "d")]).await;
+    assert_eq!(site.number("select dead from trunkline.stats('d')").await, 0);
+    let (_, again) = act(&site, &[("verb", "discard"), ("queue", "d")]).await;
+    assert_eq!(again.text_after(r#"<h1 id="told">"#), "Nothing was done: there was nothing left to do it to");
+    assert_eq!(audit(&site).await, [entry("replay", "d", 2), entry("discard", "d", 1), entry("discard", "d", 2), entry("discard", "d", 0)]);
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replay_at_a_rate_spreads_the_letters() {
+    let site = Site::new().await;
+    dead(&site, "slow", &["e", "e", "e", "e"]).await;
+    let (_, done) = act(&site, &[("verb", "replay"), ("queue", "slow"), ("error", "e"), ("rate", "0.1")]).await;
+    assert_eq!(done.text_after(r#"<h1 id="told">"#), "Done: replay 4");
+    let spread = "select count(distinct round(extract(epoch from due_at - now()) / 10)) from trunkline.messages('slow') where due_at > now()";
+    assert_eq!(site.number(spread).await, 4);
+    assert_eq!(site.number("select due + dead from trunkline.stats('slow')").await, 0);
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_letter_is_edited_or_stays() {
+    let site = Site::new().await;
+    site.db.create_queue("numbers", &Settings::new("int8")).await.expect("created");
+    let queue: Queue<i64> = site.db.queue("numbers").await.expect("opened");
+    queue.enqueue(&1).await.expect("enqueued");
+    for lease in queue.lease(1).await.expect("leased") {
+        lease.bury("wrong number").await.expect("buried");
+    }
+    let id = site.number("select id from trunkline.dead_letters('numbers')").await.to_string();
+    let edit = |payload| [("verb", "edit"), ("queue", "numbers"), ("id", id.as_str()), ("payload", payload)];
+    let (_, refused) = act(&site, &edit("two")).await;
+    assert_eq!(refused.status, 400, "{}", refused.body);
+    assert_eq!(site.number("select dead from trunkline.stats('numbers')").await, 1);
+    assert_eq!(audit(&site).await, []);
+    act(&site, &edit("2")).await;
+    assert_eq!(queue.take(1).await.expect("taken").first().map(|taken| taken.payload), Some(2));
+    assert_eq!(site.number("select dead from trunkline.stats('numbers')").await, 0);
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn schedules_pause_resume_and_run_now() {
+    let site = Site::new().await;
+    dead(&site, "nightly", &[]).await;
+    site.sql.execute("select trunkline.set_schedule('report', 'nightly', '0 3 * * *', 'go')", &[]).await.expect("set");
+    let of = |verb| [("verb", verb), ("queue", "nightly"), ("schedule", "report")];
+    act(&site, &of("pause-schedule")).await;
+    assert!(get(site.address, "/schedules").await.body.contains("resume-schedule"));
+    act(&site, &of("resume-schedule")).await;
+    act(&site, &of("fire-schedule")).await;
+    assert_eq!(site.number("select due from trunkline.stats('nightly')").await, 1);
+    assert_eq!(audit(&site).await.len(), 3);
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_form_that_makes_no_sense_does_nothing() {
+    let site = Site::new().await;
+    dead(&site, "f", &["e"]).await;
+    let csrf = get(site.address, "/queues/f").await.csrf();
+    for (fields, status) in [
+        (vec![("verb", "explode"), ("queue", "f")], 400),
+        (vec![("verb", "cancel"), ("queue", "f"), ("id", "one")], 400),
+        (vec![("verb", "replay"), ("queue", "f"), ("rate", "-1")], 400),
+        (vec![("verb", "reschedule"), ("queue", "f"), ("id", "1"), ("delay", "soon")], 400),
+        (vec![("verb", "pause"), ("queue", "nobody's")], 404),
+        (vec![("verb", "enqueue"), ("queue", "f"), ("payload", "x"), ("metadata", "no object")], 400),
+    ] {
+        let fields = [fields, vec![("csrf", csrf.as_str())]].concat();
+        let answer = post(site.address, "/act", &fields).await;
+        assert_eq!(answer.status, status, "{fields:?}: {}", answer.body);
+    }
+    assert_eq!(audit(&site).await, []);
+    assert_eq!(site.number("select dead from trunkline.stats('f')").await, 1);
+    tokio::time::timeout(Duration::from_secs(20), site.end()).await.expect("it ends");
+}

@@ -1,0 +1,61 @@
+//! The console's pages over HTTP: what they show is what SQL says, what they do is done, written down, and done by nobody else.
+
+mod pages;
+mod deeds;
+mod entry;
+
+use std::net::SocketAddr;
+
+use tokio::{net::TcpListener, sync::oneshot};
+use tokio_postgres::{Client, NoTls};
+use trunkline::Db;
+use trunkline_console::web::Console;
+use trunkline_embedded::test_database;
+
+/// A console of a database of its own, and a session that looks whether it tells the truth.
+pub struct Site {
+    pub address: SocketAddr,
+    pub db: Db,
+    pub sql: Client,
+    end: Option<oneshot::Sender<()>>,
+    ended: tokio::task::JoinHandle<std::io::Result<()>>,
+}
+
+impl Site {
+    pub async fn new() -> Self {
+        Self::with(|console| console).await
+    }
+
+    pub async fn with(change: impl FnOnce(Console) -> Console) -> Self {
+        let url = tokio::task::spawn_blocking(test_database).await.expect("no panic").expect("a database");
+        let db = Db::connect(&url).await.expect("connected");
+        db.migrate().await.expect("migrated");
+        let sql = connect(&url).await;
+        Self::of(db, sql, change).await
+    }
+
+    pub async fn of(db: Db, sql: Client, change: impl FnOnce(Console) -> Console) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let (end, asked) = oneshot::channel();
+        let console = change(Console::new(db.clone()));
+        let ended = tokio::spawn(console.serve(listener, async { drop(asked.await) }));
+        Self { address, db, sql, end: Some(end), ended }
+    }
+
+    pub async fn number(&self, question: &str) -> i64 {
+        self.sql.query_one(question, &[]).await.expect(question).get(0)
+    }
+
+    /// Asked to end, the console ends.
+    pub async fn end(mut self) {
+        drop(self.end.take());
+        self.ended.await.expect("no panic").expect("an orderly end");
+    }
+}
+
+pub async fn connect(url: &str) -> Client {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.expect("connected");
+    tokio::spawn(connection);
+    client
+}

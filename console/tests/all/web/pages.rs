@@ -1,0 +1,148 @@
+//! What the pages show.
+
+use std::time::{Duration, Instant};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+use trunkline::{Draft, Queue, Settings};
+
+use super::Site;
+use crate::browser::get;
+
+const SOON: Duration = Duration::from_secs(20);
+
+async fn texts(site: &Site, name: &str) -> Queue<String> {
+    site.db.create_queue(name, &Settings::new("text")).await.expect("created");
+    site.db.queue(name).await.expect("opened")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_overview_says_what_sql_says() {
+    let site = Site::new().await;
+    let queue = texts(&site, "mails").await;
+    for _ in 0..3 {
+        queue.enqueue(&"now".to_owned()).await.expect("enqueued");
+    }
+    queue.enqueue_draft(Draft::new(&"later".to_owned()).delay(Duration::from_secs(3600))).await.expect("enqueued");
+    let leased = queue.lease(1).await.expect("leased");
+    let deadline = Instant::now() + SOON;
+    let shown = loop {
+        let page = get(site.address, "/").await;
+        assert_eq!(page.status, 200);
+        if page.body.contains(r#"data-queue="mails""#) && page.text_after(r#"data-cell="due">"#) == "2" {
+            break page;
+        }
+        assert!(Instant::now() < deadline, "{}", page.body);
+        tokio::task::yield_now().await;
+    };
+    assert_eq!(shown.text_after(r#"data-cell="leased">"#), "1");
+    assert_eq!(shown.text_after(r#"data-cell="delayed">"#), "1");
+    assert_eq!(shown.text_after(r#"data-cell="dead">"#), "0");
+    assert_eq!(shown.text_after(r#"<h1 id="verdict">"#), "All is well: 1 queues, 4 messages");
+    assert_eq!(site.number("select due + leased + delayed from trunkline.stats('mails')").await, 4);
+    assert!(shown.body.len() < 100_000, "{} bytes", shown.body.len());
+    drop(leased);
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn numbers_move_without_a_new_page() {
+    let site = Site::new().await;
+    let queue = texts(&site, "moves").await;
+    let mut stream = TcpStream::connect(site.address).await.expect("connected");
+    let request = format!("GET /live HTTP/1.1\r\nhost: {}\r\n\r\n", site.address);
+    stream.write_all(request.as_bytes()).await.expect("sent");
+    queue.enqueue(&"one more".to_owned()).await.expect("enqueued");
+    let (mut told, mut part) = (String::new(), [0; 4096]);
+    let read = tokio::time::timeout(SOON, async {
+        while !(told.contains(r#""moves":{"#) && told.contains(r#""due":"1""#)) {
+            let count = stream.read(&mut part).await.expect("read");
+            assert!(count > 0, "it ended after {told}");
+            told += &String::from_utf8_lossy(&part[..count]);
+        }
+    });
+    read.await.expect("the number in time");
+    site.end().await; // though somebody still looks
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hostile_payloads_are_shown_and_do_nothing() {
+    let site = Site::new().await;
+    let queue = texts(&site, "hostile").await;
+    let hostile = "<script>alert(1)</script><img src=x onerror=alert(2)>\u{1b}[31m\u{202e}\"'&";
+    let id = queue.enqueue(&hostile.to_owned()).await.expect("enqueued");
+    let long = queue.enqueue(&"x".repeat(8 * 1024 * 1024)).await.expect("enqueued");
+    for path in ["/queues/hostile/messages".to_owned(), format!("/queues/hostile/messages/{id}")] {
+        let page = get(site.address, &path).await;
+        assert_eq!(page.status, 200, "{path}");
+        assert!(!page.body.contains("<script>alert") && !page.body.contains("<img src=x"), "{}", page.body);
+        assert!(!page.body.contains('\u{1b}') && page.body.contains("alert(1)"), "{}", page.body);
+    }
+    let page = get(site.address, &format!("/queues/hostile/messages/{long}")).await;
+    assert!(page.body.len() < 100_000 && page.body.contains("These are its first 64 KiB"), "{} bytes", page.body.len());
+    let policy = page.header("content-security-policy").expect("a policy");
+    assert!(policy.contains("script-src 'self'") && policy.contains("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bytes_and_json_are_shown_as_they_are() {
+    let site = Site::new().await;
+    site.db.create_queue("bytes", &Settings::new("bytea")).await.expect("created");
+    site.db.create_queue("objects", &Settings::new("jsonb")).await.expect("created");
+    let bytes = site.number(r"select trunkline.enqueue('bytes', '\x00ff13'::text)").await;
+    let object = site.number(r#"select trunkline.enqueue('objects', '{"a": {"b": [1]}}'::text)"#).await;
+    let page = get(site.address, &format!("/queues/bytes/messages/{bytes}")).await;
+    assert!(page.body.contains(r"\x00ff13"), "{}", page.body);
+    let page = get(site.address, &format!("/queues/objects/messages/{object}")).await;
+    assert!(page.body.contains("&#34;a&#34;: {\n    &#34;b&#34;: [\n"), "{}", page.body);
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_are_found_by_id_key_metadata_and_state() {
+    let site = Site::new().await;
+    site.db.create_queue("keyed", &Settings::new("text").lanes(4)).await.expect("created");
+    let enqueue = |payload: &str, key: &str, metadata: &str| {
+        format!("select trunkline.enqueue('keyed', '{payload}'::text, metadata => '{metadata}', key => '{key}')")
+    };
+    let first = site.number(&enqueue("payload of ada", "ada", r#"{"tenant": "acme"}"#)).await;
+    site.number(&enqueue("payload of bob", "bob", r#"{"tenant": "globex"}"#)).await;
+    for (query, found, other) in [
+        ("?key=ada", "payload of ada", "payload of bob"),
+        ("?metadata=globex", "payload of bob", "payload of ada"),
+        ("?state=delayed", "There is no such message", "payload of ada"),
+    ] {
+        let page = get(site.address, &format!("/queues/keyed/messages{query}")).await;
+        assert!(page.body.contains(found) && !page.body.contains(other), "{query}: {}", page.body);
+    }
+    let page = get(site.address, &format!("/queues/keyed/messages?id={first}")).await;
+    assert_eq!((page.status, page.header("location")), (303, Some(&*format!("/queues/keyed/messages/{first}"))));
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_there_says_so() {
+    let site = Site::new().await;
+    texts(&site, "here").await;
+    for (path, status) in [
+        ("/queues/absent", 404),
+        ("/queues/absent/dead", 404),
+        ("/queues/here%27%3b%20drop%20table/messages", 404),
+        ("/queues/here/messages/17", 404),
+        ("/queues/here/messages/no-number", 400),
+        ("/nothing", 404),
+    ] {
+        let page = get(site.address, path).await;
+        assert_eq!(page.status, status, "{path}: {}", page.body);
+        assert!(page.body.contains("<h1"), "{path}");
+    }
+    for path in ["/", "/queues/here", "/queues/here/messages", "/queues/here/dead", "/schedules", "/doctor", "/audit"] {
+        assert_eq!(get(site.address, path).await.status, 200, "{path}");
+    }
+    let health = get(site.address, "/healthz").await;
+    assert_eq!((health.status, health.body.as_str()), (200, "ok\n"));
+    site.end().await;
+}
