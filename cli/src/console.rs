@@ -67,8 +67,10 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     })?;
     let address = listener.local_addr().map_err(|cause| Error::new(cause.to_string()))?;
     if matches!(access, Access::Anybody) && !address.ip().is_loopback() {
-        return Err(Error::usage(format!("{address} can be reached from other machines, and nobody would be asked who they are"))
-            .hint("pass --users FILE or --proxy-header NAME, or listen on 127.0.0.1"));
+        return Err(Error::usage(format!(
+            "{address} can be reached from other machines, and nobody would be asked who they are"
+        ))
+        .hint("pass --users FILE or --proxy-header NAME, or listen on 127.0.0.1"));
     }
     let db = database.connect().await?;
     let mut console = Console::new(db.clone()).access(access).read_only(args.read_only);

@@ -22,7 +22,9 @@ pub enum Role {
 /// Somebody with a password.
 #[derive(Debug, Clone)]
 pub struct User {
+    /// What the audit calls them.
     pub name: String,
+    /// What they may do.
     pub role: Role,
     /// In the format of argon2: `$argon2id$v=19$…`.
     pub hash: String,
@@ -36,7 +38,12 @@ pub enum Access {
     /// Names with passwords.
     Passwords(Vec<User>),
     /// A proxy before the console puts the user's name into a header; those that are named are operators, all others viewers.
-    Proxy { header: String, operators: Vec<String> },
+    Proxy {
+        /// The header's name, in small letters.
+        header: String,
+        /// Names of operators.
+        operators: Vec<String>,
+    },
 }
 
 /// Somebody who was let in.
@@ -212,7 +219,9 @@ pub fn hash(password: &str) -> Result<String, String> {
 /// Which line cannot be read, and why.
 pub fn users(text: &str) -> Result<Vec<User>, String> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
-    let users: Vec<User> = lines.map(|(place, line)| user(line.trim()).map_err(|why| format!("line {}: {why}", place + 1))).collect::<Result<_, _>>()?;
+    let users: Vec<User> = lines
+        .map(|(place, line)| user(line.trim()).map_err(|why| format!("line {}: {why}", place + 1)))
+        .collect::<Result<_, _>>()?;
     if users.is_empty() {
         return Err("there is nobody in it".to_owned());
     }
@@ -228,7 +237,9 @@ fn user(line: &str) -> Result<User, String> {
         _ => return Err("the role is neither viewer nor operator".to_owned()),
     };
     match PasswordHash::new(hash) {
-        Ok(is) if is.algorithm.as_str().starts_with("argon2") => Ok(User { name: name.to_owned(), role, hash: hash.to_owned() }),
+        Ok(is) if is.algorithm.as_str().starts_with("argon2") => {
+            Ok(User { name: name.to_owned(), role, hash: hash.to_owned() })
+        }
         _ => Err("that is no hash of argon2: `trunkline console --hash-password` makes one".to_owned()),
     }
 }

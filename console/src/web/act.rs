@@ -3,7 +3,10 @@
 use serde::Deserialize;
 use trunkline::{Db, Result};
 
-use super::{statement::{ask, sql}, words};
+use super::{
+    statement::{ask, sql},
+    words,
+};
 
 /// A form's fields. Which of them count depends on the verb.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -66,16 +69,36 @@ pub enum Deed {
     Pause,
     Resume,
     Purge,
-    Enqueue { payload: String, metadata: Option<String>, delay: f64, priority: i32, key: Option<String> },
-    Cancel { id: i64 },
-    Reschedule { id: i64, delay: f64 },
+    Enqueue {
+        payload: String,
+        metadata: Option<String>,
+        delay: f64,
+        priority: i32,
+        key: Option<String>,
+    },
+    Cancel {
+        id: i64,
+    },
+    Reschedule {
+        id: i64,
+        delay: f64,
+    },
     Replay(Letters),
     /// So many a second.
-    ReplaySlowly { letters: Letters, rate: f64 },
+    ReplaySlowly {
+        letters: Letters,
+        rate: f64,
+    },
     Discard(Letters),
     /// The letter is discarded, and a message of the new payload enqueued.
-    Edit { id: i64, payload: String },
-    Schedule { name: String, deed: OfSchedule },
+    Edit {
+        id: i64,
+        payload: String,
+    },
+    Schedule {
+        name: String,
+        deed: OfSchedule,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -208,9 +231,14 @@ impl Action {
             }
             Deed::Discard(letters) => format!("{} are deleted (10,000 at a time)", letters.in_words()),
             Deed::Edit { id, payload } => {
-                format!("dead letter {id} is deleted, and enqueued anew with another payload of {} bytes", payload.len())
+                format!(
+                    "dead letter {id} is deleted, and enqueued anew with another payload of {} bytes",
+                    payload.len()
+                )
             }
-            Deed::Schedule { name, deed: OfSchedule::Pause } => format!("schedule {name} makes no ticks until it is resumed"),
+            Deed::Schedule { name, deed: OfSchedule::Pause } => {
+                format!("schedule {name} makes no ticks until it is resumed")
+            }
             Deed::Schedule { name, deed: OfSchedule::Resume } => format!("schedule {name} makes ticks again"),
             Deed::Schedule { name, deed: OfSchedule::Fire } => format!("schedule {name} enqueues a message now"),
         }
@@ -261,11 +289,16 @@ impl Action {
                 );
                 ask(db, &text, (entry.0, entry.1, entry.2, entry.3, *id, *delay)).await?
             }
-            Deed::Replay(letters) => self.letters(db, "select trunkline.replay($3, ids) as n from ids", letters, entry).await?,
-            Deed::Discard(letters) => self.letters(db, "select trunkline.discard($3, ids) as n from ids", letters, entry).await?,
+            Deed::Replay(letters) => {
+                self.letters(db, "select trunkline.replay($3, ids) as n from ids", letters, entry).await?
+            }
+            Deed::Discard(letters) => {
+                self.letters(db, "select trunkline.discard($3, ids) as n from ids", letters, entry).await?
+            }
             Deed::ReplaySlowly { letters, rate } => {
                 let text = self.of_letters(&noted(&format!("{} {}", ids(), sql!("replay_slowly"))));
-                ask(db, &text, (entry.0, entry.1, entry.2, entry.3, letters.id(), letters.error(), AT_ONCE, *rate)).await?
+                ask(db, &text, (entry.0, entry.1, entry.2, entry.3, letters.id(), letters.error(), AT_ONCE, *rate))
+                    .await?
             }
             Deed::Edit { id, payload } => {
                 let text = self.of_letters(&noted(sql!("edit")));
@@ -297,7 +330,11 @@ type Entry<'a> = (&'a str, &'a str, &'a str, &'a str);
 
 /// The ids of the letters that are meant, by the parameters 5 to 7.
 fn ids() -> String {
-    sql!("letters_of").replace("$1", "$5").replace("$2", "$6").replace("$3", "$7").replace("{wanted}", "")
+    sql!("letters_of")
+        .replace("$1", "$5")
+        .replace("$2", "$6")
+        .replace("$3", "$7")
+        .replace("{wanted}", "")
         .trim_end()
         .to_owned()
         + ", ids as (select array_agg(id) as ids from chosen having count(*) > 0)"

@@ -58,7 +58,10 @@ pub async fn act(State(site): Here, Extension(visitor): Extension<Visitor>, Form
 /// Whether the form is one of the console's own, from somebody who may, about a queue that is there.
 async fn checked(site: &Site, visitor: &Visitor, form: &act::Form) -> Result<Action, Response> {
     if !same(&form.csrf, &visitor.csrf) {
-        return Err(plain(StatusCode::FORBIDDEN, "this form is not of your session; load its page again; nothing was done\n"));
+        return Err(plain(
+            StatusCode::FORBIDDEN,
+            "this form is not of your session; load its page again; nothing was done\n",
+        ));
     }
     if let Err(why) = site.may_act(visitor).await {
         return Err(told(site, visitor, StatusCode::FORBIDDEN, "You may not do that", why).await);
@@ -75,7 +78,9 @@ fn back(action: &Action) -> String {
     use act::Deed;
     let queue = &action.queue;
     match &action.deed {
-        Deed::Replay(_) | Deed::ReplaySlowly { .. } | Deed::Discard(_) | Deed::Edit { .. } => format!("/queues/{queue}/dead"),
+        Deed::Replay(_) | Deed::ReplaySlowly { .. } | Deed::Discard(_) | Deed::Edit { .. } => {
+            format!("/queues/{queue}/dead")
+        }
         Deed::Cancel { .. } => format!("/queues/{queue}/messages"),
         Deed::Reschedule { id, .. } => format!("/queues/{queue}/messages/{id}"),
         Deed::Schedule { .. } => "/schedules".to_owned(),
@@ -96,7 +101,9 @@ pub async fn log_in(State(site): Here, from: ConnectInfo<SocketAddr>, Form(said)
     let (status, wrong) = match outcome.unwrap_or(Err(Refused::Wrong)) {
         Ok(session) => {
             let secure = if site.is_secure { "; Secure" } else { "" };
-            return with_cookie(&format!("{COOKIE}={session}; Path=/; HttpOnly; SameSite=Strict; Max-Age=43200{secure}"));
+            return with_cookie(&format!(
+                "{COOKIE}={session}; Path=/; HttpOnly; SameSite=Strict; Max-Age=43200{secure}"
+            ));
         }
         Err(Refused::Wrong) => (StatusCode::UNAUTHORIZED, "the name or the password is wrong"),
         Err(Refused::TooOften) => (StatusCode::TOO_MANY_REQUESTS, "too many wrong passwords: wait five minutes"),
@@ -110,7 +117,12 @@ pub struct Csrf {
     csrf: String,
 }
 
-pub async fn log_out(State(site): Here, Extension(visitor): Extension<Visitor>, headers: HeaderMap, Form(form): Form<Csrf>) -> Response {
+pub async fn log_out(
+    State(site): Here,
+    Extension(visitor): Extension<Visitor>,
+    headers: HeaderMap,
+    Form(form): Form<Csrf>,
+) -> Response {
     if !same(&form.csrf, &visitor.csrf) {
         return plain(StatusCode::FORBIDDEN, "this form is not of your session\n");
     }

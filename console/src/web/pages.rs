@@ -18,8 +18,8 @@ use super::{
     server::Site,
     statement::{self, Find, Letter, Line, Message},
     view::{
-        Audit, Dead, DoctorPage, Frame, Item, Login, MessagePage, Messages, Overview, Plan, QueuePage, Row, Same, Schedules, Told,
-        page, verdict, with,
+        Audit, Dead, DoctorPage, Frame, Item, Login, MessagePage, Messages, Overview, Plan, QueuePage, Row, Same,
+        Schedules, Told, page, verdict, with,
     },
     words,
 };
@@ -62,7 +62,12 @@ pub async fn queue(State(site): Here, Extension(visitor): Visit, Path(name): Pat
     Ok(page(&QueuePage { frame: Frame::of(&site, &visitor).await, row, settings }))
 }
 
-pub async fn messages(State(site): Here, Extension(visitor): Visit, Path(name): Path<String>, Query(find): Query<Find>) -> Page {
+pub async fn messages(
+    State(site): Here,
+    Extension(visitor): Visit,
+    Path(name): Path<String>,
+    Query(find): Query<Find>,
+) -> Page {
     known(&site, &visitor, &name).await?;
     if let Some(id) = find.id.as_deref().map(str::trim).filter(|id| !id.is_empty()) {
         let place = format!("/queues/{name}/messages/{}", utf8_percent_encode(id, NON_ALPHANUMERIC));
@@ -90,7 +95,16 @@ fn item((id, state, enqueued_at, due_at, attempt, error, payload, size, key): Li
         _ => format!("due {}", words::ago(due_at)),
     };
     let (error, key) = (error.unwrap_or_default(), key.unwrap_or_default());
-    Item { id, state, when, attempt, error: shown(&error), payload: shown(&payload), size: words::bytes(size), key: shown(&key) }
+    Item {
+        id,
+        state,
+        when,
+        attempt,
+        error: shown(&error),
+        payload: shown(&payload),
+        size: words::bytes(size),
+        key: shown(&key),
+    }
 }
 
 fn letter((id, dead_at, attempt, error, payload, size, key): Letter) -> Item {
@@ -110,7 +124,9 @@ pub async fn message(State(site): Here, Extension(visitor): Visit, Path((name, i
         Err(why) => return Err(told(&site, &visitor, StatusCode::BAD_REQUEST, "There is no such message", &why).await),
     };
     let Some(message) = failing(&site, &visitor, statement::message(&site.db, &name, id).await).await? else {
-        let why = format!("Queue {name} has no message {id} any more: it was acknowledged, cancelled or taken, or it never was.");
+        let why = format!(
+            "Queue {name} has no message {id} any more: it was acknowledged, cancelled or taken, or it never was."
+        );
         return Err(told(&site, &visitor, StatusCode::NOT_FOUND, "There is no such message", &why).await);
     };
     let (state, attempt, due_at, ended_at, enqueued_at, error, raw, metadata, priority, key): Message = message;
@@ -137,7 +153,12 @@ pub struct Which {
     after: i64,
 }
 
-pub async fn dead(State(site): Here, Extension(visitor): Visit, Path(name): Path<String>, Query(which): Query<Which>) -> Page {
+pub async fn dead(
+    State(site): Here,
+    Extension(visitor): Visit,
+    Path(name): Path<String>,
+    Query(which): Query<Which>,
+) -> Page {
     let is = known(&site, &visitor, &name).await?;
     let groups = failing(&site, &visitor, statement::groups(&site.db, &name).await).await?;
     let letters = statement::letters(&site.db, &is, which.error.as_deref(), which.after).await;
@@ -161,7 +182,9 @@ pub async fn dead(State(site): Here, Extension(visitor): Visit, Path(name): Path
 
 pub async fn schedules(State(site): Here, Extension(visitor): Visit) -> Page {
     let all = failing(&site, &visitor, site.db.schedules().await).await?;
-    let when = |time: Option<SystemTime>| time.map_or_else(|| "–".to_owned(), |time| format!("{} ({})", words::time(time), words::ago(time)));
+    let when = |time: Option<SystemTime>| {
+        time.map_or_else(|| "–".to_owned(), |time| format!("{} ({})", words::time(time), words::ago(time)))
+    };
     let plans = all.into_iter().map(|of| Plan {
         next: when(of.next),
         last: when(of.last),
@@ -209,7 +232,11 @@ pub async fn login(State(site): Here) -> Response {
 /// Whether the database answers and has a schema: for what looks after processes. It tells nothing else.
 pub async fn healthz(State(site): Here) -> Response {
     let is_well = site.db.list_queues().await.is_ok();
-    let (status, text) = if is_well { (StatusCode::OK, "ok\n") } else { (StatusCode::SERVICE_UNAVAILABLE, "the database does not answer\n") };
+    let (status, text) = if is_well {
+        (StatusCode::OK, "ok\n")
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, "the database does not answer\n")
+    };
     (status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response()
 }
 
@@ -234,7 +261,9 @@ pub async fn told(site: &Site, visitor: &Visitor, status: StatusCode, head: &str
 pub async fn known(site: &Site, visitor: &Visitor, name: &str) -> Result<Description, Response> {
     match site.db.describe_queue(name).await {
         Ok(is) => Ok(is),
-        Err(error) if error.is_no_queue() => Err(nothing_of(site, visitor, &format!("There is no queue {name:?}.")).await),
+        Err(error) if error.is_no_queue() => {
+            Err(nothing_of(site, visitor, &format!("There is no queue {name:?}.")).await)
+        }
         Err(error) => Err(broken(site, visitor, &error).await),
     }
 }
@@ -248,7 +277,7 @@ async fn failing<V>(site: &Site, visitor: &Visitor, outcome: trunkline::Result<V
 
 /// What the server says, to somebody who was let in.
 pub async fn broken(site: &Site, visitor: &Visitor, error: &Error) -> Response {
-    let status = match error.sqlstate() {
+    let status = match error.sqlstate().map(|state| state.code()) {
         Some("42501") => StatusCode::FORBIDDEN,
         Some(state) if state.starts_with("22") || state == "TL001" => StatusCode::BAD_REQUEST,
         _ => StatusCode::SERVICE_UNAVAILABLE,

@@ -69,14 +69,6 @@ pub struct Picture {
     pub problem: Option<String>,
 }
 
-impl Picture {
-    /// The sum of all queues.
-    #[must_use]
-    pub fn sum(&self) -> Counts {
-        self.queues.values().fold(Counts::default(), |sum, known| sum.plus(&known.counts))
-    }
-}
-
 /// The last picture. Dropping it ends the looking.
 #[derive(Debug)]
 pub struct Pulse {
@@ -128,7 +120,8 @@ async fn look(db: &Db, picture: &mut Picture) -> Duration {
 /// Says how long the slow ones took.
 async fn look_at_all(db: &Db, picture: &mut Picture) -> Result<Duration> {
     let descriptions = db.list_queues().await?;
-    let mut stores: BTreeMap<String, Store> = statement::stores(db).await?.into_iter().map(|of| (of.0.clone(), of)).collect();
+    let mut stores: BTreeMap<String, Store> =
+        statement::stores(db).await?.into_iter().map(|of| (of.0.clone(), of)).collect();
     picture.queues.retain(|name, _| descriptions.iter().any(|is| is.name == *name));
     let slow = picture.queues.values().filter(|known| known.seen.took >= SLOW).count() as u32;
     let mut spent = Duration::ZERO;
@@ -157,10 +150,17 @@ async fn look_at_all(db: &Db, picture: &mut Picture) -> Result<Duration> {
 
 /// Dropped between the list and the look.
 fn is_gone(error: &Error) -> bool {
-    error.sqlstate() == Some("42P01")
+    error.sqlstate().is_some_and(|state| state.code() == "42P01")
 }
 
-fn known(before: Option<Known>, description: Description, counts: Counts, bytes: i64, rows: i64, took: Duration) -> Known {
+fn known(
+    before: Option<Known>,
+    description: Description,
+    counts: Counts,
+    bytes: i64,
+    rows: i64,
+    took: Duration,
+) -> Known {
     let (now, at) = (Instant::now(), SystemTime::now());
     let Some(before) = before else {
         let (depths, seen) = (VecDeque::from([depth(&counts)]), Seen { at: now, rows, pointed: now, took });
@@ -188,7 +188,8 @@ fn flow(before: &Counts, now: &Counts, rows: i64, time: Duration) -> Flow {
     let of = |counts: &Counts| depth(counts) as f64;
     let more = of(now) - of(before);
     let died = (now.dead as f64 - before.dead as f64).max(0.0);
-    let each = [now, before].iter().find(|counts| counts.rows > 0).map_or(1.0, |counts| of(counts) / counts.rows as f64);
+    let each =
+        [now, before].iter().find(|counts| counts.rows > 0).map_or(1.0, |counts| of(counts) / counts.rows as f64);
     let came = (rows.max(0) as f64 * each).max(more + died);
     Flow { came: came / seconds, went: (came - more).max(0.0) / seconds, died: died / seconds }
 }

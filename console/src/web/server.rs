@@ -52,7 +52,9 @@ impl Site {
         }
         match super::statement::may_act(&self.db).await {
             Ok(true) => Ok(()),
-            Ok(false) => Err("the console's Postgres role may not write trunkline.audit: grant it the rights of an operator"),
+            Ok(false) => {
+                Err("the console's Postgres role may not write trunkline.audit: grant it the rights of an operator")
+            }
             Err(_) => Err("the database does not answer"),
         }
     }
@@ -97,7 +99,11 @@ impl Console {
     ///
     /// # Errors
     /// The address can be reached from other machines, and nobody would be asked who they are.
-    pub async fn serve(self, listener: TcpListener, shutdown: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
+    pub async fn serve(
+        self,
+        listener: TcpListener,
+        shutdown: impl Future<Output = ()> + Send + 'static,
+    ) -> io::Result<()> {
         let address = listener.local_addr()?;
         if matches!(self.access, Access::Anybody) && !address.ip().is_loopback() {
             return Err(io::Error::new(
@@ -107,7 +113,14 @@ impl Console {
         }
         let pulse = Pulse::begin(self.db.clone()).await;
         let guard = Guard::new(self.access, self.token);
-        let site = Arc::new(Site { db: self.db, guard, pulse, read_only: self.read_only, title: self.title, is_secure: false });
+        let site = Arc::new(Site {
+            db: self.db,
+            guard,
+            pulse,
+            read_only: self.read_only,
+            title: self.title,
+            is_secure: false,
+        });
         let (end, ended) = tokio::sync::watch::channel(false);
         let app = router(Arc::clone(&site), ended).into_make_service_with_connect_info::<SocketAddr>();
         axum::serve(listener, app)

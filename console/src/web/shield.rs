@@ -48,7 +48,10 @@ fn pass(site: &Site, request: &Request) -> Result<Option<Visitor>, Response> {
     let host = host(request);
     if site.guard.is_open() && !host.as_deref().is_some_and(is_loopback) {
         // A page of somebody else's can lead a name of its own to this machine, and would be let in.
-        return Err(plain(StatusCode::MISDIRECTED_REQUEST, "open the console as http://127.0.0.1 or http://localhost\n"));
+        return Err(plain(
+            StatusCode::MISDIRECTED_REQUEST,
+            "open the console as http://127.0.0.1 or http://localhost\n",
+        ));
     }
     if *request.method() == Method::POST && !is_same_origin(headers, host.as_deref()) {
         return Err(plain(StatusCode::FORBIDDEN, "this form was sent from another site; nothing was done\n"));
@@ -108,7 +111,9 @@ mod tests {
         for is in ["localhost", "localhost:7070", "127.0.0.1:7070", "127.9.9.9", "[::1]:7070", "[::1]"] {
             assert!(is_loopback(is), "{is}");
         }
-        for other in ["", "evil.example", "127.0.0.1.evil.example", "localhost.evil.example:7070", "10.0.0.1", "[::2]:1"] {
+        for other in
+            ["", "evil.example", "127.0.0.1.evil.example", "localhost.evil.example:7070", "10.0.0.1", "[::2]:1"]
+        {
             assert!(!is_loopback(other), "{other}");
         }
     }

@@ -2,7 +2,10 @@
 
 use std::time::{Duration, SystemTime};
 
-use trunkline::{Db, Description, Result, postgres::{Params, Rows, Statement}};
+use trunkline::{
+    Db, Description, Result,
+    postgres::{Params, Rows, Statement},
+};
 
 use crate::schema::in_schema;
 
@@ -24,21 +27,6 @@ pub struct Counts {
     /// Rows of the queue's table.
     pub rows: u64,
     pub oldest_due: Option<Duration>,
-}
-
-impl Counts {
-    /// Of both together; the oldest due is the older one.
-    pub fn plus(&self, other: &Self) -> Self {
-        Self {
-            due: self.due + other.due,
-            delayed: self.delayed + other.delayed,
-            leased: self.leased + other.leased,
-            to_retry: self.to_retry + other.to_retry,
-            dead: self.dead + other.dead,
-            rows: self.rows + other.rows,
-            oldest_due: self.oldest_due.max(other.oldest_due),
-        }
-    }
 }
 
 /// A queue, the bytes of its tables, and the rows that it ever had.
@@ -113,7 +101,8 @@ pub async fn may_act(db: &Db) -> Result<bool> {
 }
 
 pub async fn entries(db: &Db, before: i64) -> Result<Vec<(i64, Entry)>> {
-    let rows: Vec<(i64, SystemTime, String, String, Option<String>, String, i64)> = ask(db, sql!("entries"), (before,)).await?;
+    let rows: Vec<(i64, SystemTime, String, String, Option<String>, String, i64)> =
+        ask(db, sql!("entries"), (before,)).await?;
     Ok(rows.into_iter().map(|(id, at, who, action, queue, what, n)| (id, (at, who, action, queue, what, n))).collect())
 }
 

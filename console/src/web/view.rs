@@ -120,7 +120,8 @@ pub fn verdict(rows: &[Row], known: &[Known]) -> String {
         (0, 0, 0) => format!("All is well: {} queues, {held} messages", rows.len()),
         (behind, dead, paused) => {
             let said = [(behind, "behind"), (dead, "with dead letters"), (paused, "paused")];
-            let said: Vec<String> = said.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+            let said: Vec<String> =
+                said.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
             format!("Look here: {} of {} queues, {held} messages", said.join(", "), rows.len())
         }
     }
@@ -244,7 +245,6 @@ pub struct DoctorPage {
     /// Each with since when.
     pub findings: Vec<(Finding, String)>,
 }
-
 
 #[derive(Template)]
 #[template(path = "audit.html")]

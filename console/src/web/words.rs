@@ -75,7 +75,9 @@ pub fn payload(text: &str) -> (String, bool) {
         end -= 1;
     }
     let shown = match serde_json::from_str::<serde_json::Value>(text) {
-        Ok(value) if whole && (value.is_object() || value.is_array()) => serde_json::to_string_pretty(&value).unwrap_or_default(),
+        Ok(value) if whole && (value.is_object() || value.is_array()) => {
+            serde_json::to_string_pretty(&value).unwrap_or_default()
+        }
         _ => text[..end].to_owned(),
     };
     (shown.chars().map(visible).collect(), whole)
@@ -105,12 +107,15 @@ pub fn seconds(text: &str) -> Result<f64, String> {
     let text = text.trim();
     let wrong = || format!("{text:?} is no time: 90, 90s, 5m, 1h and 7d are");
     let (digits, unit) = match text.strip_suffix(['s', 'm', 'h', 'd']) {
-        Some(digits) => (digits, match text.as_bytes().last() {
-            Some(b'm') => 60.0,
-            Some(b'h') => 3600.0,
-            Some(b'd') => 86_400.0,
-            _ => 1.0,
-        }),
+        Some(digits) => (
+            digits,
+            match text.as_bytes().last() {
+                Some(b'm') => 60.0,
+                Some(b'h') => 3600.0,
+                Some(b'd') => 86_400.0,
+                _ => 1.0,
+            },
+        ),
         None if text.is_empty() => return Ok(0.0),
         None => (text, 1.0),
     };
@@ -125,7 +130,10 @@ mod tests {
 
     #[test]
     fn numbers_and_times_are_as_people_read_them() {
-        assert_eq!([thousands(0), thousands(999), thousands(1000), thousands(1_234_567), thousands(-123_456)], ["0", "999", "1,000", "1,234,567", "-123,456"]);
+        assert_eq!(
+            [thousands(0), thousands(999), thousands(1000), thousands(1_234_567), thousands(-123_456)],
+            ["0", "999", "1,000", "1,234,567", "-123,456"]
+        );
         assert_eq!(age(Duration::from_millis(850)), "850 ms");
         assert_eq!(age(Duration::from_secs(200)), "3 min 20 s");
         assert_eq!(age(Duration::from_secs(90_000)), "1 d 1 h");

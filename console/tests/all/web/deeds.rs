@@ -35,7 +35,11 @@ async fn dead(site: &Site, name: &str, errors: &[&str]) -> Queue<String> {
 }
 
 async fn audit(site: &Site) -> Vec<(String, String, Option<String>, i64)> {
-    let rows = site.sql.query("select who, action, queue, affected from trunkline.audit order by id", &[]).await.expect("read");
+    let rows = site
+        .sql
+        .query("select who, action, queue, affected from trunkline.audit order by id", &[])
+        .await
+        .expect("read");
     rows.iter().map(|row| (row.get(0), row.get(1), row.get(2), row.get(3))).collect()
 }
 
@@ -47,7 +51,8 @@ fn entry(action: &str, queue: &str, affected: i64) -> (String, String, Option<St
 async fn what_is_done_is_asked_first_and_written_down() {
     let site = Site::new().await;
     let queue = dead(&site, "q", &[]).await;
-    let (asked, done) = act(&site, &[("verb", "enqueue"), ("queue", "q"), ("payload", "by hand"), ("delay", "1h")]).await;
+    let (asked, done) =
+        act(&site, &[("verb", "enqueue"), ("queue", "q"), ("payload", "by hand"), ("delay", "1h")]).await;
     assert!(asked.body.contains("a message of 7 bytes, due in 3600 s"), "{}", asked.body);
     assert_eq!(done.text_after(r#"<h1 id="told">"#), "Done: enqueue 1");
     let delayed = "select id from trunkline.messages('q') where due_at between now() + interval '59 minutes' and now() + interval '1 hour'";
@@ -67,7 +72,10 @@ async fn what_is_done_is_asked_first_and_written_down() {
 
     let expected = ["enqueue", "reschedule", "pause", "resume", "cancel", "purge"].map(|action| entry(action, "q", 1));
     assert_eq!(audit(&site).await, expected);
-    assert!(get(site.address, "/audit").await.body.contains("message") && !get(site.address, "/audit").await.body.contains("by hand"));
+    assert!(
+        get(site.address, "/audit").await.body.contains("message")
+            && !get(site.address, "/audit").await.body.contains("by hand")
+    );
     site.end().await;
 }
 
@@ -88,7 +96,10 @@ async fn dead_letters_are_replayed_and_discarded_one_by_one_in_groups_and_all() 
     assert_eq!(site.number("select dead from trunkline.stats('d')").await, 0);
     let (_, again) = act(&site, &[("verb", "discard"), ("queue", "d")]).await;
     assert_eq!(again.text_after(r#"<h1 id="told">"#), "Nothing was done: there was nothing left to do it to");
-    assert_eq!(audit(&site).await, [entry("replay", "d", 2), entry("discard", "d", 1), entry("discard", "d", 2), entry("discard", "d", 0)]);
+    assert_eq!(
+        audit(&site).await,
+        [entry("replay", "d", 2), entry("discard", "d", 1), entry("discard", "d", 2), entry("discard", "d", 0)]
+    );
     site.end().await;
 }
 

@@ -70,7 +70,8 @@ async fn forged_forms_do_nothing() {
     }
     assert_eq!(audited(&site).await, 0);
     let own = format!("http://{}", site.address);
-    let answer = send(site.address, "POST", "/act", &[("origin", &own), ("sec-fetch-site", "same-origin")], &body).await;
+    let answer =
+        send(site.address, "POST", "/act", &[("origin", &own), ("sec-fetch-site", "same-origin")], &body).await;
     assert_eq!((answer.status, audited(&site).await), (200, 1));
     site.end().await;
 }
@@ -78,7 +79,9 @@ async fn forged_forms_do_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_sees_anything_without_a_password() {
     let site = with_users().await;
-    for path in ["/", "/queues/q", "/queues/q/messages", "/queues/q/dead", "/audit", "/doctor", "/schedules", "/nothing"] {
+    for path in
+        ["/", "/queues/q", "/queues/q/messages", "/queues/q/dead", "/audit", "/doctor", "/schedules", "/nothing"]
+    {
         let answer = get(site.address, path).await;
         assert_eq!((answer.status, answer.header("location")), (303, Some("/login")), "{path}");
     }
@@ -143,7 +146,10 @@ async fn a_proxy_says_who_it_is() {
     let site = Site::with(|console| console.access(access())).await;
     site.db.create_queue("q", &Settings::new("text")).await.expect("created");
     assert_eq!(get(site.address, "/").await.status, 401);
-    assert_eq!(send(site.address, "GET", "/", &[("x-forwarded-user", "ada"), ("x-forwarded-user", "eve")], "").await.status, 401);
+    assert_eq!(
+        send(site.address, "GET", "/", &[("x-forwarded-user", "ada"), ("x-forwarded-user", "eve")], "").await.status,
+        401
+    );
     let page = send(site.address, "GET", "/queues/q", &[("x-forwarded-user", "eve")], "").await;
     assert!(page.body.contains("you are a viewer"), "{}", page.body);
     let body = form(&[("verb", "pause"), ("queue", "q"), ("csrf", &page.csrf())]);
@@ -172,9 +178,13 @@ async fn a_role_does_what_it_may_and_the_pages_say_what_it_may_not() {
     let role = format!("console_{}", owner.address.port());
     owner.sql.batch_execute(&format!("create role {role} login")).await.expect("a role");
     let named = owner.sql.query_one("select current_database()", &[]).await.expect("asked").get::<_, String>(0);
-    let socket = owner.sql.query_one("select split_part(current_setting('unix_socket_directories'), ',', 1), current_setting('port')", &[]);
+    let socket = owner.sql.query_one(
+        "select split_part(current_setting('unix_socket_directories'), ',', 1), current_setting('port')",
+        &[],
+    );
     let socket = socket.await.expect("asked");
-    let url = format!("host={} port={} user={role} dbname={named}", socket.get::<_, String>(0), socket.get::<_, String>(1));
+    let url =
+        format!("host={} port={} user={role} dbname={named}", socket.get::<_, String>(0), socket.get::<_, String>(1));
     owner.db.grant(&[(trunkline::Right::Operator, role.as_str())], Some("mine")).await.expect("granted");
     let db = Db::connect(&url).await.expect("connected");
     let site = Site::of(db, connect(&url).await, |console| console).await;
@@ -195,7 +205,10 @@ async fn a_role_does_what_it_may_and_the_pages_say_what_it_may_not() {
 fn a_file_of_users_is_read_or_refused_with_the_line() {
     let hash = hash(PASSWORD).expect("hashed");
     let read = users(&format!("# ours\n\nada:operator:{hash}\neve:viewer:{hash}\n")).expect("users");
-    assert_eq!(read.iter().map(|user| (user.name.as_str(), user.role)).collect::<Vec<_>>(), [("ada", Role::Operator), ("eve", Role::Viewer)]);
+    assert_eq!(
+        read.iter().map(|user| (user.name.as_str(), user.role)).collect::<Vec<_>>(),
+        [("ada", Role::Operator), ("eve", Role::Viewer)]
+    );
     for (text, why) in [
         ("", "nobody"),
         ("ada", "line 1: it is not name:role:hash"),

@@ -83,7 +83,10 @@ async fn hostile_payloads_are_shown_and_do_nothing() {
     let page = get(site.address, &format!("/queues/hostile/messages/{long}")).await;
     assert!(page.body.len() < 100_000 && page.body.contains("These are its first 64 KiB"), "{} bytes", page.body.len());
     let policy = page.header("content-security-policy").expect("a policy");
-    assert!(policy.contains("script-src 'self'") && policy.contains("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
+    assert!(
+        policy.contains("script-src 'self'") && policy.contains("default-src 'none'") && !policy.contains("unsafe"),
+        "{policy}"
+    );
     site.end().await;
 }
 
