@@ -41,10 +41,11 @@ fn newest(runs: &Path) -> Result<PathBuf, Failure> {
 pub fn publish(asked: &Publish) -> Result<(), Failure> {
     let published = tree::published();
     if asked.again {
-        let rows = fs::read(published.join("results.json"))?;
+        let rows = fs::read(published.join("results.json.gz"))?;
         report::write(&report::read(&published.join("results.json"))?, &published)?;
         // The rows stay as they were measured, to the letter.
-        fs::write(published.join("results.json"), rows)?;
+        fs::remove_file(published.join("results.json"))?;
+        fs::write(published.join("results.json.gz"), rows)?;
         println!("{}", published.join("README.md").display());
         return Ok(());
     }
@@ -66,6 +67,7 @@ pub fn publish(asked: &Publish) -> Result<(), Failure> {
         return Err(format!("{} is not published:\n- {}", folder.display(), reasons.join("\n- ")).into());
     }
     report::write(&results, &published)?;
+    report::pack(&published.join("results.json"))?;
     for page in PAGES.into_iter().chain([CSV]) {
         fs::copy(folder.join(page), published.join(page))?;
     }

@@ -26,19 +26,41 @@ pub mod fake;
 #[cfg(test)]
 mod tests;
 
-use std::{fs, io::ErrorKind, path::Path};
+use std::{
+    fs,
+    io::ErrorKind,
+    path::{Path, PathBuf},
+};
+
+use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 
 use crate::{Failure, results::Results};
 
 pub use self::{csv::csv, json::json, number::date};
 
-/// What is kept in that file; nothing where there is none.
+/// What is kept in that file, or packed beside it, as what is published is; nothing where there is none.
 pub fn read(file: &Path) -> Result<Results, Failure> {
     match fs::read(file) {
         Ok(text) => Ok(serde_json::from_slice(&text)?),
-        Err(failure) if failure.kind() == ErrorKind::NotFound => Ok(Results::default()),
+        Err(failure) if failure.kind() == ErrorKind::NotFound => match fs::File::open(packed(file)) {
+            Ok(packed) => Ok(serde_json::from_reader(std::io::BufReader::new(GzDecoder::new(packed)))?),
+            Err(failure) if failure.kind() == ErrorKind::NotFound => Ok(Results::default()),
+            Err(failure) => Err(failure.into()),
+        },
         Err(failure) => Err(failure.into()),
     }
+}
+
+/// Packs a file, an eighth of its size, and removes it: what a tree of sources keeps is small.
+pub fn pack(file: &Path) -> Result<(), Failure> {
+    let mut packer = GzEncoder::new(fs::File::create(packed(file))?, Compression::best());
+    std::io::copy(&mut fs::File::open(file)?, &mut packer)?;
+    packer.finish()?.sync_all()?;
+    Ok(fs::remove_file(file)?)
+}
+
+fn packed(file: &Path) -> PathBuf {
+    file.with_extension("json.gz")
 }
 
 /// Writes `README.md`, `index.html`, `results.csv`, `results.json` and the figures for which there are rows.

@@ -200,6 +200,10 @@ fn what_is_written_can_be_read_and_is_the_same_again() {
     write(&read(), &folder.0).expect("the same folder");
     assert!(files().map(content) == before);
     assert_eq!(content("results.json").lines().count(), fake::results().rows.len() + 2);
+    super::pack(&folder.0.join("results.json")).expect("packed");
+    assert!(!folder.0.join("results.json").exists(), "it is there twice");
+    write(&read(), &folder.0).expect("the same folder");
+    assert!(files().map(content) == before);
 }
 
 #[test]
