@@ -41,11 +41,12 @@ pub async fn overview(State(site): Here, Extension(visitor): Visit) -> Page {
 
 pub async fn queue(State(site): Here, Extension(visitor): Visit, Path(name): Path<String>) -> Page {
     let is = known(&site, &visitor, &name).await?;
-    let picture = site.pulse.picture.borrow().clone();
-    let Some(known) = picture.queues.get(&name) else {
-        return Err(nothing_of(&site, &visitor, "its numbers are not there yet: load the page again").await);
+    let seen = site.pulse.picture.borrow().queues.get(&name).cloned();
+    let known = match seen {
+        Some(known) => known,
+        None => Known::now(is.clone(), failing(&site, &visitor, statement::counts(&site.db, &name).await).await?),
     };
-    let row = Row::of(known);
+    let row = Row::of(&known);
     let settings = vec![
         ("payload", is.payload.clone()),
         ("attempts before a message is dead", is.max_attempts.to_string()),

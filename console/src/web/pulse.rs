@@ -40,6 +40,13 @@ pub struct Known {
     seen: Seen,
 }
 
+impl Known {
+    /// Of a queue that was not looked at before.
+    pub fn now(description: Description, counts: Counts) -> Self {
+        known(None, description, counts, 0, 0, Duration::ZERO)
+    }
+}
+
 /// Messages a second. What came is told by the sequence of rows and by how many messages a row has, so that it is an estimate where the rows are of many
 /// sizes; what went is what came less what is more now.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

@@ -27,9 +27,7 @@ async fn dead(site: &Site, name: &str, errors: &[&str]) -> Queue<String> {
     for error in errors {
         queue.enqueue(&format!("of {error}")).await.expect("enqueued");
         let leases = queue.lease(1).await.expect("leased");
-        for lease in leases {
-            lease.bury(error).await.expect("buried");
-        }
+        queue.bury(&leases, *error).await.expect("buried");
     }
     queue
 }
@@ -121,9 +119,8 @@ async fn a_letter_is_edited_or_stays() {
     site.db.create_queue("numbers", &Settings::new("int8")).await.expect("created");
     let queue: Queue<i64> = site.db.queue("numbers").await.expect("opened");
     queue.enqueue(&1).await.expect("enqueued");
-    for lease in queue.lease(1).await.expect("leased") {
-        lease.bury("wrong number").await.expect("buried");
-    }
+    let leases = queue.lease(1).await.expect("leased");
+    queue.bury(&leases, "wrong number").await.expect("buried");
     let id = site.number("select id from trunkline.dead_letters('numbers')").await.to_string();
     let edit = |payload| [("verb", "edit"), ("queue", "numbers"), ("id", id.as_str()), ("payload", payload)];
     let (_, refused) = act(&site, &edit("two")).await;

@@ -25,7 +25,7 @@ async fn the_overview_says_what_sql_says() {
     for _ in 0..3 {
         queue.enqueue(&"now".to_owned()).await.expect("enqueued");
     }
-    queue.enqueue_draft(Draft::new(&"later".to_owned()).delay(Duration::from_secs(3600))).await.expect("enqueued");
+    queue.enqueue(Draft::new("later".to_owned()).after(Duration::from_secs(3600))).await.expect("enqueued");
     let leased = queue.lease(1).await.expect("leased");
     let deadline = Instant::now() + SOON;
     let shown = loop {
