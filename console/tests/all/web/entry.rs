@@ -179,7 +179,7 @@ async fn a_role_does_what_it_may_and_the_pages_say_what_it_may_not() {
     owner.sql.batch_execute(&format!("create role {role} login")).await.expect("a role");
     let named = owner.sql.query_one("select current_database()", &[]).await.expect("asked").get::<_, String>(0);
     let socket = owner.sql.query_one(
-        "select split_part(current_setting('unix_socket_directories'), ',', 1), current_setting('port')",
+        "select trim(both '\"' from split_part(current_setting('unix_socket_directories'), ',', 1)), current_setting('port')",
         &[],
     );
     let socket = socket.await.expect("asked");
