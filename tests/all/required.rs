@@ -21,16 +21,19 @@ pub enum Part {
     Disk,
     /// `pg_dump`, `psql` and the like, which not every PostgreSQL comes with.
     Tools,
+    /// Prometheus, and the promtool that comes with it.
+    Prometheus,
     /// etcd, Patroni, and a PostgreSQL with `pg_basebackup` and `pg_rewind`.
     Cluster,
 }
 
-const PARTS: [(&str, Part); 6] = [
+const PARTS: [(&str, Part); 7] = [
     ("majors", Part::Majors),
     ("pgbouncer", Part::Pgbouncer),
     ("fetch", Part::Fetch),
     ("disk", Part::Disk),
     ("tools", Part::Tools),
+    ("prometheus", Part::Prometheus),
     ("cluster", Part::Cluster),
 ];
 
