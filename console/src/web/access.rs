@@ -186,7 +186,8 @@ pub fn same(one: &str, other: &str) -> bool {
 fn secret() -> String {
     let mut bytes = [0_u8; 32];
     getrandom::fill(&mut bytes).expect("the system's random numbers");
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let digit = |half: u8| char::from(b"0123456789abcdef"[usize::from(half)]);
+    bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(digit).collect()
 }
 
 fn cookie(headers: &HeaderMap) -> Option<String> {

@@ -18,7 +18,7 @@ use super::{
 };
 
 /// Until the console ends, or the visitor goes.
-pub async fn live(
+pub fn live(
     State(site): State<Arc<Site>>,
     ended: watch::Receiver<bool>,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {

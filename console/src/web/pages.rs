@@ -218,8 +218,8 @@ pub struct Before {
 pub async fn audit(State(site): Here, Extension(visitor): Visit, Query(from): Query<Before>) -> Page {
     let entries = statement::entries(&site.db, from.before.unwrap_or(i64::MAX)).await;
     let entries = failing(&site, &visitor, entries).await?;
-    let next = entries.last().filter(|_| entries.len() == PAGE).map(|(id, _)| *id);
-    let entries = entries.into_iter().map(|(_, (at, who, action, queue, what, count))| {
+    let next = entries.last().filter(|_| entries.len() == PAGE).map(|entry| entry.0);
+    let entries = entries.into_iter().map(|(_, at, who, action, queue, what, count)| {
         [words::time(at), who, action, queue.unwrap_or_default(), what, words::thousands(count)]
     });
     let entries = entries.collect();
@@ -278,9 +278,14 @@ async fn failing<V>(site: &Site, visitor: &Visitor, outcome: trunkline::Result<V
 
 /// What the server says, to somebody who was let in.
 pub async fn broken(site: &Site, visitor: &Visitor, error: &Error) -> Response {
-    let status = match error.sqlstate().map(|state| state.code()) {
-        Some("42501") => StatusCode::FORBIDDEN,
-        Some(state) if state.starts_with("22") || state == "TL001" => StatusCode::BAD_REQUEST,
+    let code = match error.sqlstate() {
+        Some(state) => state.code(),
+        None => "",
+    };
+    let status = match code {
+        "42501" => StatusCode::FORBIDDEN,
+        "TL001" => StatusCode::BAD_REQUEST,
+        _ if code.starts_with("22") => StatusCode::BAD_REQUEST,
         _ => StatusCode::SERVICE_UNAVAILABLE,
     };
     told(site, visitor, status, "That failed", &error.to_string()).await

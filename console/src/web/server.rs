@@ -142,20 +142,26 @@ fn router(site: Arc<Site>, ended: tokio::sync::watch::Receiver<bool>) -> Router 
         .route("/schedules", get(pages::schedules))
         .route("/doctor", get(pages::doctor))
         .route("/audit", get(pages::audit))
-        .route("/live", get(move |state| live::live(state, ended.clone())))
+        .route("/live", get(move |state| async move { live::live(state, ended) }))
         .route("/act/ask", post(deeds::ask))
         .route("/act", post(deeds::act))
         .route("/login", get(pages::login).post(deeds::log_in))
         .route("/logout", post(deeds::log_out))
         .route("/healthz", get(pages::healthz))
-        .route("/assets/style.css", get(|| asset("text/css; charset=utf-8", include_str!("../../assets/style.css"))))
-        .route("/assets/live.js", get(|| asset("text/javascript; charset=utf-8", include_str!("../../assets/live.js"))))
+        .route(
+            "/assets/style.css",
+            get(|| async { asset("text/css; charset=utf-8", include_str!("../../assets/style.css")) }),
+        )
+        .route(
+            "/assets/live.js",
+            get(|| async { asset("text/javascript; charset=utf-8", include_str!("../../assets/live.js")) }),
+        )
         .fallback(pages::nothing)
         .layer(axum::extract::DefaultBodyLimit::max(8 * 1024 * 1024))
         .layer(axum::middleware::from_fn_with_state(Arc::clone(&site), shield::shield))
         .with_state(site)
 }
 
-async fn asset(kind: &'static str, text: &'static str) -> Response {
+fn asset(kind: &'static str, text: &'static str) -> Response {
     (StatusCode::OK, [(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, "max-age=300")], text).into_response()
 }

@@ -24,7 +24,7 @@ pub async fn shield(State(site): State<Arc<Site>>, mut request: Request, next: N
             }
             next.run(request).await
         }
-        Err(refused) => refused,
+        Err(refused) => *refused,
     };
     let headers = response.headers_mut();
     for (name, value) in [
@@ -43,18 +43,15 @@ pub async fn shield(State(site): State<Arc<Site>>, mut request: Request, next: N
 }
 
 /// The visitor, none where nobody is needed, or the answer to somebody who may not.
-fn pass(site: &Site, request: &Request) -> Result<Option<Visitor>, Response> {
+fn pass(site: &Site, request: &Request) -> Refusal<Option<Visitor>> {
     let (headers, path) = (request.headers(), request.uri().path());
     let host = host(request);
     if site.guard.is_open() && !host.as_deref().is_some_and(is_loopback) {
         // A page of somebody else's can lead a name of its own to this machine, and would be let in.
-        return Err(plain(
-            StatusCode::MISDIRECTED_REQUEST,
-            "open the console as http://127.0.0.1 or http://localhost\n",
-        ));
+        return refused(StatusCode::MISDIRECTED_REQUEST, "open the console as http://127.0.0.1 or http://localhost\n");
     }
     if *request.method() == Method::POST && !is_same_origin(headers, host.as_deref()) {
-        return Err(plain(StatusCode::FORBIDDEN, "this form was sent from another site; nothing was done\n"));
+        return refused(StatusCode::FORBIDDEN, "this form was sent from another site; nothing was done\n");
     }
     if path == "/healthz" || path.starts_with("/assets/") {
         return Ok(None);
@@ -63,11 +60,19 @@ fn pass(site: &Site, request: &Request) -> Result<Option<Visitor>, Response> {
         Some(visitor) => Ok(Some(visitor)),
         None if path == "/login" && site.guard.has_logins() => Ok(None),
         None if path == "/metrics" || !site.guard.has_logins() => {
-            Err(plain(StatusCode::UNAUTHORIZED, "nobody was named who may look\n"))
+            refused(StatusCode::UNAUTHORIZED, "nobody was named who may look\n")
         }
-        None if *request.method() == Method::GET && path != "/live" => Err(Redirect::to("/login").into_response()),
-        None => Err(plain(StatusCode::UNAUTHORIZED, "log in first; nothing was done\n")),
+        None if *request.method() == Method::GET && path != "/live" => {
+            Err(Box::new(Redirect::to("/login").into_response()))
+        }
+        None => refused(StatusCode::UNAUTHORIZED, "log in first; nothing was done\n"),
     }
+}
+
+type Refusal<V> = Result<V, Box<Response>>;
+
+fn refused<V>(status: StatusCode, text: &'static str) -> Refusal<V> {
+    Err(Box::new(plain(status, text)))
 }
 
 pub fn plain(status: StatusCode, text: &'static str) -> Response {

@@ -55,8 +55,8 @@ pub type Group = (String, i64, SystemTime, SystemTime);
 /// A dead letter: id, died at, attempt, error, the payload's beginning, its length, key.
 pub type Letter = (i64, SystemTime, i32, String, String, i64, Option<String>);
 
-/// An entry of the audit: at, who, action, queue, what, how many.
-pub type Entry = (SystemTime, String, String, Option<String>, String, i64);
+/// An entry of the audit: id, at, who, action, queue, what, how many.
+pub type Entry = (i64, SystemTime, String, String, Option<String>, String, i64);
 
 /// A consumer: what it calls itself, its sessions.
 pub type Program = (String, i64);
@@ -100,10 +100,8 @@ pub async fn may_act(db: &Db) -> Result<bool> {
     Ok(may)
 }
 
-pub async fn entries(db: &Db, before: i64) -> Result<Vec<(i64, Entry)>> {
-    let rows: Vec<(i64, SystemTime, String, String, Option<String>, String, i64)> =
-        ask(db, sql!("entries"), (before,)).await?;
-    Ok(rows.into_iter().map(|(id, at, who, action, queue, what, n)| (id, (at, who, action, queue, what, n))).collect())
+pub async fn entries(db: &Db, before: i64) -> Result<Vec<Entry>> {
+    ask(db, sql!("entries"), (before,)).await
 }
 
 pub async fn groups(db: &Db, queue: &str) -> Result<Vec<Group>> {

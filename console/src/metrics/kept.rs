@@ -1,0 +1,137 @@
+//! Samples that are kept, so that looking costs the server one per cent of a core at most, however many look and however large the queues are.
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
+
+use super::ask::{Counts, Database, Queue, Store};
+
+/// Quick looks together may take half a per cent of the time, and slow ones, too.
+const SHARE: u32 = 200;
+/// From here on a look is slow.
+const SLOW: Duration = Duration::from_millis(10);
+/// What a look costs before and after it counts: its transaction, and the plan.
+pub const BESIDES: Duration = Duration::from_micros(300);
+
+/// An answer, of when it is, and how long it took.
+#[derive(Debug, Clone)]
+pub struct Kept<T> {
+    pub answer: T,
+    pub at: Instant,
+    pub took: Duration,
+}
+
+impl<T> Kept<T> {
+    pub fn now(answer: T, took: Duration) -> Self {
+        Self { answer, at: Instant::now(), took }
+    }
+}
+
+/// All that is known.
+#[derive(Debug, Clone, Default)]
+pub struct Picture {
+    /// Those that there are.
+    pub queues: Vec<Queue>,
+    pub database: Option<Kept<Database>>,
+    pub stores: Option<Kept<Vec<Store>>>,
+    /// By the queue's name; none where the role may not look, or the look failed.
+    pub counts: BTreeMap<String, Kept<Option<Counts>>>,
+}
+
+impl Picture {
+    /// The queues that there are now. What was known of others is forgotten.
+    pub fn with(&mut self, queues: Vec<Queue>) {
+        self.counts.retain(|name, _| queues.binary_search_by(|(queue, ..)| queue.cmp(name)).is_ok());
+        self.queues = queues;
+    }
+
+    /// How much all looks take.
+    pub fn budget(&self) -> Budget {
+        let two = [self.database.as_ref().map(|kept| kept.took), self.stores.as_ref().map(|kept| kept.took)];
+        Budget::of(two.into_iter().flatten().chain(self.counts.values().map(|kept| kept.took)))
+    }
+
+    /// The queues whose turn it is, those first that took least the last time.
+    pub fn next(&self) -> Vec<String> {
+        let budget = self.budget();
+        let mut due: Vec<(Duration, String)> = Vec::new();
+        for (name, ..) in &self.queues {
+            let kept = self.counts.get(name);
+            if budget.is_due(kept) {
+                due.push((kept.map_or(Duration::ZERO, |kept| kept.took), name.clone()));
+            }
+        }
+        due.sort();
+        due.into_iter().map(|(_, name)| name).collect()
+    }
+}
+
+/// What looks may cost.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Budget {
+    /// All that are quick, together.
+    quick: Duration,
+    /// How many are slow.
+    slow: u32,
+}
+
+impl Budget {
+    fn of(took: impl Iterator<Item = Duration>) -> Self {
+        took.fold(Self::default(), |budget, took| match took {
+            slow if slow >= SLOW => Self { slow: budget.slow + 1, ..budget },
+            quick => Self { quick: budget.quick + quick, ..budget },
+        })
+    }
+
+    /// How long to wait after a look.
+    fn pause(self, took: Duration) -> Duration {
+        if took >= SLOW { took * SHARE * self.slow } else { self.quick * SHARE }
+    }
+
+    pub fn is_due<T>(self, kept: Option<&Kept<T>>) -> bool {
+        kept.is_none_or(|kept| kept.at.elapsed() >= self.pause(kept.took))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Looks a second, of all with these times, cost so much of a core.
+    fn share(took: &[Duration]) -> f64 {
+        let budget = Budget::of(took.iter().copied());
+        took.iter().map(|took| took.as_secs_f64() / budget.pause(*took).as_secs_f64()).sum()
+    }
+
+    #[test]
+    fn however_many_and_however_slow_looks_cost_one_per_cent_of_a_core() {
+        let quick = vec![Duration::from_micros(400); 500];
+        let slow = vec![Duration::from_secs(3), Duration::from_millis(10), Duration::from_millis(70)];
+        for took in [&quick[..], &slow, &quick[..1], &slow[..1], &[quick.clone(), slow.clone()].concat()] {
+            assert!(share(took) < 0.010_01, "{} of {}", share(took), took.len());
+        }
+        assert!(share(&slow) > 0.0049 && share(&quick) > 0.0049, "and do not rest without need");
+    }
+
+    #[test]
+    fn a_slow_queue_does_not_make_the_others_old() {
+        let one = Duration::from_micros(500);
+        let budget = Budget::of([one, one, Duration::from_secs(20)].into_iter());
+        assert_eq!(budget.pause(one), Duration::from_millis(200));
+        assert_eq!(budget.pause(Duration::from_secs(20)), Duration::from_secs(4000));
+    }
+
+    #[test]
+    fn the_quick_come_first_and_the_dropped_are_forgotten() {
+        let kept = |took| Kept { answer: None, at: Instant::now(), took: Duration::from_micros(took) };
+        let mut picture = Picture::default();
+        picture.counts = [("a".into(), kept(9)), ("b".into(), kept(0)), ("gone".into(), kept(5))].into();
+        picture.with(vec![("a".into(), false, None), ("b".into(), false, None), ("new".into(), false, None)]);
+        assert_eq!(picture.counts.keys().collect::<Vec<_>>(), ["a", "b"]);
+        picture.counts.values_mut().for_each(|kept| kept.took = Duration::ZERO);
+        assert_eq!(picture.next(), ["a", "b", "new"], "those that cost nothing are always due");
+        picture.counts.insert("a".into(), kept(60_000_000));
+        assert_eq!(picture.next(), ["b", "new"], "a pause is long after a slow look");
+    }
+}
