@@ -40,18 +40,18 @@ impl Answer {
 
 /// Sends a request as it is, and reads until the end.
 pub async fn send(address: SocketAddr, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
-    let mut text = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\n");
+    let mut lines = vec![format!("{method} {path} HTTP/1.1"), "connection: close".to_owned()];
     if !headers.iter().any(|(name, _)| *name == "host") {
-        text += &format!("host: {address}\r\n");
+        lines.push(format!("host: {address}"));
     }
     for (name, value) in headers {
-        text += &format!("{name}: {value}\r\n");
+        lines.push(format!("{name}: {value}"));
     }
     if method == "POST" {
-        text += &format!("content-type: application/x-www-form-urlencoded\r\ncontent-length: {}\r\n", body.len());
+        lines.push(format!("content-type: application/x-www-form-urlencoded\r\ncontent-length: {}", body.len()));
     }
     let mut stream = TcpStream::connect(address).await.expect("connected");
-    stream.write_all(format!("{text}\r\n{body}").as_bytes()).await.expect("sent");
+    stream.write_all(format!("{}\r\n\r\n{body}", lines.join("\r\n")).as_bytes()).await.expect("sent");
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).await.expect("read");
     parse(&String::from_utf8(bytes).expect("text"))
