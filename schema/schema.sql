@@ -11,6 +11,17 @@ table archive_emails (
     own jsonb
 );
 
+table audit (
+    id bigint not null,
+    at timestamp with time zone not null default clock_timestamp(),
+    who text not null,
+    role text not null default SESSION_USER,
+    action text not null,
+    queue text,
+    what text not null,
+    affected bigint not null
+);
+
 table bucket (
     queue text not null,
     tokens double precision not null,
@@ -132,9 +143,13 @@ table waiting (
     alive bigint not null
 );
 
+sequence audit_id_seq increment 1 minvalue 1 start 1;
+
 sequence id_emails increment 1024 minvalue 1024 start 1024;
 
 alter table archive_emails add constraint archivekey_emails PRIMARY KEY (id);
+
+alter table audit add constraint pk_audit PRIMARY KEY (id);
 
 alter table bucket add constraint fk_bucket_queue FOREIGN KEY (queue) REFERENCES queue(name) ON DELETE CASCADE;
 
@@ -215,6 +230,8 @@ CREATE UNIQUE INDEX deadkey_emails ON trunkline.dead_emails USING btree (id);
 CREATE INDEX due_emails ON trunkline.queue_emails USING btree (due_at, ((id + 0)));
 
 CREATE UNIQUE INDEX key_emails ON trunkline.queue_emails USING btree (id);
+
+CREATE UNIQUE INDEX pk_audit ON trunkline.audit USING btree (id);
 
 CREATE UNIQUE INDEX pk_bucket ON trunkline.bucket USING btree (queue);
 
@@ -336,10 +353,14 @@ begin
             execute format('grant update on trunkline.floor to %I', g.role);
             execute format('grant select, insert, update, delete on trunkline.waiting to %I', g.role);
         end if;
+        if g.kind = 'operator' then
+            execute format('grant insert on trunkline.audit to %I', g.role);
+        end if;
     end loop;
-    -- The payloads of all queues' schedules stand in one table.
+    -- The payloads of all queues' schedules stand in one table, and what was done with all queues in another.
     for g in select distinct a.role from trunkline.granted a join pg_roles r on r.rolname = a.role where a.kind = 'operator' and a.queue = '' loop
         execute format('grant select, insert, update, delete on trunkline.schedule to %I', g.role);
+        execute format('grant select on trunkline.audit to %I', g.role);
     end loop;
 end ;
 
@@ -3408,7 +3429,7 @@ begin
         end if;
         perform trunkline.apply_rights(of_queue);
     end loop;
-    execute format('revoke all on trunkline.migration, trunkline.queue, trunkline.bucket, trunkline.floor, trunkline.waiting, trunkline.schedule, trunkline.stripe from %I', name);
+    execute format('revoke all on trunkline.migration, trunkline.queue, trunkline.bucket, trunkline.floor, trunkline.waiting, trunkline.schedule, trunkline.stripe, trunkline.audit from %I', name);
     execute format('revoke all on schema %I from %I', rtrim('trunkline.', '.'), name);
     perform trunkline.apply_shared_rights(); -- what other rights of the role need
 end ;

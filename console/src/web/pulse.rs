@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     fn counts(due: u64, rows: u64, dead: u64) -> Counts {
-        Counts { due, rows, dead, ..Counts::default() }
+        Counts { due, dead, rows, ..Counts::default() }
     }
 
     #[test]
