@@ -22,15 +22,14 @@ Without --users and --proxy-header everybody who reaches it may do everything, s
 machine alone then, and answers to no other name.
 
 A file of users has a line for each: name:viewer:HASH or name:operator:HASH. Viewers look, operators
-act. What is done is written to the table trunkline.audit, and nothing more can be done than the
+act. `--hash-password` makes a HASH of the password on standard input. What is done is written to the table trunkline.audit, and nothing more can be done than the
 role that it connects as may do.
 
-/metrics has the numbers for Prometheus, /healthz says whether the database answers.
+/healthz says whether the database answers.
 
 Examples:
   trunkline console
-  echo 'correct horse battery' | trunkline console --hash-password
-  trunkline console --listen 0.0.0.0:7070 --users console.users
+  trunkline console --read-only --listen 127.0.0.1:8080
   trunkline console --listen 10.0.0.5:7070 --proxy-header X-Forwarded-User --operators ada,bob")]
 pub struct Args {
     /// Where it listens
@@ -62,6 +61,7 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     }
     let access = access(&args)?;
     let token = args.token_file.as_deref().map(token).transpose()?;
+    let db = database.connect().await?;
     let listener = TcpListener::bind(&args.listen).await.map_err(|cause| {
         Error::new(format!("cannot listen on {}: {cause}", args.listen)).hint("name another with --listen ADDRESS:PORT")
     })?;
@@ -72,8 +72,7 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
         ))
         .hint("pass --users FILE or --proxy-header NAME, or listen on 127.0.0.1"));
     }
-    let db = database.connect().await?;
-    let mut console = Console::new(db.clone()).access(access).read_only(args.read_only);
+    let mut console = Console::new(db).access(access).read_only(args.read_only);
     if let Some(token) = token {
         console = console.token(token);
     }

@@ -2,4 +2,5 @@
 
 mod schema;
 pub mod doctor;
+pub mod metrics;
 pub mod web;

@@ -6,6 +6,7 @@ mod queues;
 mod messages;
 mod dead;
 mod doctor;
+mod console;
 mod by_id;
 mod bad_lines;
 mod json_lines;

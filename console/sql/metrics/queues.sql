@@ -4,4 +4,3 @@ select q.name, q.paused,
        case when has_sequence_privilege(c.oid, 'select, usage') then coalesce(pg_sequence_last_value(c.oid) / 1024, 0) end
 from trunkline.queue q
 left join pg_class c on c.relnamespace = 'trunkline'::regnamespace and c.relkind = 'S' and c.relname = 'id_' || q.name
-order by q.name

@@ -41,8 +41,13 @@ pub struct Picture {
 
 impl Picture {
     /// The queues that there are now. What was known of others is forgotten.
-    pub fn with(&mut self, queues: Vec<Queue>) {
-        self.counts.retain(|name, _| queues.binary_search_by(|(queue, ..)| queue.cmp(name)).is_ok());
+    pub fn with(&mut self, mut queues: Vec<Queue>) {
+        queues.sort(); // as names are compared here: the server's order is that of its language
+        let is_there = |name: &String| queues.binary_search_by(|(queue, ..)| queue.cmp(name)).is_ok();
+        self.counts.retain(|name, _| is_there(name));
+        if let Some(stores) = &mut self.stores {
+            stores.answer.retain(|(name, ..)| is_there(name));
+        }
         self.queues = queues;
     }
 

@@ -1,0 +1,122 @@
+//! Which metrics there are.
+
+use super::{
+    kept::Picture,
+    text::{
+        Kind::{Counter, Gauge},
+        Text,
+    },
+};
+
+const STATES: [&str; 6] = ["due", "delayed", "leased", "to_retry", "dead", "archived"];
+
+/// Of a database that does not answer.
+pub fn down() -> String {
+    let mut text = Text::default();
+    up(&mut text, 0);
+    text.into_string()
+}
+
+/// All that is known.
+pub fn all(picture: &Picture) -> String {
+    let mut text = Text::default();
+    up(&mut text, 1);
+    of_database(&mut text, picture);
+    of_catalog(&mut text, picture);
+    of_counts(&mut text, picture);
+    of_stores(&mut text, picture);
+    text.into_string()
+}
+
+fn up(text: &mut Text, up: u8) {
+    text.metric("trunkline_up", Gauge, "1 if the database answered and holds the schema.").add(&[], up);
+}
+
+fn of_database(text: &mut Text, picture: &Picture) {
+    let Some(database) = picture.database.as_ref().map(|kept| &kept.answer) else { return };
+    text.metric("trunkline_schema_version", Gauge, "The last migration of the schema.")
+        .add(&[], database.schema_version);
+    let help =
+        "How full the server's notification queue is, from 0 to 1. Once it is full, transactions that notify fail.";
+    text.metric("trunkline_notification_queue_ratio", Gauge, help).add(&[], database.notifications);
+    let help = "Sessions of others that hide from this role what they do: grant it pg_read_all_stats.";
+    text.metric("trunkline_hidden_sessions", Gauge, help).add(&[], database.hidden_sessions);
+    let help = "For how long the oldest session, or prepared transaction, has held back the cleaning of dead rows.";
+    let mut seconds = text.metric("trunkline_horizon_age_seconds", Gauge, help);
+    for (holder, age, _) in &database.holders {
+        if let Some(age) = age {
+            seconds.add(&[("holder", holder)], age);
+        }
+    }
+    let help = "For how many transactions the oldest session, prepared transaction, slot or standby has held back the cleaning of dead rows.";
+    let mut transactions = text.metric("trunkline_horizon_age_transactions", Gauge, help);
+    for (holder, _, age) in &database.holders {
+        transactions.add(&[("holder", holder)], age);
+    }
+}
+
+fn of_catalog(text: &mut Text, picture: &Picture) {
+    let mut paused = text.metric("trunkline_queue_paused", Gauge, "1 if nothing is dequeued from the queue.");
+    for (queue, is_paused, _) in &picture.queues {
+        paused.add(&[("queue", queue)], u8::from(*is_paused));
+    }
+    let help = "Rows, which are batches of messages, that were ever enqueued, by the queue's sequence: those of transactions that were rolled back included.";
+    let mut rows = text.metric("trunkline_queue_enqueued_rows_total", Counter, help);
+    for (queue, _, enqueued) in &picture.queues {
+        if let Some(enqueued) = enqueued {
+            rows.add(&[("queue", queue)], enqueued);
+        }
+    }
+}
+
+fn of_counts(text: &mut Text, picture: &Picture) {
+    let counted = || picture.counts.iter().filter_map(|(queue, kept)| Some((queue, kept, kept.answer.as_ref()?)));
+    let mut messages = text.metric("trunkline_queue_messages", Gauge, "Messages by state.");
+    for (queue, _, counts) in counted() {
+        for (state, messages_in_it) in STATES.iter().zip(counts.messages) {
+            messages.add(&[("queue", queue), ("state", state)], messages_in_it);
+        }
+    }
+    let help = "How long the oldest due message has been due; 0 where none is.";
+    let mut oldest = text.metric("trunkline_queue_oldest_due_seconds", Gauge, help);
+    for (queue, _, counts) in counted() {
+        oldest.add(&[("queue", queue)], counts.oldest_due);
+    }
+    let help = "How far the kept floor is behind the oldest message, or behind now where there is none. It matters where many rows are dead.";
+    let mut lag = text.metric("trunkline_queue_floor_lag_seconds", Gauge, help);
+    for (queue, _, counts) in counted() {
+        if let Some(seconds) = counts.floor_lag {
+            lag.add(&[("queue", queue)], seconds);
+        }
+    }
+    let help = "Of when the queue's counts, oldest due and floor lag are: large queues are counted less often.";
+    let mut age = text.metric("trunkline_stats_age_seconds", Gauge, help);
+    for (queue, kept, _) in counted() {
+        age.add(&[("queue", queue)], kept.at.elapsed().as_secs_f64());
+    }
+    let mut took =
+        text.metric("trunkline_stats_duration_seconds", Gauge, "How long the server counted the queue's messages.");
+    for (queue, _, counts) in counted() {
+        took.add(&[("queue", queue)], counts.took.as_secs_f64());
+    }
+    let help = "1 if the queue could not be counted: the role has no right to look, or the server refused.";
+    let mut failed = text.metric("trunkline_stats_failed", Gauge, help);
+    for (queue, kept) in &picture.counts {
+        failed.add(&[("queue", queue)], u8::from(kept.answer.is_none()));
+    }
+}
+
+fn of_stores(text: &mut Text, picture: &Picture) {
+    let Some(stores) = picture.stores.as_ref().map(|kept| &kept.answer) else { return };
+    let mut bytes = text.metric("trunkline_queue_bytes", Gauge, "Bytes on disk of a queue's tables.");
+    for (queue, table, heap, toast, indexes, _) in stores {
+        for (part, size) in [("heap", heap), ("toast", toast), ("indexes", indexes)] {
+            bytes.add(&[("queue", queue), ("table", table), ("part", part)], size);
+        }
+    }
+    let help = "Rows that are dead and not cleaned away, by the server's statistics.";
+    let mut dead = text.metric("trunkline_queue_dead_rows", Gauge, help);
+    for (queue, table, _, _, _, rows) in stores {
+        dead.add(&[("queue", queue), ("table", table)], rows);
+    }
+}
