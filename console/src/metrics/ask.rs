@@ -47,6 +47,8 @@ pub struct Counts {
     pub took: Duration,
 }
 
+type Counted = (i64, i64, i64, i64, i64, i64, f64, Option<f64>, f64);
+
 pub async fn queues(db: &Db) -> Result<Vec<Queue>> {
     run(db, sql!("queues")).await
 }
@@ -63,7 +65,7 @@ pub async fn database(db: &Db) -> Result<Database> {
 /// Counts on a connection of its own: nobody's statement waits behind it.
 pub async fn counts(db: &Db, queue: &str) -> Result<Counts> {
     let transaction = db.begin_with("isolation level read committed, read only").await?;
-    let alone: Statement<(), (String, String)> = Statement::new(sql!("alone"));
+    let alone: Statement<(), ()> = Statement::new(sql!("alone"));
     drop(transaction.send(&alone, ()).await?); // its answer comes with the next
     // A queue's name has no quotes: `[a-z][a-z0-9_.-]*`.
     let text = in_schema(sql!("counts"), db.schema_name())
@@ -71,8 +73,7 @@ pub async fn counts(db: &Db, queue: &str) -> Result<Counts> {
         .replace("{queue}", &format!("\"queue_{queue}\""))
         .replace("{dead}", &format!("\"dead_{queue}\""))
         .replace("{archive}", &format!("\"archive_{queue}\""));
-    type Row = (i64, i64, i64, i64, i64, i64, f64, Option<f64>, f64);
-    let statement: Statement<(), Row> = Statement::of(text);
+    let statement: Statement<(), Counted> = Statement::of(text);
     let (due, delayed, leased, to_retry, dead, archived, oldest_due, floor_lag, took) =
         transaction.run(&statement, ()).await?;
     transaction.commit().await?;

@@ -130,8 +130,8 @@ mod tests {
     #[test]
     fn the_quick_come_first_and_the_dropped_are_forgotten() {
         let kept = |took| Kept { answer: None, at: Instant::now(), took: Duration::from_micros(took) };
-        let mut picture = Picture::default();
-        picture.counts = [("a".into(), kept(9)), ("b".into(), kept(0)), ("gone".into(), kept(5))].into();
+        let counts = [("a".into(), kept(9)), ("b".into(), kept(0)), ("gone".into(), kept(5))].into();
+        let mut picture = Picture { counts, ..Picture::default() };
         picture.with(vec![("a".into(), false, None), ("b".into(), false, None), ("new".into(), false, None)]);
         assert_eq!(picture.counts.keys().collect::<Vec<_>>(), ["a", "b"]);
         picture.counts.values_mut().for_each(|kept| kept.took = Duration::ZERO);
