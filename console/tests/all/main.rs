@@ -1,5 +1,8 @@
 //! Each check finds what it is for in a real server, and nothing where all is well.
 
+#[path = "../../../tests/all/required.rs"]
+mod required;
 mod browser;
 mod doctor;
+mod metrics;
 mod web;
