@@ -1,5 +1,6 @@
--- How large each table of each queue is, and how many dead rows its statistics know of: sizes are asked of the file system, a few calls a table. What is
--- dropped meanwhile has none.
+-- How large each table of each queue is, and how many dead rows its statistics know of. A size is asked of the file system, a few calls a table, after a lock that
+-- readers take: a table that somebody has locked against them, or is about to, is left out, so that one does not hide the others. What is dropped meanwhile has
+-- no size.
 select q.name, k.kind,
        coalesce(pg_table_size(c.oid) - t.bytes, 0), t.bytes, coalesce(pg_indexes_size(c.oid), 0),
        pg_stat_get_dead_tuples(c.oid)
@@ -7,4 +8,8 @@ from trunkline.queue q
 cross join unnest(array['queue', 'dead', 'archive', 'unique', 'lane', 'line']) k (kind)
 join pg_class c on c.relnamespace = 'trunkline'::regnamespace and c.relkind = 'r' and c.relname = k.kind || '_' || q.name,
 lateral (select coalesce(pg_total_relation_size(nullif(c.reltoastrelid, 0)), 0) as bytes) t
+where c.oid not in (
+    select coalesce(i.indrelid, l.relation) from pg_locks l left join pg_index i on i.indexrelid = l.relation
+    where l.mode = 'AccessExclusiveLock' and l.relation is not null and l.pid <> pg_backend_pid()
+      and l.database = (select d.oid from pg_database d where d.datname = current_database()))
 order by q.name, k.kind

@@ -54,7 +54,7 @@ pub async fn queues(db: &Db) -> Result<Vec<Queue>> {
 }
 
 pub async fn stores(db: &Db) -> Result<Vec<Store>> {
-    run(db, sql!("stores")).await
+    alone(db, sql!("stores").to_owned()).await
 }
 
 pub async fn database(db: &Db) -> Result<Database> {
@@ -62,21 +62,15 @@ pub async fn database(db: &Db) -> Result<Database> {
     Ok(Database { schema_version, notifications, hidden_sessions, holders: run(db, sql!("horizon")).await? })
 }
 
-/// Counts on a connection of its own: nobody's statement waits behind it.
 pub async fn counts(db: &Db, queue: &str) -> Result<Counts> {
-    let transaction = db.begin_with("isolation level read committed, read only").await?;
-    let alone: Statement<(), ()> = Statement::new(sql!("alone"));
-    drop(transaction.send(&alone, ()).await?); // its answer comes with the next
     // A queue's name has no quotes: `[a-z][a-z0-9_.-]*`.
-    let text = in_schema(sql!("counts"), db.schema_name())
+    let text = sql!("counts")
         .replace("{name}", &format!("'{queue}'"))
         .replace("{queue}", &format!("\"queue_{queue}\""))
         .replace("{dead}", &format!("\"dead_{queue}\""))
         .replace("{archive}", &format!("\"archive_{queue}\""));
-    let statement: Statement<(), Counted> = Statement::of(text);
-    let (due, delayed, leased, to_retry, dead, archived, oldest_due, floor_lag, took) =
-        transaction.run(&statement, ()).await?;
-    transaction.commit().await?;
+    let counted: Counted = alone(db, text).await?;
+    let (due, delayed, leased, to_retry, dead, archived, oldest_due, floor_lag, took) = counted;
     let took = Duration::try_from_secs_f64(took).unwrap_or_default(); // a clock that was set back
     Ok(Counts { messages: [due, delayed, leased, to_retry, dead, archived], oldest_due, floor_lag, took })
 }
@@ -84,4 +78,15 @@ pub async fn counts(db: &Db, queue: &str) -> Result<Counts> {
 async fn run<R: Rows>(db: &Db, text: &str) -> Result<R> {
     let statement: Statement<(), R> = Statement::of(in_schema(text, db.schema_name()));
     db.run(&statement, ()).await
+}
+
+/// On a connection of its own: nobody's statement waits behind it.
+async fn alone<R: Rows>(db: &Db, text: String) -> Result<R> {
+    let transaction = db.begin_with("isolation level read committed, read only").await?;
+    let alone: Statement<(), ()> = Statement::new(sql!("alone"));
+    drop(transaction.send(&alone, ()).await?); // its answer comes with the next
+    let statement: Statement<(), R> = Statement::of(in_schema(&text, db.schema_name()));
+    let answer = transaction.run(&statement, ()).await?;
+    transaction.commit().await?;
+    Ok(answer)
 }

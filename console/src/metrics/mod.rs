@@ -88,7 +88,10 @@ impl Metrics {
         }
         let begun = Instant::now();
         if budget.is_due(self.picture().stores.as_ref()) {
-            let answer = ask::stores(&db).await?;
+            let answer = match ask::stores(&db).await {
+                Err(error) if error.sqlstate().is_some() => Vec::new(), // somebody locked a table meanwhile
+                answer => answer?,
+            };
             self.picture().stores = Some(Kept::now(answer, begun.elapsed()));
         }
         let next = self.picture().next();

@@ -99,20 +99,23 @@ async fn counts_are_those_of_sql() {
 #[tokio::test(flavor = "multi_thread")]
 async fn bytes_are_those_of_sql_for_each_table() {
     let (_, db, sql) = database().await;
-    db.create_queue("keyed", &Settings::new("text").lanes(4).uniqueness(true)).await.expect("created");
+    db.create_queue("keyed", &Settings::new("text").lanes(4)).await.expect("created");
+    db.create_queue("singular", &Settings::new("text").uniqueness(true)).await.expect("created");
     let keyed: Queue<String> = db.queue("keyed").await.expect("opened");
     let large = (0..40).map(|n| Draft::new("x".repeat(5000)).key(n.to_string()));
     keyed.enqueue_many(large).await.expect("enqueued");
     let text = fresh(&db).await;
-    for table in ["queue", "dead", "archive", "unique", "lane", "line"] {
-        let of =
-            |part| value(&text, &format!("trunkline_queue_bytes{{queue=\"keyed\",table=\"{table}\",part=\"{part}\"}}"));
-        let question = format!(
-            "select pg_total_relation_size('trunkline.{table}_keyed'), pg_indexes_size('trunkline.{table}_keyed')"
-        );
+    let of_all = ["queue", "dead", "archive"];
+    let of_keyed = of_all.iter().chain(&["lane", "line"]).map(|table| ("keyed", table));
+    for (queue, table) in of_all.iter().chain(&["unique"]).map(|table| ("singular", table)).chain(of_keyed) {
+        let of = |part| {
+            value(&text, &format!("trunkline_queue_bytes{{queue=\"{queue}\",table=\"{table}\",part=\"{part}\"}}"))
+        };
+        let name = format!("'trunkline.{table}_{queue}'");
+        let question = format!("select pg_total_relation_size({name}), pg_indexes_size({name})");
         let row = sql.query_one(&question, &[]).await.expect("told");
-        assert_eq!(of("heap") + of("toast") + of("indexes"), row.get::<_, i64>(0) as f64, "{table}");
-        assert_eq!(of("indexes"), row.get::<_, i64>(1) as f64, "{table}");
+        assert_eq!(of("heap") + of("toast") + of("indexes"), row.get::<_, i64>(0) as f64, "{name}");
+        assert_eq!(of("indexes"), row.get::<_, i64>(1) as f64, "{name}");
     }
     assert!(value(&text, "trunkline_queue_bytes{queue=\"keyed\",table=\"queue\",part=\"toast\"}") > 100_000.0);
     assert!(value(&text, "trunkline_queue_dead_rows{queue=\"keyed\",table=\"queue\"}") >= 0.0);
