@@ -26,9 +26,17 @@ pub async fn in_all_states(db: &Db, name: &str) -> Queue<i64> {
 }
 
 /// The value of a sample, by its name and labels as they are written.
-fn value(text: &str, sample: &str) -> f64 {
+fn value<'a>(text: &'a str, sample: &str) -> &'a str {
     let line = text.lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '));
-    line.unwrap_or_else(|| panic!("no {sample} in\n{text}")).parse().expect("a number")
+    line.unwrap_or_else(|| panic!("no {sample} in\n{text}"))
+}
+
+fn count(text: &str, sample: &str) -> i64 {
+    value(text, sample).parse().expect("a whole number")
+}
+
+fn seconds(text: &str, sample: &str) -> f64 {
+    value(text, sample).parse().expect("a number")
 }
 
 /// A database of its own. Also its address.
@@ -66,34 +74,35 @@ async fn counts_are_those_of_sql() {
     let queue = in_all_states(&db, "a.queue-with_1").await;
     let text = fresh(&db).await;
     let messages =
-        |state| value(&text, &format!("trunkline_queue_messages{{queue=\"a.queue-with_1\",state=\"{state}\"}}"));
+        |state| count(&text, &format!("trunkline_queue_messages{{queue=\"a.queue-with_1\",state=\"{state}\"}}"));
     let states = ["due", "delayed", "leased", "to_retry", "dead", "archived"];
-    assert_eq!(states.map(messages), [10.0, 3.0, 4.0, 2.0, 1.0, 2.0]);
+    assert_eq!(states.map(messages), [10, 3, 4, 2, 1, 2]);
     let question = "select due, delayed, leased, to_retry, dead, extract(epoch from oldest_due)::float8 from trunkline.stats('a.queue-with_1')";
     let row = sql.query_one(question, &[]).await.expect("counted");
     for (at, state) in states[..5].iter().enumerate() {
-        assert_eq!(messages(state), row.get::<_, i64>(at) as f64, "{state}");
+        assert_eq!(messages(state), row.get::<_, i64>(at), "{state}");
     }
-    let oldest = value(&text, "trunkline_queue_oldest_due_seconds{queue=\"a.queue-with_1\"}");
+    let oldest = seconds(&text, "trunkline_queue_oldest_due_seconds{queue=\"a.queue-with_1\"}");
     assert!(oldest > 0.0 && oldest <= row.get::<_, f64>(5), "{oldest}");
 
-    let of_queue = |name: &str| value(&text, &format!("{name}{{queue=\"a.queue-with_1\"}}"));
-    let lag = of_queue("trunkline_queue_floor_lag_seconds");
+    let of_queue = |name: &str| count(&text, &format!("{name}{{queue=\"a.queue-with_1\"}}"));
+    let seconds_of = |name: &str| seconds(&text, &format!("{name}{{queue=\"a.queue-with_1\"}}"));
+    let lag = seconds_of("trunkline_queue_floor_lag_seconds");
     assert!((0.0..60.0).contains(&lag), "a floor that was never kept is as old as its queue: {lag}");
-    assert_eq!(of_queue("trunkline_queue_enqueued_rows_total"), 2.0);
-    assert_eq!((of_queue("trunkline_queue_paused"), of_queue("trunkline_stats_failed")), (0.0, 0.0));
-    assert!(of_queue("trunkline_stats_age_seconds") < 10.0 && of_queue("trunkline_stats_duration_seconds") > 0.0);
-    assert_eq!(value(&text, "trunkline_up"), 1.0);
+    assert_eq!(of_queue("trunkline_queue_enqueued_rows_total"), 2);
+    assert_eq!((of_queue("trunkline_queue_paused"), of_queue("trunkline_stats_failed")), (0, 0));
+    assert!(seconds_of("trunkline_stats_age_seconds") < 10.0 && seconds_of("trunkline_stats_duration_seconds") > 0.0);
+    assert_eq!(count(&text, "trunkline_up"), 1);
     let version: i32 = sql.query_one("select max(version) from trunkline.migration", &[]).await.expect("told").get(0);
-    assert_eq!(value(&text, "trunkline_schema_version"), f64::from(version));
-    assert_eq!(value(&text, "trunkline_notification_queue_ratio"), 0.0);
-    assert_eq!(value(&text, "trunkline_hidden_sessions"), 0.0);
+    assert_eq!(count(&text, "trunkline_schema_version"), i64::from(version));
+    assert_eq!(count(&text, "trunkline_notification_queue_ratio"), 0);
+    assert_eq!(count(&text, "trunkline_hidden_sessions"), 0);
 
     db.pause_queue("a.queue-with_1").await.expect("paused");
     queue.enqueue(1).await.expect("enqueued");
     let text = fresh(&db).await;
-    assert_eq!(value(&text, "trunkline_queue_paused{queue=\"a.queue-with_1\"}"), 1.0);
-    assert_eq!(value(&text, "trunkline_queue_enqueued_rows_total{queue=\"a.queue-with_1\"}"), 3.0);
+    assert_eq!(count(&text, "trunkline_queue_paused{queue=\"a.queue-with_1\"}"), 1);
+    assert_eq!(count(&text, "trunkline_queue_enqueued_rows_total{queue=\"a.queue-with_1\"}"), 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -109,16 +118,16 @@ async fn bytes_are_those_of_sql_for_each_table() {
     let of_keyed = of_all.iter().chain(&["lane", "line"]).map(|table| ("keyed", table));
     for (queue, table) in of_all.iter().chain(&["unique"]).map(|table| ("singular", table)).chain(of_keyed) {
         let of = |part| {
-            value(&text, &format!("trunkline_queue_bytes{{queue=\"{queue}\",table=\"{table}\",part=\"{part}\"}}"))
+            count(&text, &format!("trunkline_queue_bytes{{queue=\"{queue}\",table=\"{table}\",part=\"{part}\"}}"))
         };
         let name = format!("'trunkline.{table}_{queue}'");
         let question = format!("select pg_total_relation_size({name}), pg_indexes_size({name})");
         let row = sql.query_one(&question, &[]).await.expect("told");
-        assert_eq!(of("heap") + of("toast") + of("indexes"), row.get::<_, i64>(0) as f64, "{name}");
-        assert_eq!(of("indexes"), row.get::<_, i64>(1) as f64, "{name}");
+        assert_eq!(of("heap") + of("toast") + of("indexes"), row.get::<_, i64>(0), "{name}");
+        assert_eq!(of("indexes"), row.get::<_, i64>(1), "{name}");
     }
-    assert!(value(&text, "trunkline_queue_bytes{queue=\"keyed\",table=\"queue\",part=\"toast\"}") > 100_000.0);
-    assert!(value(&text, "trunkline_queue_dead_rows{queue=\"keyed\",table=\"queue\"}") >= 0.0);
+    assert!(count(&text, "trunkline_queue_bytes{queue=\"keyed\",table=\"queue\",part=\"toast\"}") > 0);
+    assert!(count(&text, "trunkline_queue_dead_rows{queue=\"keyed\",table=\"queue\"}") >= 0);
     assert!(!text.contains("trunkline_queue_floor_lag_seconds{queue=\"keyed\"}"), "its lanes have floors");
 }
 
@@ -128,9 +137,12 @@ async fn who_holds_the_horizon_back_is_seen() {
     let db = Db::connect(&server.url("postgres")).await.expect("connected");
     db.migrate().await.expect("migrated");
     let (holder, writer) = (connect(&server.url("postgres")).await, connect(&server.url("postgres")).await);
-    let age = |text: &str, unit: &str, holder: &str| {
-        value(text, &format!("trunkline_horizon_age_{unit}{{holder=\"{holder}\"}}"))
+    let age = |text: &str, holder: &str| {
+        let of = |unit| format!("trunkline_horizon_age_{unit}{{holder=\"{holder}\"}}");
+        (count(text, &of("transactions")), seconds(text, &of("seconds")))
     };
+    let transactions =
+        |text: &str, holder| count(text, &format!("trunkline_horizon_age_transactions{{holder=\"{holder}\"}}"));
     holder.batch_execute("begin isolation level repeatable read; select 1").await.expect("held");
     for _ in 0..5 {
         writer.batch_execute("select txid_current()").await.expect("an id");
@@ -138,17 +150,13 @@ async fn who_holds_the_horizon_back_is_seen() {
     writer.batch_execute("begin; create table t (); prepare transaction 'forgotten'").await.expect("prepared");
     writer.batch_execute("select pg_create_physical_replication_slot('a_standby', true)").await.expect("made");
     let text = fresh(&db).await;
-    assert!(age(&text, "transactions", "session") >= 5.0 && age(&text, "seconds", "session") > 0.0, "{text}");
-    assert!(age(&text, "transactions", "prepared") >= 1.0 && age(&text, "seconds", "prepared") > 0.0, "{text}");
-    assert_eq!(
-        (age(&text, "transactions", "slot"), age(&text, "transactions", "standby")),
-        (0.0, 0.0),
-        "it reserves nothing"
-    );
+    let (session, prepared) = (age(&text, "session"), age(&text, "prepared"));
+    assert!(session.0 >= 5 && session.1 > 0.0 && prepared.0 >= 1 && prepared.1 > 0.0, "{text}");
+    assert_eq!((transactions(&text, "slot"), transactions(&text, "standby")), (0, 0), "it reserves nothing");
     holder.batch_execute("commit").await.expect("ended");
     writer.batch_execute("rollback prepared 'forgotten'").await.expect("ended");
     let text = fresh(&db).await;
-    assert!(age(&text, "transactions", "session") < 5.0 && age(&text, "seconds", "prepared") == 0.0, "{text}");
+    assert!(age(&text, "session").0 < 5 && age(&text, "prepared") == (0, 0.0), "{text}");
 
     server.stop(Stop::Fast).expect("stopped");
     let metrics = Metrics::new().patience(Duration::from_millis(200));
@@ -160,7 +168,7 @@ async fn who_holds_the_horizon_back_is_seen() {
 async fn a_database_without_the_schema_is_not_up() {
     let url = tokio::task::spawn_blocking(test_database).await.expect("no panic").expect("a database");
     let db = Db::connect(&url).await.expect("connected");
-    assert_eq!(value(&fresh(&db).await, "trunkline_up"), 0.0);
+    assert_eq!(count(&fresh(&db).await, "trunkline_up"), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -171,9 +179,9 @@ async fn a_queue_that_cannot_be_counted_says_so_and_hides_no_other() {
     sql.batch_execute("begin; lock table trunkline.queue_locked").await.expect("locked");
     let metrics = Metrics::new();
     let check = |text: &str| {
-        assert_eq!(value(text, "trunkline_stats_failed{queue=\"locked\"}"), 1.0);
-        assert_eq!(value(text, "trunkline_stats_failed{queue=\"open\"}"), 0.0);
-        assert_eq!(value(text, "trunkline_queue_messages{queue=\"open\",state=\"due\"}"), 10.0);
+        assert_eq!(count(text, "trunkline_stats_failed{queue=\"locked\"}"), 1);
+        assert_eq!(count(text, "trunkline_stats_failed{queue=\"open\"}"), 0);
+        assert_eq!(count(text, "trunkline_queue_messages{queue=\"open\",state=\"due\"}"), 10);
         assert!(!text.contains("trunkline_queue_messages{queue=\"locked\""), "{text}");
     };
     check(&metrics.exposition(&db).await);
@@ -200,19 +208,19 @@ async fn what_took_long_is_not_counted_again_by_the_next_scrape() {
         "insert into trunkline.queue_emails (size, payload) select 1, array[n] from generate_series(1::int8, 200000) n";
     sql.batch_execute(rows).await.expect("enqueued");
     let metrics = Metrics::new();
-    let due = |text: &str| value(text, "trunkline_queue_messages{queue=\"emails\",state=\"due\"}");
-    let age = |text: &str| value(text, "trunkline_stats_age_seconds{queue=\"emails\"}");
+    let due = |text: &str| count(text, "trunkline_queue_messages{queue=\"emails\",state=\"due\"}");
+    let age = |text: &str| seconds(text, "trunkline_stats_age_seconds{queue=\"emails\"}");
     let before = metrics.exposition(&db).await;
     sql.batch_execute("select trunkline.enqueue('emails', 1::int8)").await.expect("enqueued");
     let after = metrics.exposition(&db).await;
     assert_eq!(
         (due(&before), due(&after)),
-        (200_000.0, 200_000.0),
+        (200_000, 200_000),
         "counted in {:?} s",
-        value(&after, "trunkline_stats_duration_seconds{queue=\"emails\"}")
+        seconds(&after, "trunkline_stats_duration_seconds{queue=\"emails\"}")
     );
     assert!(age(&before) < age(&after), "and it says how old it is");
-    assert_eq!(due(&fresh(&db).await), 200_001.0);
+    assert_eq!(due(&fresh(&db).await), 200_001);
 
     db.drop_queue("emails").await.expect("dropped");
     let text = metrics.exposition(&db).await;
