@@ -241,6 +241,12 @@ pub async fn healthz(State(site): Here) -> Response {
     (status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response()
 }
 
+/// The numbers for Prometheus, to whoever may look.
+pub async fn metrics(State(site): Here) -> Response {
+    let text = site.metrics.exposition(&site.db).await;
+    ([(header::CONTENT_TYPE, crate::metrics::CONTENT_TYPE)], text).into_response()
+}
+
 pub async fn nothing(State(site): Here, visitor: Option<Extension<Visitor>>) -> Response {
     match visitor {
         Some(Extension(visitor)) => nothing_of(&site, &visitor, "There is no such page.").await,

@@ -17,6 +17,7 @@ use super::{
     pulse::Pulse,
     shield,
 };
+use crate::metrics::Metrics;
 
 /// A console of one database.
 #[derive(Debug)]
@@ -34,6 +35,7 @@ pub struct Site {
     pub db: Db,
     pub guard: Guard,
     pub pulse: Pulse,
+    pub metrics: Metrics,
     pub read_only: bool,
     /// The database's name, for people who have several.
     pub title: String,
@@ -113,10 +115,12 @@ impl Console {
         }
         let pulse = Pulse::begin(self.db.clone()).await;
         let guard = Guard::new(self.access, self.token);
+        let metrics = Metrics::new();
         let site = Arc::new(Site {
             db: self.db,
             guard,
             pulse,
+            metrics,
             read_only: self.read_only,
             title: self.title,
             is_secure: false,
@@ -148,6 +152,7 @@ fn router(site: Arc<Site>, ended: tokio::sync::watch::Receiver<bool>) -> Router 
         .route("/login", get(pages::login).post(deeds::log_in))
         .route("/logout", post(deeds::log_out))
         .route("/healthz", get(pages::healthz))
+        .route("/metrics", get(pages::metrics))
         .route(
             "/assets/style.css",
             get(|| async { asset("text/css; charset=utf-8", include_str!("../../assets/style.css")) }),

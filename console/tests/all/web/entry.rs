@@ -118,6 +118,10 @@ async fn viewers_look_and_do_nothing() {
     let token = [("authorization", "Bearer a token of 16 signs")];
     assert_eq!(send(site.address, "GET", "/", &token, "").await.status, 200);
     assert_eq!(send(site.address, "POST", "/act", &token, &body).await.status, 403);
+    assert_eq!(get(site.address, "/metrics").await.status, 401);
+    let metrics = send(site.address, "GET", "/metrics", &token, "").await;
+    assert_eq!(metrics.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
+    assert!(metrics.body.contains("trunkline_up 1\n") && metrics.body.contains("queue=\"q\""), "{}", metrics.body);
     let wrong = [("authorization", "Bearer a token of 16 sigms")];
     assert_eq!(send(site.address, "GET", "/", &wrong, "").await.status, 303);
     assert_eq!(audited(&site).await, 0);
