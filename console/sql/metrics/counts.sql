@@ -7,6 +7,7 @@ select coalesce(sum(m.size) filter (where m.due_at <= t), 0)::bigint,
        coalesce(sum(m.size) filter (where m.due_at > t and m.error is not null), 0)::bigint,
        (select count(*) from trunkline.{dead}),
        (select count(*) from trunkline.{archive}),
+       count(m.id),
        coalesce(extract(epoch from max(t) - min(m.due_at) filter (where m.due_at <= t)), 0)::float8,
        (select greatest(0, extract(epoch from least(min(m.due_at), max(t)) - greatest(f.reached, q.created_at)))
         from trunkline.queue q join trunkline.floor f on f.queue = q.name where q.name = {name} and q.lanes = 0)::float8,

@@ -39,6 +39,8 @@ pub struct Database {
 pub struct Counts {
     /// Messages: due, delayed, leased, to be retried, dead, archived.
     pub messages: [i64; 6],
+    /// Rows of those that are neither dead nor archived.
+    pub rows: i64,
     /// In seconds.
     pub oldest_due: f64,
     /// In seconds; a queue with keys has no floor of its own.
@@ -47,7 +49,14 @@ pub struct Counts {
     pub took: Duration,
 }
 
-type Counted = (i64, i64, i64, i64, i64, i64, f64, Option<f64>, f64);
+impl Counts {
+    /// Messages that wait or are leased.
+    pub fn depth(&self) -> i64 {
+        self.messages[..4].iter().sum()
+    }
+}
+
+type Counted = (i64, i64, i64, i64, i64, i64, i64, f64, Option<f64>, f64);
 
 pub async fn queues(db: &Db) -> Result<Vec<Queue>> {
     run(db, sql!("queues")).await
@@ -70,9 +79,9 @@ pub async fn counts(db: &Db, queue: &str) -> Result<Counts> {
         .replace("{dead}", &format!("\"dead_{queue}\""))
         .replace("{archive}", &format!("\"archive_{queue}\""));
     let counted: Counted = alone(db, text).await?;
-    let (due, delayed, leased, to_retry, dead, archived, oldest_due, floor_lag, took) = counted;
+    let (due, delayed, leased, to_retry, dead, archived, rows, oldest_due, floor_lag, took) = counted;
     let took = Duration::try_from_secs_f64(took).unwrap_or_default(); // a clock that was set back
-    Ok(Counts { messages: [due, delayed, leased, to_retry, dead, archived], oldest_due, floor_lag, took })
+    Ok(Counts { messages: [due, delayed, leased, to_retry, dead, archived], rows, oldest_due, floor_lag, took })
 }
 
 async fn run<R: Rows>(db: &Db, text: &str) -> Result<R> {

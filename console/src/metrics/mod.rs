@@ -13,7 +13,7 @@
 //! process cost the server one per cent of a core at most, in however many queues of whatever size. `trunkline_stats_age_seconds` says how old they are.
 
 mod text;
-mod ask;
+pub(crate) mod ask;
 mod kept;
 mod exposed;
 
@@ -25,7 +25,8 @@ use std::{
 use tokio::time::timeout;
 use trunkline::{Db, Error, Result};
 
-use self::kept::{BESIDES, Kept, Picture};
+use self::kept::BESIDES;
+pub(crate) use self::kept::{Kept, Picture};
 
 /// The content type of an exposition.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -63,15 +64,20 @@ impl Metrics {
     /// All metrics, in the text format 0.0.4. Where the database does not answer, or does not hold the schema, `trunkline_up` is 0 and there is nothing else.
     /// Where it cannot look at a queue, `trunkline_stats_failed` is 1, and its counts are missing.
     pub async fn exposition(&self, db: &Db) -> String {
+        self.refreshed(db).await.map_or_else(|_| exposed::down(), |picture| exposed::all(&picture))
+    }
+
+    /// What is known, once those looks were made whose pause is over, or go on without this call; why there is nothing to be known.
+    pub(crate) async fn refreshed(&self, db: &Db) -> std::result::Result<Picture, String> {
         match timeout(self.patience, ask::queues(db)).await {
             Ok(Ok(queues)) => self.picture().with(queues),
-            Ok(Err(_)) | Err(_) => return exposed::down(),
+            Ok(Err(error)) => return Err(error.to_string()),
+            Err(_) => return Err("the database does not answer".to_owned()),
         }
         let looked = tokio::spawn(self.clone().look(db.clone()));
         // A look whose connection breaks leaves what is known, which says how old it is.
         let _ = timeout(self.patience, looked).await;
-        let picture = self.picture().clone();
-        exposed::all(&picture)
+        Ok(self.picture().clone())
     }
 
     /// Looks at all whose pause is over; if somebody else does that, waits for them instead.

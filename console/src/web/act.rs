@@ -7,33 +7,23 @@ use super::{
     statement::{ask, sql},
     words,
 };
+use crate::metrics::ask::counts;
 
 /// A form's fields. Which of them count depends on the verb.
 #[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
 pub struct Form {
-    #[serde(default)]
     pub verb: String,
-    #[serde(default)]
     pub queue: String,
-    #[serde(default)]
     pub id: String,
-    #[serde(default)]
     pub error: String,
-    #[serde(default)]
     pub schedule: String,
-    #[serde(default)]
     pub payload: String,
-    #[serde(default)]
     pub metadata: String,
-    #[serde(default)]
     pub delay: String,
-    #[serde(default)]
     pub priority: String,
-    #[serde(default)]
     pub key: String,
-    #[serde(default)]
     pub rate: String,
-    #[serde(default)]
     pub csrf: String,
 }
 
@@ -249,8 +239,7 @@ impl Action {
         let letters = match &self.deed {
             Deed::Replay(letters) | Deed::Discard(letters) | Deed::ReplaySlowly { letters, .. } => letters,
             Deed::Purge => {
-                let counts = super::statement::counts(db, &self.queue).await?;
-                return Ok(Some(super::pulse::depth(&counts).cast_signed()));
+                return Ok(Some(counts(db, &self.queue).await?.depth()));
             }
             _ => return Ok(None),
         };

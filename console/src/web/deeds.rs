@@ -100,10 +100,7 @@ pub async fn log_in(State(site): Here, from: ConnectInfo<SocketAddr>, Form(said)
     let outcome = tokio::task::spawn_blocking(move || of.guard.log_in(from, &said.name, &said.password)).await;
     let (status, wrong) = match outcome.unwrap_or(Err(Refused::Wrong)) {
         Ok(session) => {
-            let secure = if site.is_secure { "; Secure" } else { "" };
-            return with_cookie(&format!(
-                "{COOKIE}={session}; Path=/; HttpOnly; SameSite=Strict; Max-Age=43200{secure}"
-            ));
+            return with_cookie(&format!("{COOKIE}={session}; Path=/; HttpOnly; SameSite=Strict; Max-Age=43200"));
         }
         Err(Refused::Wrong) => (StatusCode::UNAUTHORIZED, "the name or the password is wrong"),
         Err(Refused::TooOften) => (StatusCode::TOO_MANY_REQUESTS, "too many wrong passwords: wait five minutes"),

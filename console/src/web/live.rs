@@ -10,43 +10,39 @@ use futures_util::{Stream, stream};
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
-use super::{
-    pulse::{Known, Picture},
-    server::Site,
-    spark,
-    view::Row,
-};
+use super::{pulse::Known, server::Site, view::Row};
 
-/// Until the console ends, or the visitor goes.
+/// Until the console ends, or the visitor goes. An event has the queues whose numbers are others than in the one before.
 pub fn live(
     State(site): State<Arc<Site>>,
     ended: watch::Receiver<bool>,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     let mut pictures = site.pulse.picture.clone();
     pictures.mark_changed(); // the first event comes at once
-    let events = stream::unfold((pictures, ended), |(mut pictures, mut ended)| async move {
+    let events = stream::unfold((pictures, ended, Map::new()), |(mut pictures, mut ended, told)| async move {
         tokio::select! {
             changed = pictures.changed() => changed.ok()?,
             _ = ended.wait_for(|is| *is) => return None,
         }
-        let event = Event::default().data(as_json(&pictures.borrow_and_update()).to_string());
-        Some((Ok(event), (pictures, ended)))
+        let picture = Arc::clone(&pictures.borrow_and_update());
+        let now: Map<String, Value> =
+            picture.queues.iter().map(|(name, known)| (name.clone(), of_queue(known))).collect();
+        let others: Map<String, Value> = now
+            .iter()
+            .filter(|(name, numbers)| told.get(*name) != Some(*numbers))
+            .map(|(name, numbers)| (name.clone(), numbers.clone()))
+            .collect();
+        let event = Event::default().data(json!({ "queues": others, "problem": picture.problem }).to_string());
+        Some((Ok(event), (pictures, ended, now)))
     });
     Sse::new(events).keep_alive(KeepAlive::new().interval(Duration::from_secs(15)))
 }
 
-/// By the ids of the page's cells.
-fn as_json(picture: &Picture) -> Value {
-    let queues: Map<String, Value> =
-        picture.queues.iter().map(|(name, known)| (name.clone(), of_queue(known))).collect();
-    json!({ "queues": queues, "problem": picture.problem })
-}
-
+/// By the names of the page's cells.
 fn of_queue(known: &Known) -> Value {
     let row = Row::of(known);
     json!({
         "due": row.due, "leased": row.leased, "delayed": row.delayed, "retrying": row.retrying, "dead": row.dead,
-        "oldest": row.oldest, "came": row.came, "went": row.went, "died": row.died,
-        "state": row.state, "points": spark::points(known.depths.iter().copied()), "at": row.at,
+        "oldest": row.oldest, "came": row.came, "went": row.went, "died": row.died, "state": row.state, "points": row.points,
     })
 }

@@ -23,7 +23,7 @@ use super::{
     },
     words,
 };
-use crate::doctor::Doctor;
+use crate::{doctor::Doctor, metrics::ask::counts};
 
 type Visit = Extension<Visitor>;
 type Here = State<Arc<Site>>;
@@ -31,12 +31,12 @@ type Here = State<Arc<Site>>;
 type Page = Result<Response, Response>;
 
 pub async fn overview(State(site): Here, Extension(visitor): Visit) -> Page {
-    let picture = site.pulse.picture.borrow().clone();
-    let known: Vec<Known> = picture.queues.values().cloned().collect();
-    let rows: Vec<Row> = known.iter().map(Row::of).collect();
+    let picture = Arc::clone(&site.pulse.picture.borrow());
+    let rows: Vec<Row> = picture.queues.values().map(Row::of).collect();
+    let held = picture.queues.values().filter_map(|known| known.counts).map(|counts| counts.depth()).sum();
     let frame = Frame::of(&site, &visitor).await;
     let programs = failing(&site, &visitor, statement::programs(&site.db).await).await?;
-    Ok(page(&Overview { verdict: verdict(&rows, &known), rows, programs, frame }))
+    Ok(page(&Overview { verdict: verdict(&rows, held), rows, programs, frame }))
 }
 
 pub async fn queue(State(site): Here, Extension(visitor): Visit, Path(name): Path<String>) -> Page {
@@ -44,7 +44,7 @@ pub async fn queue(State(site): Here, Extension(visitor): Visit, Path(name): Pat
     let seen = site.pulse.picture.borrow().queues.get(&name).cloned();
     let known = match seen {
         Some(known) => known,
-        None => Known::now(is.clone(), failing(&site, &visitor, statement::counts(&site.db, &name).await).await?),
+        None => Known::now(is.clone(), failing(&site, &visitor, counts(&site.db, &name).await).await?),
     };
     let row = Row::of(&known);
     let settings = vec![

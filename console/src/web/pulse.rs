@@ -1,4 +1,4 @@
-//! The pulse: the numbers of all queues, taken again and again at a bounded cost, and what they were in the last hour.
+//! The pulse: what the pages show of all queues, and what that was in the last hour. The looks, and what they may cost, are those of the metrics.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -7,43 +7,87 @@ use std::{
 };
 
 use tokio::sync::watch;
-use trunkline::{Db, Description, Error, Result};
+use trunkline::{Db, Description};
 
-use super::statement::{self, Counts, Store};
+use crate::metrics::{Kept, Metrics, Picture as Samples, ask::Counts};
 
-/// A queue is looked at this often at most.
+/// The pages' numbers change this often at most.
 const EVERY: Duration = Duration::from_secs(1);
-/// A pause is so many times as long as the look was: those that are quick may take half a percent of the time, and so may those that are slow.
+/// The list of queues is asked for again after so many times as long as it took.
 const SHARE: u32 = 200;
-/// From here on a look is slow: it is made by itself, and the others do not wait for it.
-const SLOW: Duration = Duration::from_millis(10);
 /// A point of the line of the last hour.
-const POINT: Duration = Duration::from_secs(20);
+const POINT: Duration = Duration::from_secs(60);
 /// Points that are kept: an hour.
-const POINTS: usize = 180;
+const POINTS: usize = 60;
 
 /// What is known of a queue.
 #[derive(Debug, Clone)]
 pub struct Known {
     /// Its settings.
     pub description: Description,
-    /// The last counts.
-    pub counts: Counts,
+    /// The last counts; none where the role may not look, or nobody has counted yet.
+    pub counts: Option<Counts>,
     /// When they were taken.
     pub at: SystemTime,
-    /// Messages that came and went a second, since the look before: estimates, see [`Flow`].
+    /// Messages that came and went a second, between the last two counts: estimates, see [`Flow`].
     pub flow: Flow,
     /// The size of the queue's tables, in bytes.
     pub bytes: i64,
     /// Messages that waited or were leased in the last hour, the oldest first.
     pub depths: VecDeque<u64>,
-    seen: Seen,
+    seen: Option<Seen>,
+    pointed: Option<Instant>,
+}
+
+/// The last counts as [`Flow`] needs them.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    at: Instant,
+    rows: i64,
+    counts: Counts,
 }
 
 impl Known {
-    /// Of a queue that was not looked at before.
+    /// Of a queue of which nothing is known yet.
+    fn new(description: Description) -> Self {
+        let at = SystemTime::now();
+        Self {
+            description,
+            counts: None,
+            at,
+            flow: Flow::default(),
+            bytes: 0,
+            depths: VecDeque::new(),
+            seen: None,
+            pointed: None,
+        }
+    }
+
+    /// Of a queue that somebody wants to see before its first look.
     pub fn now(description: Description, counts: Counts) -> Self {
-        known(None, description, counts, 0, 0, Duration::ZERO)
+        Self { counts: Some(counts), ..Self::new(description) }
+    }
+
+    /// With the last counts. `rows` is how many the queue ever had.
+    fn learn(&mut self, kept: &Kept<Option<Counts>>, rows: Option<i64>) {
+        self.counts = kept.answer;
+        self.at = SystemTime::now() - kept.at.elapsed();
+        let Some(counts) = kept.answer else { return };
+        if let Some(rows) = rows
+            && self.seen.is_none_or(|seen| seen.at < kept.at)
+        {
+            self.flow = self
+                .seen
+                .map_or_else(Flow::default, |seen| flow(&seen.counts, &counts, rows - seen.rows, kept.at - seen.at));
+            self.seen = Some(Seen { at: kept.at, rows, counts });
+        }
+        if self.pointed.is_none_or(|pointed| pointed.elapsed() >= POINT) {
+            self.pointed = Some(Instant::now());
+            self.depths.push_back(counts.depth().unsigned_abs());
+            while self.depths.len() > POINTS {
+                self.depths.pop_front();
+            }
+        }
     }
 }
 
@@ -57,14 +101,6 @@ pub struct Flow {
     pub went: f64,
     /// Dead letters more than before.
     pub died: f64,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Seen {
-    at: Instant,
-    rows: i64,
-    pointed: Instant,
-    took: Duration,
 }
 
 /// All queues, or why there is nothing to be known.
@@ -91,15 +127,14 @@ impl Drop for Pulse {
 
 impl Pulse {
     /// Looks from now on. The first picture is there when this returns.
-    pub async fn begin(db: Db) -> Self {
+    pub async fn begin(db: Db, metrics: Metrics) -> Self {
         let mut picture = Picture::default();
-        let spent = look(&db, &mut picture).await;
+        let mut pause = look(&db, &metrics, &mut picture).await;
         let (tell, told) = watch::channel(Arc::new(picture.clone()));
         let task = tokio::spawn(async move {
-            let mut spent = spent;
             loop {
-                tokio::time::sleep((spent * SHARE).max(EVERY)).await;
-                spent = look(&db, &mut picture).await;
+                tokio::time::sleep(pause).await;
+                pause = look(&db, &metrics, &mut picture).await;
                 if tell.send(Arc::new(picture.clone())).is_err() {
                     return;
                 }
@@ -107,96 +142,70 @@ impl Pulse {
         });
         Self { picture: told, task }
     }
+
+    /// Why the numbers stand still, if they do. A task that ended by a panic is a reason.
+    pub fn problem(&self) -> Option<String> {
+        match self.task.is_finished() {
+            true => Some("the console has an error of its own: start it again".to_owned()),
+            false => self.picture.borrow().problem.clone(),
+        }
+    }
 }
 
-/// Looks at the queues whose turn it is, and says how long the quick ones took. What is known stays where a look fails.
-async fn look(db: &Db, picture: &mut Picture) -> Duration {
+/// Looks once, and says how long to wait before the next time. What is known stays where a look fails.
+async fn look(db: &Db, metrics: &Metrics, picture: &mut Picture) -> Duration {
     let begun = Instant::now();
-    match look_at_all(db, picture).await {
-        Ok(slow) => {
-            picture.problem = None;
-            begun.elapsed().saturating_sub(slow)
-        }
-        Err(error) => {
-            picture.problem = Some(error.to_string());
-            begun.elapsed().min(SLOW)
-        }
-    }
-}
-
-/// Says how long the slow ones took.
-async fn look_at_all(db: &Db, picture: &mut Picture) -> Result<Duration> {
-    let descriptions = db.list_queues().await?;
-    let mut stores: BTreeMap<String, Store> =
-        statement::stores(db).await?.into_iter().map(|of| (of.0.clone(), of)).collect();
-    picture.queues.retain(|name, _| descriptions.iter().any(|is| is.name == *name));
-    let slow = picture.queues.values().filter(|known| known.seen.took >= SLOW).count() as u32;
-    let mut spent = Duration::ZERO;
-    for description in descriptions {
-        if let Some(known) = picture.queues.get_mut(&description.name) {
-            known.description = description.clone();
-            if known.seen.took >= SLOW && known.seen.at.elapsed() < known.seen.took * SHARE * slow {
-                continue;
-            }
-        }
-        let begun = Instant::now();
-        let name = description.name.clone();
-        let counts = match statement::counts(db, &name).await {
-            Ok(counts) => counts,
-            Err(error) if is_gone(&error) => continue,
-            Err(error) => return Err(error),
-        };
-        let took = begun.elapsed();
-        spent += if took >= SLOW { took } else { Duration::ZERO };
-        let (_, bytes, rows) = stores.remove(&name).unwrap_or_default();
-        let before = picture.queues.remove(&name);
-        picture.queues.insert(name, known(before, description, counts, bytes, rows, took));
-    }
-    Ok(spent)
-}
-
-/// Dropped between the list and the look.
-fn is_gone(error: &Error) -> bool {
-    error.sqlstate().is_some_and(|state| state.code() == "42P01")
-}
-
-fn known(
-    before: Option<Known>,
-    description: Description,
-    counts: Counts,
-    bytes: i64,
-    rows: i64,
-    took: Duration,
-) -> Known {
-    let (now, at) = (Instant::now(), SystemTime::now());
-    let Some(before) = before else {
-        let (depths, seen) = (VecDeque::from([depth(&counts)]), Seen { at: now, rows, pointed: now, took });
-        return Known { description, counts, at, flow: Flow::default(), bytes, depths, seen };
+    let listed = db.list_queues().await.map_err(|error| error.to_string());
+    let pause = (begun.elapsed() * SHARE).clamp(EVERY, 60 * EVERY);
+    let looked = match listed {
+        Ok(descriptions) => metrics.refreshed(db).await.map(|samples| (descriptions, samples)),
+        Err(why) => Err(why),
     };
-    let flow = flow(&before.counts, &counts, rows - before.seen.rows, now - before.seen.at);
-    let (mut depths, mut pointed) = (before.depths, before.seen.pointed);
-    if now - pointed >= POINT {
-        depths.push_back(depth(&counts));
-        pointed = now;
-    }
-    while depths.len() > POINTS {
-        depths.pop_front();
-    }
-    Known { description, counts, at, flow, bytes, depths, seen: Seen { at: now, rows, pointed, took } }
+    picture.problem = match looked {
+        Ok((descriptions, samples)) => {
+            picture.queues = drawn(std::mem::take(&mut picture.queues), descriptions, &samples);
+            None
+        }
+        Err(why) => Some(why),
+    };
+    pause
 }
 
-/// What is in the queue, not what is dead.
-pub fn depth(counts: &Counts) -> u64 {
-    counts.due + counts.delayed + counts.leased + counts.to_retry
+fn drawn(
+    mut before: BTreeMap<String, Known>,
+    descriptions: Vec<Description>,
+    samples: &Samples,
+) -> BTreeMap<String, Known> {
+    let rows: BTreeMap<&str, Option<i64>> =
+        samples.queues.iter().map(|(name, _, rows)| (name.as_str(), *rows)).collect();
+    let mut bytes: BTreeMap<&str, i64> = BTreeMap::new();
+    for (name, _, heap, toast, indexes, _) in samples.stores.iter().flat_map(|kept| &kept.answer) {
+        *bytes.entry(name).or_default() += heap + toast + indexes;
+    }
+    let known = descriptions.into_iter().map(|description| {
+        let name = description.name.clone();
+        let mut known = match before.remove(&name) {
+            Some(known) => Known { description, ..known },
+            None => Known::new(description),
+        };
+        known.bytes = bytes.get(name.as_str()).copied().unwrap_or_default();
+        if let Some(kept) = samples.counts.get(&name) {
+            known.learn(kept, rows.get(name.as_str()).copied().flatten());
+        }
+        (name, known)
+    });
+    known.collect()
 }
 
 fn flow(before: &Counts, now: &Counts, rows: i64, time: Duration) -> Flow {
     let seconds = time.as_secs_f64().max(0.001);
-    let of = |counts: &Counts| depth(counts) as f64;
-    let more = of(now) - of(before);
-    let died = (now.dead as f64 - before.dead as f64).max(0.0);
-    let each =
-        [now, before].iter().find(|counts| counts.rows > 0).map_or(1.0, |counts| of(counts) / counts.rows as f64);
+    let dead = |counts: &Counts| counts.messages[4];
+    let more = (now.depth() - before.depth()) as f64;
+    let died = (dead(now) - dead(before)).max(0) as f64;
+    let each = [now, before]
+        .into_iter()
+        .find(|counts| counts.rows > 0)
+        .map_or(1.0, |counts| counts.depth() as f64 / counts.rows as f64);
     let came = (rows.max(0) as f64 * each).max(more + died);
     Flow { came: came / seconds, went: (came - more).max(0.0) / seconds, died: died / seconds }
 }
@@ -205,8 +214,9 @@ fn flow(before: &Counts, now: &Counts, rows: i64, time: Duration) -> Flow {
 mod tests {
     use super::*;
 
-    fn counts(due: u64, rows: u64, dead: u64) -> Counts {
-        Counts { due, dead, rows, ..Counts::default() }
+    fn counts(due: i64, rows: i64, dead: i64) -> Counts {
+        let messages = [due, 0, 0, 0, dead, 0];
+        Counts { messages, rows, oldest_due: 0.0, floor_lag: None, took: Duration::ZERO }
     }
 
     #[test]

@@ -39,8 +39,6 @@ pub struct Site {
     pub read_only: bool,
     /// The database's name, for people who have several.
     pub title: String,
-    /// Whether its pages come by TLS, so that cookies need not go without.
-    pub is_secure: bool,
 }
 
 impl Site {
@@ -113,18 +111,10 @@ impl Console {
                 format!("{address} can be reached from other machines, and nobody would be asked for a password"),
             ));
         }
-        let pulse = Pulse::begin(self.db.clone()).await;
-        let guard = Guard::new(self.access, self.token);
         let metrics = Metrics::new();
-        let site = Arc::new(Site {
-            db: self.db,
-            guard,
-            pulse,
-            metrics,
-            read_only: self.read_only,
-            title: self.title,
-            is_secure: false,
-        });
+        let pulse = Pulse::begin(self.db.clone(), metrics.clone()).await;
+        let guard = Guard::new(self.access, self.token);
+        let site = Arc::new(Site { db: self.db, guard, pulse, metrics, read_only: self.read_only, title: self.title });
         let (end, ended) = tokio::sync::watch::channel(false);
         let app = router(Arc::clone(&site), ended).into_make_service_with_connect_info::<SocketAddr>();
         axum::serve(listener, app)

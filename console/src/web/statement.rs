@@ -1,6 +1,6 @@
 //! What the console asks, but for what changes something.
 
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use trunkline::{
     Db, Description, Result,
@@ -15,22 +15,6 @@ macro_rules! sql {
     };
 }
 pub(super) use sql;
-
-/// The counts of a queue.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
-    pub due: u64,
-    pub delayed: u64,
-    pub leased: u64,
-    pub to_retry: u64,
-    pub dead: u64,
-    /// Rows of the queue's table.
-    pub rows: u64,
-    pub oldest_due: Option<Duration>,
-}
-
-/// A queue, the bytes of its tables, and the rows that it ever had.
-pub type Store = (String, i64, i64);
 
 /// A message, wherever it is: state, attempt, due at, ended at, enqueued at, error, payload, metadata, priority, key.
 pub type Message = (
@@ -65,25 +49,6 @@ pub type Program = (String, i64);
 pub async fn ask<P: Params, R: Rows>(db: &Db, text: &str, params: P) -> Result<R> {
     let statement: Statement<P, R> = Statement::of(in_schema(text, db.schema_name()));
     db.run(&statement, params).await
-}
-
-/// The counts of a queue of any type. Payloads are not read.
-pub async fn counts(db: &Db, queue: &str) -> Result<Counts> {
-    let (due, delayed, leased, to_retry, dead, rows, oldest): (i64, i64, i64, i64, i64, i64, Option<f64>) =
-        ask(db, sql!("counts"), (queue,)).await?;
-    Ok(Counts {
-        due: due.unsigned_abs(),
-        delayed: delayed.unsigned_abs(),
-        leased: leased.unsigned_abs(),
-        to_retry: to_retry.unsigned_abs(),
-        dead: dead.unsigned_abs(),
-        rows: rows.unsigned_abs(),
-        oldest_due: oldest.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
-    })
-}
-
-pub async fn stores(db: &Db) -> Result<Vec<Store>> {
-    ask(db, sql!("stores"), ()).await
 }
 
 pub async fn programs(db: &Db) -> Result<Vec<Program>> {

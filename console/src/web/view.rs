@@ -1,5 +1,7 @@
 //! The pages' templates and what they show.
 
+use std::time::Duration;
+
 use askama::Template;
 use axum::{
     http::StatusCode,
@@ -8,7 +10,7 @@ use axum::{
 
 use super::{
     access::{Role, Visitor},
-    pulse::{Known, depth},
+    pulse::Known,
     server::Site,
     spark, words,
 };
@@ -32,7 +34,7 @@ impl Frame {
             visitor: visitor.clone(),
             has_logins: site.guard.has_logins(),
             barred: site.may_act(visitor).await.err(),
-            problem: site.pulse.picture.borrow().problem.clone(),
+            problem: site.pulse.problem(),
         }
     }
 
@@ -47,7 +49,7 @@ impl Frame {
 #[derive(Debug, Clone)]
 pub struct Row {
     pub name: String,
-    /// `well`, `paused`, `behind` or `dead`: the worst of what is the case.
+    /// `well`, `paused`, `behind`, `dead`, or `hidden` where nobody has counted it or the role may not: the worst of what is the case.
     pub state: &'static str,
     pub due: String,
     pub leased: String,
@@ -66,28 +68,33 @@ pub struct Row {
 }
 
 /// From when on what is due has waited too long, in seconds: as the doctor's patience.
-const PATIENCE: u64 = 300;
+const PATIENCE: f64 = 300.0;
 
 impl Row {
     pub fn of(known: &Known) -> Self {
-        let (counts, is) = (&known.counts, &known.description);
-        let waits = counts.oldest_due.is_some_and(|age| age.as_secs() >= PATIENCE);
-        let state = match (is.is_paused, waits, counts.dead > 0) {
-            (true, _, _) => "paused",
-            (_, true, _) => "behind",
-            (_, _, true) => "dead",
+        let is = &known.description;
+        let waits = known.counts.is_some_and(|counts| counts.oldest_due >= PATIENCE);
+        let state = match (is.is_paused, known.counts) {
+            (true, _) => "paused",
+            (_, None) => "hidden",
+            _ if waits => "behind",
+            (_, Some(counts)) if counts.messages[4] > 0 => "dead",
             _ => "well",
         };
-        let number = |count: u64| words::thousands(count);
+        let unknown = || "–".to_owned();
+        let number =
+            |place: usize| known.counts.map_or_else(unknown, |counts| words::thousands(counts.messages[place]));
+        let oldest = known.counts.filter(|counts| counts.messages[0] > 0);
         Self {
             name: is.name.clone(),
             state,
-            due: number(counts.due),
-            leased: number(counts.leased),
-            delayed: number(counts.delayed),
-            retrying: number(counts.to_retry),
-            dead: number(counts.dead),
-            oldest: counts.oldest_due.map_or_else(|| "–".to_owned(), words::age),
+            due: number(0),
+            delayed: number(1),
+            leased: number(2),
+            retrying: number(3),
+            dead: number(4),
+            oldest: oldest
+                .map_or_else(unknown, |counts| words::age(Duration::from_secs_f64(counts.oldest_due.max(0.0)))),
             came: words::rate(known.flow.came),
             went: words::rate(known.flow.went),
             died: words::rate(known.flow.died),
@@ -111,19 +118,21 @@ fn limits(is: &trunkline::Description) -> String {
     said.join(", ")
 }
 
-/// The lines of the overview, and in one word whether all is well.
-pub fn verdict(rows: &[Row], known: &[Known]) -> String {
+/// In one line whether all is well. `held` is how many messages wait or are leased.
+pub fn verdict(rows: &[Row], held: i64) -> String {
+    let named =
+        [("behind", "behind"), ("dead", "with dead letters"), ("paused", "paused"), ("hidden", "not to be seen")];
     let count = |state: &str| rows.iter().filter(|row| row.state == state).count();
-    let waiting: u64 = known.iter().map(|known| depth(&known.counts)).sum();
-    let held = words::thousands(waiting);
-    match (count("behind"), count("dead"), count("paused")) {
-        (0, 0, 0) => format!("All is well: {} queues, {held} messages", rows.len()),
-        (behind, dead, paused) => {
-            let said = [(behind, "behind"), (dead, "with dead letters"), (paused, "paused")];
-            let said: Vec<String> =
-                said.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
-            format!("Look here: {} of {} queues, {held} messages", said.join(", "), rows.len())
-        }
+    let said: Vec<String> = named
+        .iter()
+        .map(|(state, what)| (count(state), what))
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    let held = words::thousands(held);
+    match said.is_empty() {
+        true => format!("All is well: {} queues, {held} messages", rows.len()),
+        false => format!("Look here: {} of {} queues, {held} messages", said.join(", "), rows.len()),
     }
 }
 

@@ -199,6 +199,9 @@ async fn a_role_does_what_it_may_and_the_pages_say_what_it_may_not() {
     let answer = post(site.address, "/act", &purge("other")).await;
     assert_eq!(answer.status, 403, "{}", answer.body);
     assert_eq!(get(site.address, "/audit").await.status, 403); // of all queues, it is for operators of all
+    let overview = get(site.address, "/").await;
+    assert_eq!(overview.text_after(r#"<h1 id="verdict">"#), "Look here: 1 not to be seen of 2 queues, 0 messages");
+    assert!(!overview.body.contains("The numbers stand still"), "{}", overview.body);
     assert_eq!(audited(&owner).await, 1);
     site.end().await;
     owner.sql.batch_execute(&format!("drop owned by {role}; drop role {role}")).await.expect("dropped");

@@ -48,6 +48,28 @@ async fn the_overview_says_what_sql_says() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn numbers_go_on_after_the_server_ended_all_sessions() {
+    let site = Site::new().await;
+    let queue = texts(&site, "broken").await;
+    let end = "select count(pg_terminate_backend(pid)) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()";
+    assert!(site.number(end).await > 0);
+    let deadline = Instant::now() + SOON;
+    while queue.enqueue(&"after".to_owned()).await.is_err() {
+        assert!(Instant::now() < deadline, "not enqueued");
+    }
+    loop {
+        let page = get(site.address, "/").await;
+        if page.body.contains(r#"data-queue="broken""#) && page.text_after(r#"data-cell="due">"#) == "1" {
+            assert!(!page.body.contains("The numbers stand still"), "{}", page.body);
+            break;
+        }
+        assert!(Instant::now() < deadline, "{}", page.body);
+        tokio::task::yield_now().await;
+    }
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn numbers_move_without_a_new_page() {
     let site = Site::new().await;
     let queue = texts(&site, "moves").await;
