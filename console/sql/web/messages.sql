@@ -1,10 +1,7 @@
--- A page of messages by id. With a filter the queue is read from the page's beginning on, until the page is full.
-select m.id,
-       case when m.due_at <= clock_timestamp() then 'due' when m.attempt = 0 then 'delayed' when m.error is null then 'leased' else 'retrying' end,
-       m.enqueued_at, m.due_at, m.attempt, m.error, left(m.payload, 200), octet_length(m.payload)::bigint, m.key
-from trunkline.messages($1, first_id => $2::bigint + 1) m
-where ($3::text is null or m.key = $3)
-  and ($4::text is null or m.metadata::text like '%' || $4 || '%')
-  and ($5::text is null
-       or $5 = case when m.due_at <= clock_timestamp() then 'due' when m.attempt = 0 then 'delayed' when m.error is null then 'leased' else 'retrying' end)
+-- The messages of a part of the queue, by id, up to a page of them. The states are those of trunkline.find.
+select m.id, s.state, m.enqueued_at, m.due_at, m.attempt, m.error, left(m.payload, 200), octet_length(m.payload)::bigint, m.key
+from trunkline.messages($1, first_id => $2::bigint + 1, last_id => $3::bigint) m,
+     lateral (select case when m.due_at <= clock_timestamp() then 'due' when m.error is not null then 'retrying'
+                          when m.attempt = 0 then 'delayed' else 'leased' end as state) s
+where ($4::text is null or m.key = $4) and ($5::text is null or m.metadata::text like '%' || $5 || '%') and ($6::text is null or s.state = $6)
 order by m.id limit 50

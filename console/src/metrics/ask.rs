@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use trunkline::{
     Db, Result,
-    postgres::{Rows, Statement},
+    postgres::{Params, Rows, Statement},
 };
 
 use crate::schema::in_schema;
@@ -63,7 +63,7 @@ pub async fn queues(db: &Db) -> Result<Vec<Queue>> {
 }
 
 pub async fn stores(db: &Db) -> Result<Vec<Store>> {
-    alone(db, sql!("stores").to_owned()).await
+    alone(db, sql!("stores"), (), COUNTING).await
 }
 
 pub async fn database(db: &Db) -> Result<Database> {
@@ -78,7 +78,7 @@ pub async fn counts(db: &Db, queue: &str) -> Result<Counts> {
         .replace("{queue}", &format!("\"queue_{queue}\""))
         .replace("{dead}", &format!("\"dead_{queue}\""))
         .replace("{archive}", &format!("\"archive_{queue}\""));
-    let counted: Counted = alone(db, text).await?;
+    let counted: Counted = alone(db, &text, (), COUNTING).await?;
     let (due, delayed, leased, to_retry, dead, archived, rows, oldest_due, floor_lag, took) = counted;
     let took = Duration::try_from_secs_f64(took).unwrap_or_default(); // a clock that was set back
     Ok(Counts { messages: [due, delayed, leased, to_retry, dead, archived], rows, oldest_due, floor_lag, took })
@@ -89,13 +89,16 @@ async fn run<R: Rows>(db: &Db, text: &str) -> Result<R> {
     db.run(&statement, ()).await
 }
 
-/// On a connection of its own: nobody's statement waits behind it.
-async fn alone<R: Rows>(db: &Db, text: String) -> Result<R> {
+/// How long a look may take.
+const COUNTING: &str = "10min";
+
+/// On a connection of its own: nobody's statement waits behind it. Ends with an error after so long.
+pub async fn alone<P: Params, R: Rows>(db: &Db, text: &str, params: P, most: &str) -> Result<R> {
     let transaction = db.begin_with("isolation level read committed, read only").await?;
-    let alone: Statement<(), ()> = Statement::new(sql!("alone"));
-    drop(transaction.send(&alone, ()).await?); // its answer comes with the next
-    let statement: Statement<(), R> = Statement::of(in_schema(&text, db.schema_name()));
-    let answer = transaction.run(&statement, ()).await?;
+    let alone: Statement<(&str,), ()> = Statement::new(sql!("alone"));
+    drop(transaction.send(&alone, (most,)).await?); // its answer comes with the next
+    let statement: Statement<P, R> = Statement::of(in_schema(text, db.schema_name()));
+    let answer = transaction.run(&statement, params).await?;
     transaction.commit().await?;
     Ok(answer)
 }

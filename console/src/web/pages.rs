@@ -16,7 +16,7 @@ use super::{
     access::Visitor,
     pulse::Known,
     server::Site,
-    statement::{self, Find, Letter, Line, Message},
+    statement::{self, Find, Letter, Line, Message, PAGE},
     view::{
         Audit, Dead, DoctorPage, Frame, Item, Login, MessagePage, Messages, Overview, Plan, QueuePage, Row, Same,
         Schedules, Told, page, verdict, with,
@@ -74,20 +74,17 @@ pub async fn messages(
         let place = format!("/queues/{name}/messages/{}", utf8_percent_encode(id, NON_ALPHANUMERIC));
         return Ok(axum::response::Redirect::to(&place).into_response());
     }
-    let lines = failing(&site, &visitor, statement::messages(&site.db, &name, &find).await).await?;
+    let (lines, next) = failing(&site, &visitor, statement::messages(&site.db, &name, &find).await).await?;
     let field = |text: &Option<String>| text.clone().unwrap_or_default();
     let (key, metadata, state) = (field(&find.key), field(&find.metadata), field(&find.state));
     let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
-    let next = lines.last().filter(|_| lines.len() == PAGE).map(|last| {
-        format!("?after={}&key={}&metadata={}&state={}", last.0, encoded(&key), encoded(&metadata), encoded(&state))
+    let next = next.map(|after| {
+        format!("?after={after}&key={}&metadata={}&state={}", encoded(&key), encoded(&metadata), encoded(&state))
     });
     let items = lines.into_iter().map(item).collect();
     let frame = Frame::of(&site, &visitor).await;
     Ok(page(&Messages { frame, queue: name, items, next, key, metadata, state }))
 }
-
-/// As many as the statements' limits say.
-const PAGE: usize = 50;
 
 fn item((id, state, enqueued_at, due_at, attempt, error, payload, size, key): Line) -> Item {
     let when = match state.as_str() {
@@ -130,15 +127,18 @@ pub async fn message(State(site): Here, Extension(visitor): Visit, Path((name, i
         );
         return Err(told(&site, &visitor, StatusCode::NOT_FOUND, "There is no such message", &why).await);
     };
-    let (state, attempt, due_at, ended_at, enqueued_at, error, raw, metadata, priority, key): Message = message;
+    let (state, attempt, at, enqueued_at, error, raw, length, metadata, priority, key): Message = message;
     let both = |at: SystemTime| format!("{} ({})", words::time(at), words::ago(at));
-    let mut facts = vec![("enqueued", both(enqueued_at)), ("deliveries", attempt.to_string())];
-    let until = if state == "leased" { "leased until" } else { "due" };
-    facts.extend(due_at.map(|at| (until, both(at))));
-    facts.extend(ended_at.map(|at| (if state == "dead" { "died" } else { "archived" }, both(at))));
+    let at_which = match state.as_str() {
+        "leased" => "leased until",
+        "dead" => "died",
+        "archived" => "archived",
+        _ => "due",
+    };
+    let mut facts = vec![("enqueued", both(enqueued_at)), ("deliveries", attempt.to_string()), (at_which, both(at))];
     facts.extend((priority > 0).then(|| ("priority", priority.to_string())));
     facts.extend(key.map(|key| ("key", shown(&key))));
-    facts.push(("size of the payload", words::bytes(raw.len() as i64)));
+    facts.push(("size of the payload", words::bytes(length)));
     let (payload, is_whole) = words::payload(&raw);
     let frame = Frame::of(&site, &visitor).await;
     let (error, metadata) = (shown(&error.unwrap_or_default()), shown(&metadata.unwrap_or_default()));

@@ -7,7 +7,7 @@ use trunkline::{
     postgres::{Params, Rows, Statement},
 };
 
-use crate::schema::in_schema;
+use crate::{metrics::ask::alone, schema::in_schema};
 
 macro_rules! sql {
     ($name:literal) => {
@@ -16,19 +16,9 @@ macro_rules! sql {
 }
 pub(super) use sql;
 
-/// A message, wherever it is: state, attempt, due at, ended at, enqueued at, error, payload, metadata, priority, key.
-pub type Message = (
-    String,
-    i32,
-    Option<SystemTime>,
-    Option<SystemTime>,
-    SystemTime,
-    Option<String>,
-    String,
-    Option<String>,
-    i32,
-    Option<String>,
-);
+/// A message, wherever it is: state, attempt, due or ended at, enqueued at, error, the payload's beginning, its length, metadata, priority, key.
+pub type Message =
+    (String, i32, SystemTime, SystemTime, Option<String>, String, i64, Option<String>, i32, Option<String>);
 
 /// A line of a list: id, state, enqueued at, due at, attempt, error, the payload's beginning, its length, key.
 pub type Line = (i64, String, SystemTime, SystemTime, i32, Option<String>, String, i64, Option<String>);
@@ -70,19 +60,34 @@ pub async fn entries(db: &Db, before: i64) -> Result<Vec<Entry>> {
 }
 
 pub async fn groups(db: &Db, queue: &str) -> Result<Vec<Group>> {
-    ask(db, &sql!("groups").replace("{dead}", &dead(queue)), ()).await
+    alone(db, &sql!("groups").replace("{dead}", &dead(queue)), (), MOST).await
 }
 
 pub async fn letters(db: &Db, queue: &Description, error: Option<&str>, after: i64) -> Result<Vec<Letter>> {
-    ask(db, &sql!("letters").replace("{dead}", &dead(&queue.name)), (error, after, queue.lanes > 0)).await
+    let text = sql!("letters").replace("{dead}", &dead(&queue.name));
+    alone(db, &text, (error, after, queue.lanes > 0), MOST).await
 }
 
-/// A page of messages by their ids.
-pub async fn messages(db: &Db, queue: &str, find: &Find) -> Result<Vec<Line>> {
-    let key = find.key.as_deref().filter(|key| !key.is_empty());
-    let metadata = find.metadata.as_deref().filter(|text| !text.is_empty());
-    let state = find.state.as_deref().filter(|state| !state.is_empty());
-    ask(db, sql!("messages"), (queue, find.after.unwrap_or(0), key, metadata, state)).await
+/// How long what reads many rows may take: such a page has a connection of its own, and nobody waits for it.
+const MOST: &str = "10s";
+/// Lines of a page, as the statements' limits have it.
+pub const PAGE: usize = 50;
+/// Messages of which a page looks for those that are wanted.
+pub const EXAMINED: usize = 5_000;
+
+/// A page of messages by their ids, and the id after which the next one begins, if there is more.
+pub async fn messages(db: &Db, queue: &str, find: &Find) -> Result<(Vec<Line>, Option<i64>)> {
+    let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+    let (key, metadata, state) = (given(&find.key), given(&find.metadata), given(&find.state));
+    let wanted = if key.is_none() && metadata.is_none() && state.is_none() { PAGE } else { EXAMINED };
+    let after = find.after.unwrap_or(0).max(0);
+    let text = sql!("page_end").replace("{queue}", &format!("\"queue_{queue}\""));
+    let end: Option<(i64, bool)> = alone(db, &text, (after, wanted as i64), MOST).await?;
+    let Some((end, more)) = end else { return Ok((Vec::new(), None)) };
+    let lines: Vec<Line> = alone(db, sql!("messages"), (queue, after, end, key, metadata, state), MOST).await?;
+    let last = lines.last().filter(|_| lines.len() == PAGE).map(|line| line.0).filter(|last| *last < end);
+    let next = last.or_else(|| more.then_some(end));
+    Ok((lines, next))
 }
 
 /// What messages are looked for.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use trunkline::{Queue, Settings};
+use trunkline::{Draft, Queue, Settings};
 
 use super::Site;
 use crate::browser::{Answer, get, post};
@@ -130,6 +130,22 @@ async fn a_letter_is_edited_or_stays() {
     act(&site, &edit("2")).await;
     assert_eq!(queue.take(1).await.expect("taken").first().map(|taken| taken.payload), Some(2));
     assert_eq!(site.number("select dead from trunkline.stats('numbers')").await, 0);
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_letter_that_is_edited_keeps_its_priority_and_metadata() {
+    let site = Site::new().await;
+    site.db.create_queue("laned", &Settings::new("text").priorities(3)).await.expect("created");
+    let queue: Queue<String> = site.db.queue("laned").await.expect("opened");
+    queue.enqueue(Draft::new("old".to_owned()).priority(2).with("tenant", "acme")).await.expect("enqueued");
+    let leases = queue.lease(1).await.expect("leased");
+    queue.bury(&leases, "odd").await.expect("buried");
+    let id = leases[0].id.to_string();
+    act(&site, &[("verb", "edit"), ("queue", "laned"), ("id", &id), ("payload", "new")]).await;
+    let anew = queue.peek(1).await.expect("looked");
+    let tenant = anew[0].metadata.get("tenant");
+    assert_eq!((anew[0].payload.as_str(), anew[0].priority, tenant), ("new", 2, Some("acme")));
     site.end().await;
 }
 

@@ -148,6 +148,44 @@ async fn messages_are_found_by_id_key_metadata_and_state() {
     site.end().await;
 }
 
+/// Follows the pages, and returns the ids on them and how many pages there were.
+async fn walk(site: &Site, path: &str, query: &str) -> (Vec<i64>, usize) {
+    let (mut ids, mut pages, mut query) = (Vec::new(), 0, query.to_owned());
+    loop {
+        let page = get(site.address, &format!("{path}{query}")).await;
+        assert_eq!(page.status, 200, "{}", page.body);
+        let link = format!(r#"<a href="{path}/"#);
+        let links = page.body.split(&link).skip(1);
+        ids.extend(links.map(|rest| rest.split('"').next().unwrap_or_default().parse::<i64>().expect("an id")));
+        pages += 1;
+        match page.body.split(r#"rel="next" href=""#).nth(1) {
+            Some(rest) => query = rest.split('"').next().unwrap_or_default().replace("&#38;", "&"),
+            None => return (ids, pages),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_have_each_message_once_whatever_rows_they_are_in() {
+    let site = Site::new().await;
+    let queue = texts(&site, "many").await;
+    let mut all = Vec::new();
+    for size in [1, 700, 1, 1, 49, 51, 2] {
+        let drafts = (0..size).map(|n| Draft::new(format!("payload {n}")).with("size", size.to_string()));
+        all.extend(queue.enqueue_many(drafts).await.expect("enqueued"));
+    }
+    let path = "/queues/many/messages";
+    assert_eq!(walk(&site, path, "").await.0, all);
+    let of_51 = all[752..803].to_vec();
+    assert_eq!(walk(&site, path, "?metadata=%2251%22").await, (of_51, 2));
+    // What is looked for among many: pages without it lead on.
+    queue.enqueue_many((0..12_000).map(|n| format!("{n}"))).await.expect("enqueued");
+    let last = queue.enqueue(Draft::new("here".to_owned()).with("size", "none")).await.expect("enqueued");
+    let (found, pages) = walk(&site, path, "?metadata=none").await;
+    assert!(found == [last] && pages == 3, "{found:?} on {pages} pages");
+    site.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_there_says_so() {
     let site = Site::new().await;
