@@ -22,10 +22,10 @@ Without --users and --proxy-header everybody who reaches it may do everything, s
 machine alone then, and answers to no other name.
 
 A file of users has a line for each: name:viewer:HASH or name:operator:HASH. Viewers look, operators
-act. `--hash-password` makes a HASH of the password on standard input. What is done is written to the table trunkline.audit, and nothing more can be done than the
-role that it connects as may do.
+act. --hash-password makes a HASH of the password on standard input. What is done is written to the
+table trunkline.audit, and nothing more can be done than the role that it connects as may do.
 
-/healthz says whether the database answers.
+/metrics has the numbers for Prometheus, /healthz says whether the database answers.
 
 Examples:
   trunkline console
@@ -66,16 +66,13 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
         Error::new(format!("cannot listen on {}: {cause}", args.listen)).hint("name another with --listen ADDRESS:PORT")
     })?;
     let address = listener.local_addr().map_err(|cause| Error::new(cause.to_string()))?;
-    if matches!(access, Access::Anybody) && !address.ip().is_loopback() {
-        return Err(Error::usage(format!(
-            "{address} can be reached from other machines, and nobody would be asked who they are"
-        ))
-        .hint("pass --users FILE or --proxy-header NAME, or listen on 127.0.0.1"));
-    }
     let mut console = Console::new(db).access(access).read_only(args.read_only);
     if let Some(token) = token {
         console = console.token(token);
     }
+    console.check(address).map_err(|refused| {
+        Error::usage(refused.to_string()).hint("pass --users FILE or --proxy-header NAME, or listen on 127.0.0.1")
+    })?;
     let mut stop = Stop::on_signals()?;
     print::note(format!("console: http://{address}"));
     let served = console.serve(listener, async move { stop.asked().await }).await;

@@ -95,22 +95,30 @@ impl Console {
         self
     }
 
-    /// Serves until `shutdown`, then ends what is under way.
+    /// Whether it may listen there.
     ///
     /// # Errors
     /// The address can be reached from other machines, and nobody would be asked who they are.
+    pub fn check(&self, address: SocketAddr) -> io::Result<()> {
+        match self.access {
+            Access::Anybody if !address.ip().is_loopback() => Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                format!("{address} can be reached from other machines, and nobody would be asked who they are"),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Serves until `shutdown`, then ends what is under way.
+    ///
+    /// # Errors
+    /// Those of [`Console::check`], and of the listener.
     pub async fn serve(
         self,
         listener: TcpListener,
         shutdown: impl Future<Output = ()> + Send + 'static,
     ) -> io::Result<()> {
-        let address = listener.local_addr()?;
-        if matches!(self.access, Access::Anybody) && !address.ip().is_loopback() {
-            return Err(io::Error::new(
-                io::ErrorKind::PermissionDenied,
-                format!("{address} can be reached from other machines, and nobody would be asked for a password"),
-            ));
-        }
+        self.check(listener.local_addr()?)?;
         let metrics = Metrics::new();
         let pulse = Pulse::begin(self.db.clone(), metrics.clone()).await;
         let guard = Guard::new(self.access, self.token);
