@@ -59,7 +59,7 @@ async fn a_publication_that_was_interrupted_goes_on_and_says_in_which_hours_it_w
 
 #[tokio::test]
 async fn a_run_writes_nothing_into_the_tree() {
-    let inside = concat!(env!("CARGO_MANIFEST_DIR"), "/results/results.json");
+    let inside = concat!(env!("CARGO_MANIFEST_DIR"), "/results/results.json.gz");
     let before = std::fs::read(inside).expect("results are published");
     for (verb, option) in
         [("run", "--results"), ("run", "--csv"), ("claims", "--markdown"), ("publication", "--folder")]
