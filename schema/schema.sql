@@ -3292,14 +3292,22 @@ begin
         using errcode = 'feature_not_supported', hint = 'Run a worker; or lease a lane with trunkline.lease_lane.';
 end ;
 
-function refuse_row() returns trigger language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+function refuse_row() returns trigger language plpgsql volatile as 
 begin
-    if new.size between 1 and 1024
+    if new.size operator(pg_catalog.=) 1 and pg_catalog.array_dims(new.payload) operator(pg_catalog.=) '[1:1]'
+       and new.payload[1] is not null and new.metadata is null then
+        return new;
+    end if;
+    if new.size operator(pg_catalog.>=) 1 and new.size operator(pg_catalog.<=) 1024
        and (new.error is not null
-            or array_ndims(new.payload) = 1 and array_lower(new.payload, 1) = 1 and cardinality(new.payload) = new.size
-               and num_nulls(variadic new.payload) = 0
-               and (new.metadata is null or array_ndims(new.metadata) = 1 and array_lower(new.metadata, 1) = 1
-                    and cardinality(new.metadata) <= new.size)) then
+            or pg_catalog.array_ndims(new.payload) operator(pg_catalog.=) 1
+               and pg_catalog.array_lower(new.payload, 1) operator(pg_catalog.=) 1
+               and pg_catalog.cardinality(new.payload) operator(pg_catalog.=) new.size
+               and pg_catalog.num_nulls(variadic new.payload) operator(pg_catalog.=) 0
+               and (new.metadata is null
+                    or pg_catalog.array_ndims(new.metadata) operator(pg_catalog.=) 1
+                       and pg_catalog.array_lower(new.metadata, 1) operator(pg_catalog.=) 1
+                       and pg_catalog.cardinality(new.metadata) operator(pg_catalog.<=) new.size)) then
         return new;
     end if;
     raise exception 'a row of % is no batch: its size is not its number of payloads, or a payload is null', tg_table_name

@@ -88,11 +88,45 @@ async fn every_function_says_where_names_are_looked_up() {
     db.create_queue("q", &Settings::new("int8[]")).await.expect("created");
     let unsafe_ones = "select p.oid::regprocedure::text from pg_proc p
         where p.pronamespace = 'trunkline'::regnamespace and p.prosqlbody is null
-          and 'search_path=pg_catalog, pg_temp' <> all (coalesce(p.proconfig, '{}'))";
+          -- It qualifies every name instead; the next test lays traps for it.
+          and p.proname <> 'refuse_row' and 'search_path=pg_catalog, pg_temp' <> all (coalesce(p.proconfig, '{}'))";
     let found: Vec<String> = sql.query(unsafe_ones, &[]).await.expect("read").iter().map(|row| row.get(0)).collect();
     assert!(found.is_empty(), "{found:?}");
     let definer = "select count(*) from pg_proc where pronamespace = 'trunkline'::regnamespace and prosecdef";
     assert_eq!(sql.query_one(definer, &[]).await.expect("read").get::<_, i64>(0), 0);
+}
+
+/// The check of a row runs in whatever search path its inserter has.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_check_of_a_row_finds_no_name_of_others() {
+    let url = database().await;
+    let (db, sql) = (Db::connect(&url).await.expect("connected"), connect(&url).await);
+    db.create_queue("q", &Settings::new("int8")).await.expect("created");
+    sql.batch_execute(
+        "create function public.yes(int, int) returns bool language plpgsql as $$ begin raise exception 'trapped'; end $$;
+         create function public.yes(text, text) returns bool language plpgsql as $$ begin raise exception 'trapped'; end $$;
+         create operator public.= (leftarg = int, rightarg = int, function = public.yes);
+         create operator public.>= (leftarg = int, rightarg = int, function = public.yes);
+         create operator public.<= (leftarg = int, rightarg = int, function = public.yes);
+         create operator public.= (leftarg = text, rightarg = text, function = public.yes);
+         create function public.array_dims(int8[]) returns text language sql as $$ select '[1:1]'::text $$;
+         create function public.array_ndims(int8[]) returns int language sql as $$ select 1 $$;
+         create function public.array_lower(int8[], int) returns int language sql as $$ select 1 $$;
+         create function public.cardinality(int8[]) returns int language sql as $$ select 2 $$;
+         create function public.num_nulls(variadic int8[]) returns int language sql as $$ select 0 $$;
+         set search_path = public, pg_catalog",
+    )
+    .await
+    .expect("laid");
+    let bare = sql.batch_execute("select 1 = 1").await.expect_err("the trap works");
+    assert!(bare.as_db_error().is_some_and(|error| error.message() == "trapped"), "{bare}");
+    for good in ["(1, array[7])", "(2, array[7, 8])"] {
+        sql.batch_execute(&format!("insert into trunkline.queue_q (size, payload) values {good}")).await.expect("let in");
+    }
+    for bad in ["(1, array[null::int8])", "(1, array[7, 8])", "(2, array[7])", "(1, array[[7]])", "(1, '[0:0]={7}')", "(0, '{}')"] {
+        let why = sql.batch_execute(&format!("insert into trunkline.queue_q (size, payload) values {bad}")).await;
+        assert_eq!(why.expect_err(bad).code(), Some(&tokio_postgres::error::SqlState::CHECK_VIOLATION), "{bad}");
+    }
 }
 
 /// A role that may create in `public` puts better matches there than the system's own functions and operators.
