@@ -121,9 +121,18 @@ async fn the_check_of_a_row_finds_no_name_of_others() {
     let bare = sql.batch_execute("select 1 = 1").await.expect_err("the trap works");
     assert!(bare.as_db_error().is_some_and(|error| error.message() == "trapped"), "{bare}");
     for good in ["(1, array[7])", "(2, array[7, 8])"] {
-        sql.batch_execute(&format!("insert into trunkline.queue_q (size, payload) values {good}")).await.expect("let in");
+        sql.batch_execute(&format!("insert into trunkline.queue_q (size, payload) values {good}"))
+            .await
+            .expect("let in");
     }
-    for bad in ["(1, array[null::int8])", "(1, array[7, 8])", "(2, array[7])", "(1, array[[7]])", "(1, '[0:0]={7}')", "(0, '{}')"] {
+    for bad in [
+        "(1, array[null::int8])",
+        "(1, array[7, 8])",
+        "(2, array[7])",
+        "(1, array[[7]])",
+        "(1, '[0:0]={7}')",
+        "(0, '{}')",
+    ] {
         let why = sql.batch_execute(&format!("insert into trunkline.queue_q (size, payload) values {bad}")).await;
         assert_eq!(why.expect_err(bad).code(), Some(&tokio_postgres::error::SqlState::CHECK_VIOLATION), "{bad}");
     }
