@@ -19,6 +19,7 @@ mod pulse;
 mod access;
 mod act;
 mod shield;
+mod verdict;
 mod view;
 mod pages;
 mod live;

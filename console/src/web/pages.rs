@@ -19,8 +19,9 @@ use super::{
     statement::{self, Find, Letter, Line, Message, PAGE},
     view::{
         Audit, Dead, DoctorPage, Frame, Item, Login, MessagePage, Messages, Overview, Plan, QueuePage, Row, Same,
-        Schedules, Told, page, verdict, with,
+        Schedules, Told, page, with,
     },
+    verdict::Verdict,
     words,
 };
 use crate::{doctor::Doctor, metrics::ask::counts};
@@ -33,10 +34,9 @@ type Page = Result<Response, Response>;
 pub async fn overview(State(site): Here, Extension(visitor): Visit) -> Page {
     let picture = Arc::clone(&site.pulse.picture.borrow());
     let rows: Vec<Row> = picture.queues.values().map(Row::of).collect();
-    let held = picture.queues.values().filter_map(|known| known.counts).map(|counts| counts.depth()).sum();
     let frame = Frame::of(&site, &visitor).await;
     let programs = failing(&site, &visitor, statement::programs(&site.db).await).await?;
-    Ok(page(&Overview { verdict: verdict(&rows, held), rows, programs, frame }))
+    Ok(page(&Overview { verdict: Verdict::of(&picture), rows, programs, frame }))
 }
 
 pub async fn queue(State(site): Here, Extension(visitor): Visit, Path(name): Path<String>) -> Page {

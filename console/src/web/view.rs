@@ -12,7 +12,9 @@ use super::{
     access::{Role, Visitor},
     pulse::Known,
     server::Site,
-    spark, words,
+    spark,
+    verdict::Verdict,
+    words,
 };
 use crate::doctor::Finding;
 
@@ -118,24 +120,6 @@ fn limits(is: &trunkline::Description) -> String {
     said.join(", ")
 }
 
-/// In one line whether all is well. `held` is how many messages wait or are leased.
-pub fn verdict(rows: &[Row], held: i64) -> String {
-    let named =
-        [("behind", "behind"), ("dead", "with dead letters"), ("paused", "paused"), ("hidden", "not to be seen")];
-    let count = |state: &str| rows.iter().filter(|row| row.state == state).count();
-    let said: Vec<String> = named
-        .iter()
-        .map(|(state, what)| (count(state), what))
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{count} {what}"))
-        .collect();
-    let held = words::thousands(held);
-    match said.is_empty() {
-        true => format!("All is well: {} queues, {held} messages", rows.len()),
-        false => format!("Look here: {} of {} queues, {held} messages", said.join(", "), rows.len()),
-    }
-}
-
 /// A page, or an error that tells nothing.
 pub fn page(template: &impl Template) -> Response {
     with(StatusCode::OK, template)
@@ -153,7 +137,7 @@ pub fn with(status: StatusCode, template: &impl Template) -> Response {
 pub struct Overview {
     pub frame: Frame,
     pub rows: Vec<Row>,
-    pub verdict: String,
+    pub verdict: Verdict,
     pub programs: Vec<(String, i64)>,
 }
 

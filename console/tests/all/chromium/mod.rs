@@ -7,12 +7,27 @@ mod pictures;
 
 pub use driver::{Browser, NARROW, SOON, Size, WIDE, lent};
 
+use std::time::Instant;
+
 use crate::web::Site;
 
 impl Browser {
     /// Opens a page of the console.
     pub async fn open(&self, site: &Site, path: &str) {
         self.goto(&format!("http://{}{path}", site.address)).await;
+    }
+
+    /// Opens a page anew until it shows a text: the console looks at the queues once in a while.
+    pub async fn until_shown(&self, site: &Site, path: &str, text: &str) {
+        let deadline = Instant::now() + SOON;
+        loop {
+            self.open(site, path).await;
+            let shown = self.shown().await;
+            if shown.contains(text) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "no {text} in {shown}");
+        }
     }
 
     /// The path of the page that is open.

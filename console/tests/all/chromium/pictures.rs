@@ -16,6 +16,7 @@ async fn pictures_of_all_pages() {
     let dead = site.number("select id from trunkline.dead_letters('webhooks') limit 1").await;
     let mail = site.number("select id from trunkline.messages('emails') limit 1").await;
     let image = site.number("select id from trunkline.messages('thumbnails') limit 1").await;
+    browser.until_shown(&site, "/", "search-index").await;
     fs::create_dir_all(&folder).expect("a folder");
     for (size, wide) in [(WIDE, "wide"), (NARROW, "narrow")] {
         for scheme in ["light", "dark"] {
@@ -34,9 +35,6 @@ async fn pictures_of_all_pages() {
                 ("audit", "/audit".to_owned()),
             ] {
                 browser.open(&site, &path).await;
-                if name == "overview" {
-                    browser.until("return document.querySelectorAll('[data-queue]').length == 7", serde_json::json!([])).await;
-                }
                 fs::write(folder.join(format!("{name}-{wide}-{scheme}.png")), browser.picture().await).expect("written");
             }
         }

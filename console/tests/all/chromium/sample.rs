@@ -65,8 +65,8 @@ pub async fn fill(site: &Site) {
     exports.enqueue_many((0..3).map(|n| Draft::new(json!({ "month": n })))).await.expect("enqueued");
     let run = |statement| async move { site.sql.batch_execute(statement).await.expect(statement) };
     run("select trunkline.pause_queue('exports')").await;
-    run("select trunkline.set_schedule('month-end', 'exports', '0 3 1 * *', '{\"all\": true}'::jsonb)").await;
-    run("select trunkline.set_schedule('digest', 'emails', '30 7 * * mon-fri', '{\"digest\": true}'::jsonb)").await;
-    run("select trunkline.set_schedule('sweep', 'search-index', '*/10 * * * *', '{}'::jsonb)").await;
+    run("select trunkline.set_schedule('month-end', 'exports', '0 3 1 * *', '{\"all\": true}')").await;
+    run("select trunkline.set_schedule('digest', 'emails', '30 7 * * mon-fri', '{\"digest\": true}')").await;
+    run("select trunkline.set_schedule('sweep', 'search-index', '*/10 * * * *', '{}')").await;
     run("select trunkline.pause_schedule('sweep')").await;
 }
