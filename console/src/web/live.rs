@@ -4,6 +4,7 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use axum::{
     extract::State,
+    http::StatusCode,
     response::sse::{Event, KeepAlive, Sse},
 };
 use futures_util::{Stream, stream};
@@ -16,26 +17,28 @@ use super::{pulse::Known, server::Site, view::Row};
 pub fn live(
     State(site): State<Arc<Site>>,
     ended: watch::Receiver<bool>,
-) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, StatusCode> {
+    let place = Arc::clone(&site.live).try_acquire_owned().map_err(|_| StatusCode::SERVICE_UNAVAILABLE)?;
     let mut pictures = site.pulse.picture.clone();
     pictures.mark_changed(); // the first event comes at once
-    let events = stream::unfold((pictures, ended, Map::new()), |(mut pictures, mut ended, told)| async move {
-        tokio::select! {
-            changed = pictures.changed() => changed.ok()?,
-            _ = ended.wait_for(|is| *is) => return None,
-        }
-        let picture = Arc::clone(&pictures.borrow_and_update());
-        let now: Map<String, Value> =
-            picture.queues.iter().map(|(name, known)| (name.clone(), of_queue(known))).collect();
-        let others: Map<String, Value> = now
-            .iter()
-            .filter(|(name, numbers)| told.get(*name) != Some(*numbers))
-            .map(|(name, numbers)| (name.clone(), numbers.clone()))
-            .collect();
-        let event = Event::default().data(json!({ "queues": others, "problem": picture.problem }).to_string());
-        Some((Ok(event), (pictures, ended, now)))
-    });
-    Sse::new(events).keep_alive(KeepAlive::new().interval(Duration::from_secs(15)))
+    let events =
+        stream::unfold((pictures, ended, Map::new(), place), |(mut pictures, mut ended, told, place)| async move {
+            tokio::select! {
+                changed = pictures.changed() => changed.ok()?,
+                _ = ended.wait_for(|is| *is) => return None,
+            }
+            let picture = Arc::clone(&pictures.borrow_and_update());
+            let now: Map<String, Value> =
+                picture.queues.iter().map(|(name, known)| (name.clone(), of_queue(known))).collect();
+            let others: Map<String, Value> = now
+                .iter()
+                .filter(|(name, numbers)| told.get(*name) != Some(*numbers))
+                .map(|(name, numbers)| (name.clone(), numbers.clone()))
+                .collect();
+            let event = Event::default().data(json!({ "queues": others, "problem": picture.problem }).to_string());
+            Some((Ok(event), (pictures, ended, now, place)))
+        });
+    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(Duration::from_secs(15))))
 }
 
 /// By the names of the page's cells.

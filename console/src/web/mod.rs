@@ -17,15 +17,19 @@ mod spark;
 mod statement;
 mod pulse;
 mod access;
+mod tls;
+mod stall;
 mod act;
 mod shield;
 mod view;
 mod pages;
 mod live;
 mod deeds;
+mod connections;
 mod server;
 
 pub use self::{
     access::{Access, Role, User, hash, users},
     server::Console,
+    tls::Certificate,
 };
