@@ -17,6 +17,8 @@ mod spark;
 mod statement;
 mod pulse;
 mod access;
+mod tls;
+mod stall;
 mod act;
 mod shield;
 mod verdict;
@@ -24,9 +26,11 @@ mod view;
 mod pages;
 mod live;
 mod deeds;
+mod connections;
 mod server;
 
 pub use self::{
     access::{Access, Role, User, hash, users},
     server::Console,
+    tls::Certificate,
 };

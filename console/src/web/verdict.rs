@@ -43,24 +43,23 @@ const SHOWN: usize = 8;
 
 impl Verdict {
     pub fn of(picture: &Picture) -> Self {
-        let rows: Vec<(Row, &Known)> = picture.queues.values().map(|known| (Row::of(known), known)).collect();
-        let of_state = |state: &str| rows.iter().filter(move |(row, _)| row.state == state);
-        let said: Vec<String> = STATES
+        let mut troubles: Vec<Trouble> = picture.queues.values().filter_map(|known| Trouble::of(&Row::of(known))).collect();
+        let of_state = |state: &str| troubles.iter().filter(|trouble| trouble.state == state).count();
+        let counted = STATES.map(|(state, what)| (state, of_state(state), what));
+        let said: Vec<String> = counted
             .iter()
-            .map(|(state, what)| (of_state(state).count(), what))
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, what)| format!("{count} {what}"))
+            .filter(|(_, count, _)| *count > 0)
+            .map(|(_, count, what)| format!("{count} {what}"))
             .collect();
-        let (state, text) = match STATES.iter().find(|(state, _)| of_state(state).count() > 0) {
+        let (state, text) = match counted.iter().find(|(_, count, _)| *count > 0) {
             None => ("well", "All is well".to_owned()),
-            Some((state, _)) => (*state, format!("Look here: {}", said.join(", "))),
+            Some((state, ..)) => (*state, format!("Look here: {}", said.join(", "))),
         };
-        let mut troubles: Vec<Trouble> =
-            STATES.iter().flat_map(|(state, _)| of_state(state)).map(|(row, _)| Trouble::of(row)).collect();
+        troubles.sort_by_key(|trouble| STATES.iter().position(|(state, _)| *state == trouble.state));
         let more = troubles.len().saturating_sub(SHOWN);
         troubles.truncate(SHOWN);
         let sums = sums(picture);
-        let held = format!("{}, {}", several(rows.len() as i64, "queue"), several(held(picture), "message"));
+        let held = format!("{}, {}", several(picture.queues.len() as i64, "queue"), several(held(picture), "message"));
         Self { state, text, held, troubles, more, sums }
     }
 }
@@ -92,13 +91,14 @@ fn sums(picture: &Picture) -> [(&'static str, String); 8] {
 }
 
 impl Trouble {
-    fn of(row: &Row) -> Self {
+    fn of(row: &Row) -> Option<Self> {
         let (what, place) = match row.state {
+            "well" => return None,
             "behind" => (format!("{} due, the oldest for {}", row.due, row.oldest), ""),
             "dead" => (format!("{} dead", row.dead), "/dead"),
             "hidden" => ("nobody has counted it yet, or the console's role may not".to_owned(), ""),
             state => (state.to_owned(), ""),
         };
-        Self { queue: row.name.clone(), state: row.state, what, place }
+        Some(Self { queue: row.name.clone(), state: row.state, what, place })
     }
 }

@@ -69,6 +69,13 @@ pub struct Row {
     pub limits: String,
 }
 
+impl Row {
+    /// A number that is nothing to look at is written faintly.
+    pub fn faint(&self, text: &str) -> &'static str {
+        if matches!(text, "0" | "–") { " zero" } else { "" }
+    }
+}
+
 /// From when on what is due has waited too long, in seconds: as the doctor's patience.
 const PATIENCE: f64 = 300.0;
 

@@ -3,6 +3,7 @@
 mod pages;
 mod deeds;
 mod entry;
+mod connections;
 
 use std::net::SocketAddr;
 
