@@ -171,6 +171,7 @@ pub async fn dead(
     });
     let groups = groups.into_iter().map(|(error, count, first, last)| Same {
         link: encoded(&error),
+        shown: shown(&error),
         error,
         count: words::thousands(count),
         first: words::ago(first),
@@ -178,7 +179,7 @@ pub async fn dead(
     });
     let (groups, items) = (groups.collect(), letters.into_iter().map(letter).collect());
     let frame = Frame::of(&site, &visitor).await;
-    Ok(page(&Dead { frame, queue: name, groups, chosen: which.error, items, next }))
+    Ok(page(&Dead { frame, queue: name, groups, chosen: which.error.as_deref().map(shown), items, next }))
 }
 
 pub async fn schedules(State(site): Here, Extension(visitor): Visit) -> Page {

@@ -201,6 +201,8 @@ pub struct MessagePage {
 #[derive(Debug, Clone)]
 pub struct Same {
     pub error: String,
+    /// The error as it may be shown.
+    pub shown: String,
     /// For a link.
     pub link: String,
     pub count: String,

@@ -53,7 +53,6 @@ static SHARED: Mutex<Option<Browser>> = Mutex::const_new(None);
 pub struct Browser {
     driver: String,
     session: String,
-    folder: PathBuf,
     /// It runs until its input ends, which it does with this process.
     _running: Child,
 }
@@ -124,7 +123,7 @@ impl Browser {
         } } });
         let answer = ask(&driver, "POST", "/session", &wanted).await.expect("a session");
         let session = format!("/session/{}", answer["sessionId"].as_str().expect("an id"));
-        Self { driver, session, folder, _running: running }
+        Self { driver, session, _running: running }
     }
 
     async fn call(&self, method: &str, verb: &str, body: Value) -> Value {
@@ -170,7 +169,8 @@ impl Browser {
 
     /// All that can be read on the page.
     pub async fn shown(&self) -> String {
-        self.text("body").await
+        let text = self.run("return document.body ? document.body.innerText : ''", json!([])).await;
+        text.as_str().unwrap_or_default().to_owned()
     }
 
     async fn found(&self, selector: &str) -> String {
@@ -184,15 +184,14 @@ impl Browser {
         format!("/element/{}", id.expect("an id"))
     }
 
-    pub async fn has(&self, selector: &str) -> bool {
-        let wanted = json!({ "using": "css selector", "value": selector });
-        !self.call("POST", "/elements", wanted).await.as_array().expect("a list").is_empty()
-    }
 
     /// What somebody reads there.
     pub async fn text(&self, selector: &str) -> String {
-        let element = self.found(selector).await;
-        self.call("GET", &format!("{element}/text"), Value::Null).await.as_str().expect("text").to_owned()
+        let script = "const found = document.querySelector(arguments[0]); return found && found.innerText";
+        match self.run(script, json!([selector])).await {
+            Value::String(text) => text,
+            _ => panic!("no {selector} at {}: {}", self.url().await, self.shown().await),
+        }
     }
 
     pub async fn click(&self, selector: &str) {
@@ -239,11 +238,6 @@ impl Browser {
     pub async fn said(&self) -> Vec<String> {
         let lines = self.call("POST", "/se/log", json!({ "type": "browser" })).await;
         lines.as_array().expect("a list").iter().map(|line| line["message"].to_string()).collect()
-    }
-
-    /// A file for the browser to read.
-    pub fn folder(&self) -> &Path {
-        &self.folder
     }
 }
 

@@ -3,9 +3,14 @@
 mod driver;
 mod sample;
 mod pages;
+mod moves;
+mod deeds;
+mod hostile;
+mod entry;
+mod everybody;
 mod pictures;
 
-pub use driver::{Browser, NARROW, SOON, Size, WIDE, lent};
+pub use driver::{Browser, NARROW, SOON, WIDE, lent};
 
 use std::time::Instant;
 
