@@ -14,6 +14,7 @@
 
 mod words;
 mod spark;
+mod chart;
 mod statement;
 mod pulse;
 mod access;
@@ -23,6 +24,8 @@ mod act;
 mod shield;
 mod view;
 mod pages;
+mod workings;
+mod of_queue;
 mod live;
 mod deeds;
 mod connections;
