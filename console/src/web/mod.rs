@@ -14,6 +14,7 @@
 
 mod words;
 mod spark;
+mod chart;
 mod statement;
 mod pulse;
 mod access;
@@ -24,6 +25,8 @@ mod shield;
 mod verdict;
 mod view;
 mod pages;
+mod workings;
+mod of_queue;
 mod live;
 mod deeds;
 mod connections;

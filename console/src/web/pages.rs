@@ -14,22 +14,21 @@ use trunkline::{Description, Error};
 
 use super::{
     access::Visitor,
-    pulse::Known,
     server::Site,
     statement::{self, Find, Letter, Line, Message, PAGE},
     view::{
-        Audit, Dead, DoctorPage, Frame, Item, Login, MessagePage, Messages, Overview, Plan, QueuePage, Row, Same,
-        Schedules, Told, page, with,
+        Audit, Dead, DoctorPage, Frame, Item, Login, MessagePage, Messages, Overview, Plan, Row, Same, Schedules, Told,
+        page, with,
     },
     verdict::Verdict,
     words,
 };
-use crate::{doctor::Doctor, metrics::ask::counts};
+use crate::doctor::Doctor;
 
-type Visit = Extension<Visitor>;
-type Here = State<Arc<Site>>;
+pub type Visit = Extension<Visitor>;
+pub type Here = State<Arc<Site>>;
 /// A page, or the page that says why there is none.
-type Page = Result<Response, Response>;
+pub type Page = Result<Response, Response>;
 
 pub async fn overview(State(site): Here, Extension(visitor): Visit) -> Page {
     let picture = Arc::clone(&site.pulse.picture.borrow());
@@ -37,30 +36,6 @@ pub async fn overview(State(site): Here, Extension(visitor): Visit) -> Page {
     let frame = Frame::of(&site, &visitor).await;
     let programs = failing(&site, &visitor, statement::programs(&site.db).await).await?;
     Ok(page(&Overview { verdict: Verdict::of(&picture), rows, programs, frame }))
-}
-
-pub async fn queue(State(site): Here, Extension(visitor): Visit, Path(name): Path<String>) -> Page {
-    let is = known(&site, &visitor, &name).await?;
-    let seen = site.pulse.picture.borrow().queues.get(&name).cloned();
-    let known = match seen {
-        Some(known) => known,
-        None => Known::now(is.clone(), failing(&site, &visitor, counts(&site.db, &name).await).await?),
-    };
-    let row = Row::of(&known);
-    let settings = vec![
-        ("payload", is.payload.clone()),
-        ("attempts before a message is dead", is.max_attempts.to_string()),
-        ("a lease lasts", words::age(is.lease)),
-        ("messages in a row at most", is.max_batch.to_string()),
-        ("priorities", is.priorities.to_string()),
-        ("lanes of keys", is.lanes.to_string()),
-        ("unique keys", if is.uniqueness { "yes" } else { "no" }.to_owned()),
-        ("limits", if row.limits.is_empty() { "none".to_owned() } else { row.limits.clone() }),
-        ("created", words::time(is.created_at)),
-        ("size of its tables", row.bytes.clone()),
-        ("numbers as of", row.at.clone()),
-    ];
-    Ok(page(&QueuePage { frame: Frame::of(&site, &visitor).await, row, settings }))
 }
 
 pub async fn messages(
@@ -111,7 +86,7 @@ fn letter((id, dead_at, attempt, error, payload, size, key): Letter) -> Item {
     Item { id, state, when, attempt, error: shown(&error), payload: shown(&payload), size: words::bytes(size), key }
 }
 
-fn shown(text: &str) -> String {
+pub fn shown(text: &str) -> String {
     text.chars().map(words::visible).collect()
 }
 
@@ -276,7 +251,7 @@ pub async fn known(site: &Site, visitor: &Visitor, name: &str) -> Result<Descrip
     }
 }
 
-async fn failing<V>(site: &Site, visitor: &Visitor, outcome: trunkline::Result<V>) -> Result<V, Response> {
+pub async fn failing<V>(site: &Site, visitor: &Visitor, outcome: trunkline::Result<V>) -> Result<V, Response> {
     match outcome {
         Ok(value) => Ok(value),
         Err(error) => Err(broken(site, visitor, &error).await),

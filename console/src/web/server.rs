@@ -14,7 +14,7 @@ use trunkline::Db;
 use super::{
     access::{Access, Guard, Role, Visitor},
     connections::{self, Bounds},
-    deeds, live, pages,
+    deeds, live, of_queue, pages,
     pulse::Pulse,
     shield,
     tls::Certificate,
@@ -177,7 +177,7 @@ impl Console {
 fn router(site: Arc<Site>, ended: tokio::sync::watch::Receiver<bool>, bounds: Bounds) -> Router {
     Router::new()
         .route("/", get(pages::overview))
-        .route("/queues/{queue}", get(pages::queue))
+        .route("/queues/{queue}", get(of_queue::queue))
         .route("/queues/{queue}/messages", get(pages::messages))
         .route("/queues/{queue}/messages/{id}", get(pages::message))
         .route("/queues/{queue}/dead", get(pages::dead))

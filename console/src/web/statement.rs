@@ -69,7 +69,7 @@ pub async fn letters(db: &Db, queue: &Description, error: Option<&str>, after: i
 }
 
 /// How long what reads many rows may take: such a page has a connection of its own, and nobody waits for it.
-const MOST: &str = "10s";
+pub const MOST: &str = "10s";
 /// Lines of a page, as the statements' limits have it.
 pub const PAGE: usize = 50;
 /// Messages of which a page looks for those that are wanted.

@@ -108,7 +108,7 @@ impl Row {
             went: words::rate(known.flow.went),
             died: words::rate(known.flow.died),
             bytes: words::bytes(known.bytes),
-            points: spark::points(known.depths.iter().copied()),
+            points: spark::points(known.points.iter().map(|point| point.depth)),
             at: words::time(known.at),
             payload: is.payload.clone(),
             limits: limits(is),
@@ -159,14 +159,6 @@ pub struct Item {
     pub payload: String,
     pub size: String,
     pub key: String,
-}
-
-#[derive(Template)]
-#[template(path = "queue.html")]
-pub struct QueuePage {
-    pub frame: Frame,
-    pub row: Row,
-    pub settings: Vec<(&'static str, String)>,
 }
 
 #[derive(Template)]

@@ -191,7 +191,7 @@ async fn a_role_does_what_it_may_and_the_pages_say_what_it_may_not() {
         format!("host={} port={} user={role} dbname={named}", socket.get::<_, String>(0), socket.get::<_, String>(1));
     owner.db.grant(&[(trunkline::Right::Operator, role.as_str())], Some("mine")).await.expect("granted");
     let db = Db::connect(&url).await.expect("connected");
-    let site = Site::of(db, connect(&url).await, |console| console).await;
+    let site = Site::of(url.clone(), db, connect(&url).await, |console| console).await;
     let csrf = get(site.address, "/queues/mine").await.csrf();
     let purge = |queue| [("verb", "purge"), ("queue", queue), ("csrf", csrf.as_str())];
     let answer = post(site.address, "/act", &purge("mine")).await;
