@@ -26,7 +26,7 @@ impl Browser {
         self.open(site, "/").await;
         self.write("input[name=name]", name).await;
         self.write("input[name=password]", password).await;
-        self.click("form.enqueue button").await;
+        self.follow("form.enqueue button").await;
     }
 }
 
@@ -44,7 +44,7 @@ async fn wrong_passwords_are_refused_and_soon_not_even_tried() {
         browser.log_in(&site, "ada", PASSWORD).await;
         assert_eq!(browser.path().await, "/");
         browser.fits().await;
-        browser.click("form.out button").await;
+        browser.follow("form.out button").await;
         browser.open(&site, "/queues/q").await;
         assert_eq!(browser.path().await, "/login");
     }
@@ -70,7 +70,7 @@ async fn a_viewer_and_a_read_only_console_have_no_button_to_press() {
     assert!(browser.text("footer").await.contains("you are a viewer"));
     // Who takes the button's lock away is refused by the server.
     browser.run("document.querySelector('main button').disabled = false", json!([])).await;
-    browser.click("main button").await;
+    browser.follow("main button").await;
     assert!(browser.shown().await.contains("viewer"), "{}", browser.shown().await);
     assert_eq!(site.number("select count(*) from trunkline.audit").await, 0);
     site.end().await;
@@ -134,8 +134,8 @@ async fn another_site_can_neither_act_nor_frame() {
     }
     // The same form from the console's own page is done.
     browser.open(&site, "/queues/q").await;
-    browser.click("form:has([value=pause]) button").await;
-    browser.click("button.sure").await;
+    browser.follow("form:has([value=pause]) button").await;
+    browser.follow("button.sure").await;
     assert_eq!(site.number("select count(*) from trunkline.audit").await, 1);
 
     // With the token of another's session, or none, a form is nobody's.

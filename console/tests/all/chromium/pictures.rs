@@ -17,6 +17,16 @@ async fn pictures_of_all_pages() {
     let mail = site.number("select id from trunkline.messages('emails') limit 1").await;
     let image = site.number("select id from trunkline.messages('thumbnails') limit 1").await;
     browser.until_shown(&site, "/", "search-index").await;
+    let tasks = sample::work(&site).await;
+    browser.open(&site, "/").await;
+    let busy = "return [...document.querySelectorAll('#queues tr')].filter(row => row.querySelector('[data-cell=went]').innerText !== '0').length >= 3";
+    browser.until(busy, serde_json::json!([])).await;
+    let reported = "select count(*) from trunkline.worker where handled > 0";
+    let deadline = std::time::Instant::now() + super::SOON;
+    while site.number(reported).await < 3 {
+        assert!(std::time::Instant::now() < deadline, "no worker reports");
+        tokio::task::yield_now().await;
+    }
     fs::create_dir_all(&folder).expect("a folder");
     for (size, wide) in [(WIDE, "wide"), (NARROW, "narrow")] {
         for scheme in ["light", "dark"] {
@@ -35,10 +45,12 @@ async fn pictures_of_all_pages() {
                 ("audit", "/audit".to_owned()),
             ] {
                 browser.open(&site, &path).await;
+                browser.run(sample::HOUR, serde_json::json!([])).await;
                 fs::write(folder.join(format!("{name}-{wide}-{scheme}.png")), browser.picture().await).expect("written");
             }
         }
     }
     drop(lent);
+    tasks.iter().for_each(tokio::task::JoinHandle::abort);
     site.end().await;
 }
