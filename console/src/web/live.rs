@@ -11,9 +11,10 @@ use futures_util::{Stream, stream};
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
-use super::{pulse::Known, server::Site, view::Row};
+use super::{pulse::Known, server::Site, verdict::Verdict, view::Row};
 
-/// Until the console ends, or the visitor goes. An event has the queues whose numbers are others than in the one before.
+/// Until the console ends, or the visitor goes. An event has the verdict, the queues whose numbers are others than in the one
+/// before, and the names of all where those are others.
 pub fn live(
     State(site): State<Arc<Site>>,
     ended: watch::Receiver<bool>,
@@ -35,7 +36,11 @@ pub fn live(
                 .filter(|(name, numbers)| told.get(*name) != Some(*numbers))
                 .map(|(name, numbers)| (name.clone(), numbers.clone()))
                 .collect();
-            let event = Event::default().data(json!({ "queues": others, "problem": picture.problem }).to_string());
+            let mut event = json!({ "queues": others, "problem": picture.problem, "verdict": Verdict::of(&picture) });
+            if !told.keys().eq(now.keys()) {
+                event["names"] = now.keys().cloned().collect();
+            }
+            let event = Event::default().data(event.to_string());
             Some((Ok(event), (pictures, ended, now, place)))
         });
     Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(Duration::from_secs(15))))

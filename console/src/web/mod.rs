@@ -22,6 +22,7 @@ mod tls;
 mod stall;
 mod act;
 mod shield;
+mod verdict;
 mod view;
 mod pages;
 mod workings;

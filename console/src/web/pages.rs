@@ -18,8 +18,9 @@ use super::{
     statement::{self, Find, Letter, Line, Message, PAGE},
     view::{
         Audit, Dead, DoctorPage, Frame, Item, Login, MessagePage, Messages, Overview, Plan, Row, Same, Schedules, Told,
-        page, verdict, with,
+        page, with,
     },
+    verdict::Verdict,
     words,
 };
 use crate::doctor::Doctor;
@@ -32,10 +33,9 @@ pub type Page = Result<Response, Response>;
 pub async fn overview(State(site): Here, Extension(visitor): Visit) -> Page {
     let picture = Arc::clone(&site.pulse.picture.borrow());
     let rows: Vec<Row> = picture.queues.values().map(Row::of).collect();
-    let held = picture.queues.values().filter_map(|known| known.counts).map(|counts| counts.depth()).sum();
     let frame = Frame::of(&site, &visitor).await;
     let programs = failing(&site, &visitor, statement::programs(&site.db).await).await?;
-    Ok(page(&Overview { verdict: verdict(&rows, held), rows, programs, frame }))
+    Ok(page(&Overview { verdict: Verdict::of(&picture), rows, programs, frame }))
 }
 
 pub async fn messages(
@@ -146,6 +146,7 @@ pub async fn dead(
     });
     let groups = groups.into_iter().map(|(error, count, first, last)| Same {
         link: encoded(&error),
+        shown: shown(&error),
         error,
         count: words::thousands(count),
         first: words::ago(first),
@@ -153,7 +154,7 @@ pub async fn dead(
     });
     let (groups, items) = (groups.collect(), letters.into_iter().map(letter).collect());
     let frame = Frame::of(&site, &visitor).await;
-    Ok(page(&Dead { frame, queue: name, groups, chosen: which.error, items, next }))
+    Ok(page(&Dead { frame, queue: name, groups, chosen: which.error.as_deref().map(shown), items, next }))
 }
 
 pub async fn schedules(State(site): Here, Extension(visitor): Visit) -> Page {

@@ -12,7 +12,9 @@ use super::{
     access::{Role, Visitor},
     pulse::Known,
     server::Site,
-    spark, words,
+    spark,
+    verdict::Verdict,
+    words,
 };
 use crate::doctor::Finding;
 
@@ -67,6 +69,13 @@ pub struct Row {
     pub limits: String,
 }
 
+impl Row {
+    /// A number that is nothing to look at is written faintly.
+    pub fn faint(&self, text: &str) -> &'static str {
+        if matches!(text, "0" | "–") { " zero" } else { "" }
+    }
+}
+
 /// From when on what is due has waited too long, in seconds: as the doctor's patience.
 const PATIENCE: f64 = 300.0;
 
@@ -118,24 +127,6 @@ fn limits(is: &trunkline::Description) -> String {
     said.join(", ")
 }
 
-/// In one line whether all is well. `held` is how many messages wait or are leased.
-pub fn verdict(rows: &[Row], held: i64) -> String {
-    let named =
-        [("behind", "behind"), ("dead", "with dead letters"), ("paused", "paused"), ("hidden", "not to be seen")];
-    let count = |state: &str| rows.iter().filter(|row| row.state == state).count();
-    let said: Vec<String> = named
-        .iter()
-        .map(|(state, what)| (count(state), what))
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{count} {what}"))
-        .collect();
-    let held = words::thousands(held);
-    match said.is_empty() {
-        true => format!("All is well: {} queues, {held} messages", rows.len()),
-        false => format!("Look here: {} of {} queues, {held} messages", said.join(", "), rows.len()),
-    }
-}
-
 /// A page, or an error that tells nothing.
 pub fn page(template: &impl Template) -> Response {
     with(StatusCode::OK, template)
@@ -153,7 +144,7 @@ pub fn with(status: StatusCode, template: &impl Template) -> Response {
 pub struct Overview {
     pub frame: Frame,
     pub rows: Vec<Row>,
-    pub verdict: String,
+    pub verdict: Verdict,
     pub programs: Vec<(String, i64)>,
 }
 
@@ -202,6 +193,8 @@ pub struct MessagePage {
 #[derive(Debug, Clone)]
 pub struct Same {
     pub error: String,
+    /// The error as it may be shown.
+    pub shown: String,
     /// For a link.
     pub link: String,
     pub count: String,
