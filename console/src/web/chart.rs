@@ -41,11 +41,6 @@ impl Chart {
         Self { title, lines: lines.collect(), most: words(most) }
     }
 
-    /// Whether there is anything to show.
-    pub fn is_empty(&self) -> bool {
-        self.lines.iter().all(|line| line.pieces.is_empty())
-    }
-
     /// For those who do not see it.
     pub fn in_words(&self) -> String {
         let lines: Vec<String> = self.lines.iter().map(|line| format!("{} {} now", line.name, line.last)).collect();
@@ -92,7 +87,7 @@ mod tests {
         let values = vec![(60.0, 0.0), (59.0, 5.0), (30.0, 10.0), (29.0, 10.0), (0.0, 5.0)];
         let chart = Chart::of("Depth", number, 10.0, &[("depth", values), ("none", Vec::new())]);
         assert_eq!(chart.lines[0].pieces, ["0,99 0,99 10,50 ", "300,1 300,1 310,1 ", "600,50 600,50 "]);
-        assert!(chart.lines[1].pieces.is_empty() && !chart.is_empty());
+        assert!(chart.lines[1].pieces.is_empty());
         assert_eq!(chart.in_words(), "Depth, last hour: depth 5 now, none – now; at most 10");
         let flat = Chart::of("Depth", number, 10.0, &[("depth", vec![(1.0, 0.0), (0.0, 0.0)])]);
         assert_eq!((flat.lines[0].pieces[0].as_str(), flat.most.as_str()), ("590,99 590,99 600,99 ", "0"));
