@@ -16,11 +16,11 @@ use super::{
     access::Visitor,
     server::Site,
     statement::{self, Find, Letter, Line, Message, PAGE},
+    verdict::Verdict,
     view::{
         Audit, Dead, DoctorPage, Frame, Item, Login, MessagePage, Messages, Overview, Plan, Row, Same, Schedules, Told,
         page, with,
     },
-    verdict::Verdict,
     words,
 };
 use crate::doctor::Doctor;

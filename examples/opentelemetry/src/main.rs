@@ -1,7 +1,5 @@
 //! Traces that go through messages: what enqueues, and what is done with the message, are one trace at whoever collects them by OTLP.
 
-use std::time::Duration;
-
 use opentelemetry::{
     Context,
     trace::{SpanContext, TraceContextExt, TraceFlags, TraceState, TracerProvider},
@@ -35,7 +33,8 @@ async fn order(mails: &Queue<String>, to: &str) -> trunkline::Result<i64> {
 /// The library's span `handle` is the current one; its parent is where the message was enqueued.
 async fn send(mail: Message<String>) -> Result<(), Failure> {
     if let Some(from) = TraceContext::current() {
-        let parent = SpanContext::new(from.trace_id().into(), from.span_id().into(), TraceFlags::SAMPLED, true, TraceState::NONE);
+        let (trace, span, flags) = (from.trace_id().into(), from.span_id().into(), u8::from(from.is_sampled()));
+        let parent = SpanContext::new(trace, span, TraceFlags::new(flags), true, TraceState::NONE);
         let _ = Span::current().set_parent(Context::new().with_remote_span_context(parent));
     }
     tracing::info!("a mail to {}", mail.payload);
@@ -50,15 +49,7 @@ pub async fn run(url: &str, collector: &str) -> Result<u64, Box<dyn std::error::
     db.create_queue("mails", &Settings::of::<String>()).await?;
     let mails = db.queue::<String>("mails").await?;
     order(&mails, "ada@example.org").await?;
-    let sent_all = {
-        let mails = mails.clone();
-        async move {
-            while mails.stats().await.is_ok_and(|stats| stats.messages > 0) {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        }
-    };
-    let summary = Worker::new(mails, send).run(sent_all).await?;
+    let summary = Worker::new(mails, send).drain().await?;
     tokio::task::spawn_blocking(move || provider.shutdown()).await??; // what was not sent yet
     Ok(summary.done)
 }

@@ -45,12 +45,22 @@ fn spans(stream: &mut TcpStream) -> Vec<Value> {
             break body.to_owned();
         }
     };
-    let answer = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}";
+    let answer =
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}";
     stream.write_all(answer.as_bytes()).expect("answered");
     let body: Value = serde_json::from_str(&body).expect("JSON");
     let all = |value: &Value, name: &str| value[name].as_array().cloned().unwrap_or_default();
     let scopes = all(&body, "resourceSpans").into_iter().flat_map(|of| all(&of, "scopeSpans"));
     scopes.flat_map(|scope| all(&scope, "spans")).collect()
+}
+
+#[test]
+fn the_guide_shows_lines_of_the_program() {
+    let (guide, program) = (include_str!("../../../docs/observability.md"), include_str!("../src/main.rs"));
+    let block = guide.split("async fn order(").nth(1).and_then(|rest| rest.split("    …").next()).expect("the lines");
+    for line in format!("async fn order({block}").lines() {
+        assert!(program.lines().any(|of| of == line), "{line:?} is not in the program");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -63,7 +73,8 @@ async fn what_enqueues_and_what_handles_are_one_trace() {
     let of = |spans: &mut Vec<Value>, name: &str| loop {
         match has(spans, name) {
             Some(span) => return span,
-            None => spans.push(told.recv_timeout(Duration::from_secs(20)).unwrap_or_else(|_| panic!("no {name}: {spans:#?}"))),
+            None => spans
+                .push(told.recv_timeout(Duration::from_secs(20)).unwrap_or_else(|_| panic!("no {name}: {spans:#?}"))),
         }
     };
     let [order, enqueue, handle] = ["order", "enqueue", "handle"].map(|name| of(&mut spans, name));

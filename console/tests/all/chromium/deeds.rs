@@ -3,7 +3,7 @@
 use serde_json::json;
 use trunkline::{Queue, Settings};
 
-use super::{Browser, NARROW, WIDE, lent};
+use super::{Browser, NARROW, WIDE};
 use crate::web::Site;
 
 /// The button of the form with this verb and, where it is of one of several, this field.
@@ -39,8 +39,7 @@ async fn dead(queue: &Queue<String>, errors: &[&str]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_action_is_asked_done_and_written_down() {
-    let Some(lent) = lent().await else { return };
-    let browser = lent.as_ref().expect("one");
+    let Some(browser) = Browser::lent().await else { return };
     let site = Site::new().await;
     let settings = Settings::new("text").priorities(3);
     site.db.create_queue("q", &settings).await.expect("created");
@@ -117,14 +116,13 @@ async fn every_action_is_asked_done_and_written_down() {
         assert!(!browser.shown().await.contains("hand"), "a payload is in the audit");
         queue.purge().await.expect("purged");
     }
-    drop(lent);
+    drop(browser);
     site.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_javascript_everything_but_the_moving_works() {
-    let Some(lent) = lent().await else { return };
-    let browser = lent.as_ref().expect("one");
+    let Some(browser) = Browser::lent().await else { return };
     let site = Site::new().await;
     site.db.create_queue("plain", &Settings::new("text")).await.expect("created");
     browser.command("Emulation.setScriptExecutionDisabled", json!({ "value": true })).await;
@@ -139,6 +137,6 @@ async fn without_javascript_everything_but_the_moving_works() {
     browser.open(&site, "/queues/plain/messages").await;
     browser.follow(&format!("a[href$='/messages/{}']", site.number(number).await)).await;
     assert_eq!(browser.text("#payload").await, "without");
-    drop(lent);
+    drop(browser);
     site.end().await;
 }

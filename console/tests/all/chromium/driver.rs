@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    ops::Deref,
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -58,26 +59,15 @@ pub struct Browser {
     _running: Child,
 }
 
-pub type Lent = MutexGuard<'static, Option<Browser>>;
+/// The browser, until this is dropped.
+pub struct Lent(MutexGuard<'static, Option<Browser>>);
 
-/// The browser as if it were new: without cookies, wide, light. None where there is none, which is said.
-pub async fn lent() -> Option<Lent> {
-    let Some(folder) = installed() else {
-        skipped(Part::Browser, MISSING);
-        return None;
-    };
-    let mut lent = SHARED.lock().await;
-    if lent.is_none() {
-        *lent = Some(Browser::start(&folder).await);
+impl Deref for Lent {
+    type Target = Browser;
+
+    fn deref(&self) -> &Browser {
+        self.0.as_ref().expect("it was started")
     }
-    let browser = lent.as_ref().expect("it was started");
-    browser.goto("about:blank").await;
-    browser.command("Network.clearBrowserCookies", json!({})).await;
-    browser.command("Emulation.setScriptExecutionDisabled", json!({ "value": false })).await;
-    browser.resize(WIDE).await;
-    browser.scheme("light").await;
-    browser.said().await;
-    Some(lent)
 }
 
 fn installed() -> Option<PathBuf> {
@@ -97,6 +87,26 @@ pub const WIDE: Size = (1280, 800, false);
 pub const NARROW: Size = (360, 640, true);
 
 impl Browser {
+    /// The browser as if it were new: without cookies, wide, light. None where there is none, which is said.
+    pub async fn lent() -> Option<Lent> {
+        let Some(folder) = installed() else {
+            skipped(Part::Browser, MISSING);
+            return None;
+        };
+        let mut shared = SHARED.lock().await;
+        if shared.is_none() {
+            *shared = Some(Self::start(&folder).await);
+        }
+        let browser = Lent(shared);
+        browser.goto("about:blank").await;
+        browser.command("Network.clearBrowserCookies", json!({})).await;
+        browser.command("Emulation.setScriptExecutionDisabled", json!({ "value": false })).await;
+        browser.resize(WIDE).await;
+        browser.scheme("light").await;
+        browser.said().await;
+        Some(browser)
+    }
+
     async fn start(programs: &Path) -> Self {
         let folder = std::env::temp_dir().join(format!("trunkline-chromium-{}", std::process::id()));
         fs::create_dir(&folder).expect("a folder is made");
@@ -163,7 +173,12 @@ impl Browser {
             if !matches!(said, Value::Null | Value::Bool(false)) {
                 return said;
             }
-            assert!(Instant::now() < deadline, "{script} {arguments}: never, at {}\n{}", self.url().await, self.shown().await);
+            assert!(
+                Instant::now() < deadline,
+                "{script} {arguments}: never, at {}\n{}",
+                self.url().await,
+                self.shown().await
+            );
             tokio::task::yield_now().await;
         }
     }
@@ -184,7 +199,6 @@ impl Browser {
         let id = element.as_object().and_then(|names| names.values().next()).and_then(Value::as_str);
         format!("/element/{}", id.expect("an id"))
     }
-
 
     /// What somebody reads there.
     pub async fn text(&self, selector: &str) -> String {
@@ -217,7 +231,8 @@ impl Browser {
     /// A key, as a hand presses it.
     pub async fn press(&self, key: &str) {
         let actions = json!([{ "type": "keyDown", "value": key }, { "type": "keyUp", "value": key }]);
-        self.call("POST", "/actions", json!({ "actions": [{ "type": "key", "id": "hand", "actions": actions }] })).await;
+        self.call("POST", "/actions", json!({ "actions": [{ "type": "key", "id": "hand", "actions": actions }] }))
+            .await;
     }
 
     pub async fn resize(&self, (width, height, mobile): Size) {
@@ -231,10 +246,10 @@ impl Browser {
         self.command("Emulation.setEmulatedMedia", json!({ "features": features })).await;
     }
 
-    /// As a PNG.
+    /// What is in the window, as WebP.
     pub async fn picture(&self) -> Vec<u8> {
-        let picture = self.call("GET", "/screenshot", Value::Null).await;
-        BASE64_STANDARD.decode(picture.as_str().expect("text")).expect("base64")
+        let picture = self.command("Page.captureScreenshot", json!({ "format": "webp", "quality": 85 })).await;
+        BASE64_STANDARD.decode(picture["data"].as_str().expect("text")).expect("base64")
     }
 
     /// Whether a box with a question or a warning is open.

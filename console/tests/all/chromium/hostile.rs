@@ -3,7 +3,7 @@
 use serde_json::json;
 use trunkline::{Draft, Queue, Settings};
 
-use super::{NARROW, WIDE, lent};
+use super::{Browser, NARROW, WIDE};
 use crate::web::Site;
 
 const MARKUP: &str = "</pre></textarea></title><script>window.ran=1;alert(1)</script><img src=x onerror=\"window.ran=1\"><svg onload=window.ran=1>\
@@ -12,8 +12,7 @@ const TURNED: &str = "\u{202e}gnp.exe\u{2066}\u{200f}\u{1b}[2J\u{feff}\u{85}";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hostile_texts_run_nothing_and_stay_in_their_place() {
-    let Some(lent) = lent().await else { return };
-    let browser = lent.as_ref().expect("one");
+    let Some(browser) = Browser::lent().await else { return };
     let site = Site::new().await;
     // A name is as long as names may be.
     let long = format!("q{}", "-long.name_".repeat(3));
@@ -33,11 +32,15 @@ async fn hostile_texts_run_nothing_and_stay_in_their_place() {
         ("x".repeat(64 * 1024 * 1024 - 1), long_key.as_str()),
         ("word".repeat(10_000), "wide"),
     ] {
-        let draft = Draft::new(payload).key(key).with("note", markup.as_str()).with(key.replace(|sign: char| sign.is_control(), ""), TURNED);
+        let draft = Draft::new(payload)
+            .key(key)
+            .with("note", markup.as_str())
+            .with(key.replace(|sign: char| sign.is_control(), ""), TURNED);
         let id = queue.enqueue(draft).await.expect("enqueued");
         paths.push(format!("/queues/{name}/messages/{id}"));
     }
-    let broken = raw.enqueue([b"\xff\xfe\x00\xc3\x28</pre><script>window.ran=1</script>".as_slice(), &[0; 600]].concat()).await;
+    let broken =
+        raw.enqueue([b"\xff\xfe\x00\xc3\x28</pre><script>window.ran=1</script>".as_slice(), &[0; 600]].concat()).await;
     paths.push(format!("/queues/raw/messages/{}", broken.expect("enqueued")));
     for error in [markup.clone(), "e".repeat(5_000), TURNED.to_owned()] {
         let id = dead.enqueue(&markup).await.expect("enqueued");
@@ -70,6 +73,6 @@ async fn hostile_texts_run_nothing_and_stay_in_their_place() {
     browser.follow("button.sure").await;
     assert_eq!(browser.text("#told").await, "Done: replay 1");
     browser.is_quiet().await;
-    drop(lent);
+    drop(browser);
     site.end().await;
 }

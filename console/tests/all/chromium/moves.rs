@@ -5,13 +5,12 @@ use std::time::Duration;
 use serde_json::json;
 use trunkline::{Queue, Settings};
 
-use super::{lent, sample};
+use super::{Browser, sample};
 use crate::web::Site;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn numbers_and_the_verdict_move_on_the_same_page() {
-    let Some(lent) = lent().await else { return };
-    let browser = lent.as_ref().expect("one");
+    let Some(browser) = Browser::lent().await else { return };
     let site = Site::new().await;
     site.db.create_queue("moves", &Settings::new("text").max_attempts(1)).await.expect("created");
     let queue: Queue<String> = site.db.queue("moves").await.expect("opened");
@@ -26,7 +25,9 @@ async fn numbers_and_the_verdict_move_on_the_same_page() {
             .observe(document.querySelector('main'), { childList: true, subtree: true })";
     browser.run(keep, json!([])).await;
     let shows = |cell: &str, number: &str| {
-        format!("return document.querySelector(\"tr[data-queue='moves'] [data-cell='{cell}']\").textContent === '{number}'")
+        format!(
+            "return document.querySelector(\"tr[data-queue='moves'] [data-cell='{cell}']\").textContent === '{number}'"
+        )
     };
     for number in ["1", "2", "3"] {
         queue.enqueue(&"one more".to_owned()).await.expect("enqueued");
@@ -36,7 +37,9 @@ async fn numbers_and_the_verdict_move_on_the_same_page() {
     browser.until(&shows("leased", "2"), json!([])).await;
     queue.bury(&leases, "odd").await.expect("buried");
     browser.until(&shows("dead", "2"), json!([])).await;
-    browser.until("return document.querySelector('#verdict').innerText === 'Look here: 1 with dead letters'", json!([])).await;
+    browser
+        .until("return document.querySelector('#verdict').innerText === 'Look here: 1 with dead letters'", json!([]))
+        .await;
     assert_eq!(browser.text("#troubles li").await, "moves 2 dead");
     browser.until("return document.querySelector('[data-sum=dead]').innerText === '2'", json!([])).await;
     queue.discard_all().await.expect("discarded");
@@ -52,14 +55,13 @@ async fn numbers_and_the_verdict_move_on_the_same_page() {
     browser.is_quiet().await;
 
     // Without the console, the page says so.
-    drop(lent);
+    drop(browser);
     site.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_first_page_comes_within_its_budget() {
-    let Some(lent) = lent().await else { return };
-    let browser = lent.as_ref().expect("one");
+    let Some(browser) = Browser::lent().await else { return };
     let site = Site::new().await;
     sample::fill(&site).await;
     browser.until_shown(&site, "/", "search-index").await;
@@ -73,7 +75,10 @@ async fn the_first_page_comes_within_its_budget() {
         browser.command("Network.clearBrowserCache", json!({})).await;
         browser.open(&site, "/").await;
         let first = browser.until(script, json!([])).await;
-        assert!(first["bytes"].as_u64().expect("bytes") < 100_000 && first["files"].as_u64().expect("files") <= 4, "{first}");
+        assert!(
+            first["bytes"].as_u64().expect("bytes") < 100_000 && first["files"].as_u64().expect("files") <= 4,
+            "{first}"
+        );
         best = best.min(first["took"].as_f64().expect("milliseconds"));
         if best < 100.0 {
             break;
@@ -81,14 +86,13 @@ async fn the_first_page_comes_within_its_budget() {
     }
     assert!(best < 100.0, "{best} ms");
     eprintln!("the first page: {best} ms");
-    drop(lent);
+    drop(browser);
     site.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_console_that_went_away_is_told_of() {
-    let Some(lent) = lent().await else { return };
-    let browser = lent.as_ref().expect("one");
+    let Some(browser) = Browser::lent().await else { return };
     let site = Site::new().await;
     site.db.create_queue("left", &Settings::new("text")).await.expect("created");
     browser.until_shown(&site, "/", "left").await;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Browser, NARROW, WIDE, lent, sample};
+use super::{Browser, NARROW, WIDE, sample};
 use crate::web::Site;
 
 /// Every page, with what it shows.
@@ -43,15 +43,15 @@ impl Browser {
     /// Nothing ran that came from a payload, and the browser has nothing against the page.
     pub async fn is_quiet(&self) {
         assert!(!self.is_stopped().await, "a box is open at {}", self.url().await);
-        let said: Vec<String> = self.said().await.into_iter().filter(|said| !said.contains("404 (Not Found)")).collect();
+        let said: Vec<String> =
+            self.said().await.into_iter().filter(|said| !said.contains("404 (Not Found)")).collect();
         assert!(said.is_empty(), "{}: {said:?}", self.url().await);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_page_fits_and_shows_what_it_is_for() {
-    let Some(lent) = lent().await else { return };
-    let browser = lent.as_ref().expect("one");
+    let Some(browser) = Browser::lent().await else { return };
     let site = Site::with(|console| console.title("shop")).await;
     sample::fill(&site).await;
     browser.until_shown(&site, "/", "search-index").await;
@@ -65,27 +65,36 @@ async fn every_page_fits_and_shows_what_it_is_for() {
             browser.is_quiet().await;
         }
     }
-    drop(lent);
+    drop(browser);
     site.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_numbers_of_the_pages_are_those_of_sql() {
-    let Some(lent) = lent().await else { return };
-    let browser = lent.as_ref().expect("one");
+    let Some(browser) = Browser::lent().await else { return };
     let site = Site::new().await;
     sample::fill(&site).await;
     browser.until_shown(&site, "/", "search-index").await;
     let mut depth = 0;
     for queue in ["emails", "exports", "invoices", "payments", "search-index", "thumbnails", "webhooks"] {
         let of = |name: &str| format!("select {name} from trunkline.stats('{queue}')");
-        for (path, place) in [("/", format!("tr[data-queue='{queue}']")), (&*format!("/queues/{queue}"), ".numbers".to_owned())] {
+        for (path, place) in
+            [("/", format!("tr[data-queue='{queue}']")), (&*format!("/queues/{queue}"), ".numbers".to_owned())]
+        {
             if browser.path().await != path {
                 browser.open(&site, path).await;
             }
-            for (cell, name) in [("due", "due"), ("leased", "leased"), ("retrying", "to_retry"), ("delayed", "delayed"), ("dead", "dead")] {
+            for (cell, name) in [
+                ("due", "due"),
+                ("leased", "leased"),
+                ("retrying", "to_retry"),
+                ("delayed", "delayed"),
+                ("dead", "dead"),
+            ] {
                 let is = site.number(&of(name)).await.to_string();
-                let read = format!("const cell = document.querySelector(\"{place} [data-cell='{cell}']\"); return cell && cell.textContent.replace(',', '') === '{is}'");
+                let read = format!(
+                    "const cell = document.querySelector(\"{place} [data-cell='{cell}']\"); return cell && cell.textContent.replace(',', '') === '{is}'"
+                );
                 browser.until(&read, json!([])).await;
             }
         }
@@ -99,6 +108,6 @@ async fn the_numbers_of_the_pages_are_those_of_sql() {
     let groups = browser.run(read, json!([])).await;
     assert_eq!(groups, json!([23, 7, 2]));
     assert_eq!(dead, groups.as_array().expect("a list").iter().filter_map(Value::as_i64).sum::<i64>());
-    drop(lent);
+    drop(browser);
     site.end().await;
 }

@@ -2,15 +2,15 @@
 
 use std::{fs, path::PathBuf};
 
-use super::{NARROW, WIDE, lent, sample};
+use super::{Browser, NARROW, WIDE, sample};
 use crate::web::Site;
 
-/// `TRUNKLINE_PICTURES=FOLDER cargo test -p trunkline-console --test all pictures` writes them.
+/// `TRUNKLINE_PICTURES=FOLDER cargo test -p trunkline-console --test all pictures -- --ignored` writes them.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "writes files"]
 async fn pictures_of_all_pages() {
-    let Some(folder) = std::env::var_os("TRUNKLINE_PICTURES").map(PathBuf::from) else { return };
-    let Some(lent) = lent().await else { return };
-    let browser = lent.as_ref().expect("one");
+    let folder = PathBuf::from(std::env::var_os("TRUNKLINE_PICTURES").expect("TRUNKLINE_PICTURES names a folder"));
+    let Some(browser) = Browser::lent().await else { return };
     let site = Site::with(|console| console.title("shop")).await;
     sample::fill(&site).await;
     let dead = site.number("select id from trunkline.dead_letters('webhooks') limit 1").await;
@@ -46,11 +46,12 @@ async fn pictures_of_all_pages() {
             ] {
                 browser.open(&site, &path).await;
                 browser.run(sample::HOUR, serde_json::json!([])).await;
-                fs::write(folder.join(format!("{name}-{wide}-{scheme}.png")), browser.picture().await).expect("written");
+                fs::write(folder.join(format!("{name}-{wide}-{scheme}.webp")), browser.picture().await)
+                    .expect("written");
             }
         }
     }
-    drop(lent);
+    drop(browser);
     tasks.iter().for_each(tokio::task::JoinHandle::abort);
     site.end().await;
 }

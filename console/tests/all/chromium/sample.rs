@@ -88,7 +88,8 @@ pub async fn work(site: &Site) -> Vec<tokio::task::JoinHandle<()>> {
         let queue: Queue<Value> = api.queue(name).await.expect("opened");
         tasks.push(tokio::spawn(async move {
             for n in 0.. {
-                let message = Draft::new(json!({ "order": 41_000 + n, "to": "grace@example.org", "template": "receipt" }));
+                let message =
+                    Draft::new(json!({ "order": 41_000 + n, "to": "grace@example.org", "template": "receipt" }));
                 let _ = queue.enqueue(message).await;
                 tokio::time::sleep(Duration::from_millis(every)).await;
             }
