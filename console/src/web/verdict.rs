@@ -43,7 +43,8 @@ const SHOWN: usize = 8;
 
 impl Verdict {
     pub fn of(picture: &Picture) -> Self {
-        let mut troubles: Vec<Trouble> = picture.queues.values().filter_map(|known| Trouble::of(&Row::of(known))).collect();
+        let mut troubles: Vec<Trouble> =
+            picture.queues.values().filter_map(|known| Trouble::of(&Row::of(known))).collect();
         let of_state = |state: &str| troubles.iter().filter(|trouble| trouble.state == state).count();
         let counted = STATES.map(|(state, what)| (state, of_state(state), what));
         let said: Vec<String> = counted

@@ -162,7 +162,12 @@ impl Browser {
             if !matches!(said, Value::Null | Value::Bool(false)) {
                 return said;
             }
-            assert!(Instant::now() < deadline, "{script} {arguments}: never, at {}\n{}", self.url().await, self.shown().await);
+            assert!(
+                Instant::now() < deadline,
+                "{script} {arguments}: never, at {}\n{}",
+                self.url().await,
+                self.shown().await
+            );
             tokio::task::yield_now().await;
         }
     }
@@ -183,7 +188,6 @@ impl Browser {
         let id = element.as_object().and_then(|names| names.values().next()).and_then(Value::as_str);
         format!("/element/{}", id.expect("an id"))
     }
-
 
     /// What somebody reads there.
     pub async fn text(&self, selector: &str) -> String {
@@ -209,7 +213,8 @@ impl Browser {
     /// A key, as a hand presses it.
     pub async fn press(&self, key: &str) {
         let actions = json!([{ "type": "keyDown", "value": key }, { "type": "keyUp", "value": key }]);
-        self.call("POST", "/actions", json!({ "actions": [{ "type": "key", "id": "hand", "actions": actions }] })).await;
+        self.call("POST", "/actions", json!({ "actions": [{ "type": "key", "id": "hand", "actions": actions }] }))
+            .await;
     }
 
     pub async fn resize(&self, (width, height, mobile): Size) {

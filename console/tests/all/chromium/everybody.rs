@@ -34,7 +34,9 @@ async fn axe_finds_no_serious_fault_on_any_page() {
             browser.open(&site, &path).await;
             for scheme in ["light", "dark"] {
                 browser.scheme(scheme).await;
-                faults.extend(browser.faults().await.into_iter().map(|fault| format!("{path} {scheme} {}: {fault}", size.0)));
+                faults.extend(
+                    browser.faults().await.into_iter().map(|fault| format!("{path} {scheme} {}: {fault}", size.0)),
+                );
             }
         }
         browser.open(&site, "/queues/emails").await;
@@ -54,7 +56,14 @@ async fn the_tab_key_reaches_everything_and_shows_where_it_is() {
     sample::fill(&site).await;
     browser.until_shown(&site, "/", "search-index").await;
     let dead = site.number("select min(id) from trunkline.dead_letters('webhooks')").await;
-    for path in ["/", "/queues/emails", "/queues/webhooks/dead", "/schedules", "/audit", &format!("/queues/webhooks/messages/{dead}")] {
+    for path in [
+        "/",
+        "/queues/emails",
+        "/queues/webhooks/dead",
+        "/schedules",
+        "/audit",
+        &format!("/queues/webhooks/messages/{dead}"),
+    ] {
         browser.open(&site, path).await;
         let controls = "window.left = new Set([...document.querySelectorAll('a[href], button, input, select, textarea, [tabindex=\"0\"], summary')]
             .filter(node => !node.disabled && node.type !== 'hidden' && node.checkVisibility())); return window.left.size";

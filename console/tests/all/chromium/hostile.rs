@@ -33,11 +33,15 @@ async fn hostile_texts_run_nothing_and_stay_in_their_place() {
         ("x".repeat(64 * 1024 * 1024 - 1), long_key.as_str()),
         ("word".repeat(10_000), "wide"),
     ] {
-        let draft = Draft::new(payload).key(key).with("note", markup.as_str()).with(key.replace(|sign: char| sign.is_control(), ""), TURNED);
+        let draft = Draft::new(payload)
+            .key(key)
+            .with("note", markup.as_str())
+            .with(key.replace(|sign: char| sign.is_control(), ""), TURNED);
         let id = queue.enqueue(draft).await.expect("enqueued");
         paths.push(format!("/queues/{name}/messages/{id}"));
     }
-    let broken = raw.enqueue([b"\xff\xfe\x00\xc3\x28</pre><script>window.ran=1</script>".as_slice(), &[0; 600]].concat()).await;
+    let broken =
+        raw.enqueue([b"\xff\xfe\x00\xc3\x28</pre><script>window.ran=1</script>".as_slice(), &[0; 600]].concat()).await;
     paths.push(format!("/queues/raw/messages/{}", broken.expect("enqueued")));
     for error in [markup.clone(), "e".repeat(5_000), TURNED.to_owned()] {
         let id = dead.enqueue(&markup).await.expect("enqueued");

@@ -26,7 +26,9 @@ async fn numbers_and_the_verdict_move_on_the_same_page() {
             .observe(document.querySelector('main'), { childList: true, subtree: true })";
     browser.run(keep, json!([])).await;
     let shows = |cell: &str, number: &str| {
-        format!("return document.querySelector(\"tr[data-queue='moves'] [data-cell='{cell}']\").textContent === '{number}'")
+        format!(
+            "return document.querySelector(\"tr[data-queue='moves'] [data-cell='{cell}']\").textContent === '{number}'"
+        )
     };
     for number in ["1", "2", "3"] {
         queue.enqueue(&"one more".to_owned()).await.expect("enqueued");
@@ -36,7 +38,9 @@ async fn numbers_and_the_verdict_move_on_the_same_page() {
     browser.until(&shows("leased", "2"), json!([])).await;
     queue.bury(&leases, "odd").await.expect("buried");
     browser.until(&shows("dead", "2"), json!([])).await;
-    browser.until("return document.querySelector('#verdict').innerText === 'Look here: 1 with dead letters'", json!([])).await;
+    browser
+        .until("return document.querySelector('#verdict').innerText === 'Look here: 1 with dead letters'", json!([]))
+        .await;
     assert_eq!(browser.text("#troubles li").await, "moves 2 dead");
     browser.until("return document.querySelector('[data-sum=dead]').innerText === '2'", json!([])).await;
     queue.discard_all().await.expect("discarded");
@@ -73,7 +77,10 @@ async fn the_first_page_comes_within_its_budget() {
         browser.command("Network.clearBrowserCache", json!({})).await;
         browser.open(&site, "/").await;
         let first = browser.until(script, json!([])).await;
-        assert!(first["bytes"].as_u64().expect("bytes") < 100_000 && first["files"].as_u64().expect("files") <= 4, "{first}");
+        assert!(
+            first["bytes"].as_u64().expect("bytes") < 100_000 && first["files"].as_u64().expect("files") <= 4,
+            "{first}"
+        );
         best = best.min(first["took"].as_f64().expect("milliseconds"));
         if best < 100.0 {
             break;

@@ -43,7 +43,8 @@ impl Browser {
     /// Nothing ran that came from a payload, and the browser has nothing against the page.
     pub async fn is_quiet(&self) {
         assert!(!self.is_stopped().await, "a box is open at {}", self.url().await);
-        let said: Vec<String> = self.said().await.into_iter().filter(|said| !said.contains("404 (Not Found)")).collect();
+        let said: Vec<String> =
+            self.said().await.into_iter().filter(|said| !said.contains("404 (Not Found)")).collect();
         assert!(said.is_empty(), "{}: {said:?}", self.url().await);
     }
 }
@@ -79,13 +80,23 @@ async fn the_numbers_of_the_pages_are_those_of_sql() {
     let mut depth = 0;
     for queue in ["emails", "exports", "invoices", "payments", "search-index", "thumbnails", "webhooks"] {
         let of = |name: &str| format!("select {name} from trunkline.stats('{queue}')");
-        for (path, place) in [("/", format!("tr[data-queue='{queue}']")), (&*format!("/queues/{queue}"), ".numbers".to_owned())] {
+        for (path, place) in
+            [("/", format!("tr[data-queue='{queue}']")), (&*format!("/queues/{queue}"), ".numbers".to_owned())]
+        {
             if browser.path().await != path {
                 browser.open(&site, path).await;
             }
-            for (cell, name) in [("due", "due"), ("leased", "leased"), ("retrying", "to_retry"), ("delayed", "delayed"), ("dead", "dead")] {
+            for (cell, name) in [
+                ("due", "due"),
+                ("leased", "leased"),
+                ("retrying", "to_retry"),
+                ("delayed", "delayed"),
+                ("dead", "dead"),
+            ] {
                 let is = site.number(&of(name)).await.to_string();
-                let read = format!("const cell = document.querySelector(\"{place} [data-cell='{cell}']\"); return cell && cell.textContent.replace(',', '') === '{is}'");
+                let read = format!(
+                    "const cell = document.querySelector(\"{place} [data-cell='{cell}']\"); return cell && cell.textContent.replace(',', '') === '{is}'"
+                );
                 browser.until(&read, json!([])).await;
             }
         }

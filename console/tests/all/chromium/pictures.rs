@@ -35,7 +35,8 @@ async fn pictures_of_all_pages() {
                 ("audit", "/audit".to_owned()),
             ] {
                 browser.open(&site, &path).await;
-                fs::write(folder.join(format!("{name}-{wide}-{scheme}.png")), browser.picture().await).expect("written");
+                fs::write(folder.join(format!("{name}-{wide}-{scheme}.png")), browser.picture().await)
+                    .expect("written");
             }
         }
     }
