@@ -15,6 +15,7 @@
 mod words;
 mod spark;
 mod chart;
+mod sieve;
 mod statement;
 mod pulse;
 mod access;
@@ -27,6 +28,7 @@ mod view;
 mod pages;
 mod workings;
 mod of_queue;
+mod letters;
 mod live;
 mod deeds;
 mod connections;

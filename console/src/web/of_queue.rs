@@ -61,6 +61,6 @@ pub async fn queue(State(site): Here, Extension(visitor): Visit, Path(name): Pat
         let drains = if *drains { "; it is being drained: enqueues go to the others" } else { "" };
         settings.push(("its server, as one of several stripes", format!("{name}{drains}")));
     }
-    let frame = Frame::of(&site, &visitor).await;
+    let frame = Frame::of_queue(&site, &visitor, &is.name).await;
     Ok(page(&QueuePage { frame, row, settings, keyed: is.lanes > 0, charts: charts(&known), of }))
 }

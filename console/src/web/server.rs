@@ -14,7 +14,7 @@ use trunkline::Db;
 use super::{
     access::{Access, Guard, Role, Visitor},
     connections::{self, Bounds},
-    deeds, live, of_queue, pages,
+    deeds, letters, live, of_queue, pages,
     pulse::Pulse,
     shield,
     tls::Certificate,
@@ -180,7 +180,7 @@ fn router(site: Arc<Site>, ended: tokio::sync::watch::Receiver<bool>, bounds: Bo
         .route("/queues/{queue}", get(of_queue::queue))
         .route("/queues/{queue}/messages", get(pages::messages))
         .route("/queues/{queue}/messages/{id}", get(pages::message))
-        .route("/queues/{queue}/dead", get(pages::dead))
+        .route("/queues/{queue}/dead", get(letters::dead))
         .route("/schedules", get(pages::schedules))
         .route("/doctor", get(pages::doctor))
         .route("/audit", get(pages::audit))

@@ -12,7 +12,7 @@ use super::{
     access::{Role, Visitor},
     pulse::Known,
     server::Site,
-    spark,
+    spark, statement,
     verdict::Verdict,
     words,
 };
@@ -26,24 +26,42 @@ pub struct Frame {
     pub has_logins: bool,
     /// Why nothing can be done here.
     pub barred: Option<&'static str>,
+    /// The actions that the console's own role has no right to do.
+    pub refused: Vec<String>,
     pub problem: Option<String>,
 }
 
 impl Frame {
     pub async fn of(site: &Site, visitor: &Visitor) -> Self {
+        Self::with(site, visitor, None).await
+    }
+
+    /// Of a page with actions in this queue.
+    pub async fn of_queue(site: &Site, visitor: &Visitor, queue: &str) -> Self {
+        Self::with(site, visitor, Some(queue)).await
+    }
+
+    async fn with(site: &Site, visitor: &Visitor, queue: Option<&str>) -> Self {
         Self {
             title: site.title.clone(),
             visitor: visitor.clone(),
             has_logins: site.guard.has_logins(),
             barred: site.may_act(visitor).await.err(),
+            refused: statement::refused(&site.db, queue).await.unwrap_or_default(), // then the action itself is refused
             problem: site.pulse.problem(),
         }
+    }
+
+    /// Whether an action is disabled.
+    pub fn bars(&self, verb: &str) -> bool {
+        self.barred.is_some() || self.refused.iter().any(|refused| refused == verb)
     }
 
     /// For the pages of somebody who is not known yet.
     pub fn nobody(site: &Site) -> Self {
         let visitor = Visitor { name: String::new(), role: Role::Viewer, csrf: String::new() };
-        Self { title: site.title.clone(), visitor, has_logins: false, barred: Some("log in first"), problem: None }
+        let (title, barred) = (site.title.clone(), Some("log in first"));
+        Self { title, visitor, has_logins: false, barred, refused: Vec::new(), problem: None }
     }
 }
 
@@ -171,6 +189,8 @@ pub struct Messages {
     pub key: String,
     pub metadata: String,
     pub state: String,
+    pub from: String,
+    pub until: String,
 }
 
 #[derive(Template)]
@@ -187,30 +207,6 @@ pub struct MessagePage {
     pub metadata: String,
     /// As it was stored, for a form that changes it.
     pub raw: String,
-}
-
-/// Dead letters of one error.
-#[derive(Debug, Clone)]
-pub struct Same {
-    pub error: String,
-    /// The error as it may be shown.
-    pub shown: String,
-    /// For a link.
-    pub link: String,
-    pub count: String,
-    pub first: String,
-    pub last: String,
-}
-
-#[derive(Template)]
-#[template(path = "dead.html")]
-pub struct Dead {
-    pub frame: Frame,
-    pub queue: String,
-    pub groups: Vec<Same>,
-    pub chosen: Option<String>,
-    pub items: Vec<Item>,
-    pub next: Option<String>,
 }
 
 /// A schedule.
