@@ -143,6 +143,25 @@ table waiting (
     alive bigint not null
 );
 
+table worker (
+    at timestamp with time zone not null default clock_timestamp(),
+    worker uuid not null,
+    queue text not null,
+    name text not null default current_setting('application_name'::text),
+    address inet default inet_client_addr(),
+    process bigint not null,
+    version text not null,
+    started_at timestamp with time zone not null,
+    ended boolean not null,
+    seconds double precision not null,
+    handled bigint not null,
+    failed bigint not null,
+    running bigint not null,
+    hands bigint not null,
+    p50 double precision,
+    p99 double precision
+);
+
 sequence audit_id_seq increment 1 minvalue 1 start 1;
 
 sequence id_emails increment 1024 minvalue 1024 start 1024;
@@ -221,6 +240,8 @@ alter table template add constraint template_kind CHECK ((kind = ANY (ARRAY['tab
 
 alter table waiting add constraint pk_waiting PRIMARY KEY (consumer);
 
+alter table worker add constraint pk_worker PRIMARY KEY (at, worker);
+
 CREATE INDEX age_emails ON trunkline.archive_emails USING btree (archived_at);
 
 CREATE UNIQUE INDEX archivekey_emails ON trunkline.archive_emails USING btree (id);
@@ -252,6 +273,8 @@ CREATE UNIQUE INDEX pk_stripe ON trunkline.stripe USING btree (one);
 CREATE UNIQUE INDEX pk_template ON trunkline.template USING btree (name);
 
 CREATE UNIQUE INDEX pk_waiting ON trunkline.waiting USING btree (consumer);
+
+CREATE UNIQUE INDEX pk_worker ON trunkline.worker USING btree (at, worker);
 
 CREATE INDEX schedule_by_next ON trunkline.schedule USING btree (next_at) WHERE (NOT paused);
 
@@ -352,6 +375,7 @@ begin
             execute format('grant select, update (tokens, filled_at) on trunkline.bucket to %I', g.role);
             execute format('grant update on trunkline.floor to %I', g.role);
             execute format('grant select, insert, update, delete on trunkline.waiting to %I', g.role);
+            execute format('grant select, insert, delete on trunkline.worker to %I', g.role);
         end if;
         if g.kind = 'operator' then
             execute format('grant insert on trunkline.audit to %I', g.role);
@@ -3437,7 +3461,7 @@ begin
         end if;
         perform trunkline.apply_rights(of_queue);
     end loop;
-    execute format('revoke all on trunkline.migration, trunkline.queue, trunkline.bucket, trunkline.floor, trunkline.waiting, trunkline.schedule, trunkline.stripe, trunkline.audit from %I', name);
+    execute format('revoke all on trunkline.migration, trunkline.queue, trunkline.bucket, trunkline.floor, trunkline.waiting, trunkline.worker, trunkline.schedule, trunkline.stripe, trunkline.audit from %I', name);
     execute format('revoke all on schema %I from %I', rtrim('trunkline.', '.'), name);
     perform trunkline.apply_shared_rights(); -- what other rights of the role need
 end ;

@@ -6,7 +6,7 @@ use std::{
 };
 
 use tokio::net::TcpListener;
-use trunkline_console::web::{self, Access, Console};
+use trunkline_console::web::{self, Access, Certificate, Console};
 
 use crate::{
     database::Database,
@@ -47,6 +47,12 @@ pub struct Args {
     /// Who may act, of those that the proxy names; the others look
     #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "proxy_header")]
     operators: Vec<String>,
+    /// Speak TLS, with the certificate in this file of PEM and those that lead to it
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The certificate's key, in PEM. Both are read again when they change
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
     /// Nobody may act
     #[arg(long)]
     read_only: bool,
@@ -61,6 +67,8 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     }
     let access = access(&args)?;
     let token = args.token_file.as_deref().map(token).transpose()?;
+    let certificate = certificate(&args)?;
+    let scheme = if certificate.is_some() { "https" } else { "http" };
     let db = database.connect().await?;
     let listener = TcpListener::bind(&args.listen).await.map_err(|cause| {
         Error::new(format!("cannot listen on {}: {cause}", args.listen)).hint("name another with --listen ADDRESS:PORT")
@@ -70,11 +78,14 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     if let Some(token) = token {
         console = console.token(token);
     }
+    if let Some(certificate) = certificate {
+        console = console.certificate(certificate);
+    }
     console.check(address).map_err(|refused| {
         Error::usage(refused.to_string()).hint("pass --users FILE or --proxy-header NAME, or listen on 127.0.0.1")
     })?;
     let mut stop = Stop::on_signals()?;
-    print::note(format!("console: http://{address}"));
+    print::note(format!("console: {scheme}://{address}"));
     let served = console.serve(listener, async move { stop.asked().await }).await;
     served.map_err(|cause| Error::new(format!("the console ended: {cause}")))
 }
@@ -89,6 +100,11 @@ fn access(args: &Args) -> Result<Access> {
         Some(header) => Access::Proxy { header: header.to_ascii_lowercase(), operators: args.operators.clone() },
         None => Access::Anybody,
     })
+}
+
+fn certificate(args: &Args) -> Result<Option<Certificate>> {
+    let (Some(certificate), Some(key)) = (&args.tls_cert, &args.tls_key) else { return Ok(None) };
+    Certificate::of_files(certificate, key).map(Some).map_err(|why| Error::usage(why.to_string()))
 }
 
 fn token(file: &Path) -> Result<String> {

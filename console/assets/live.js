@@ -1,27 +1,113 @@
 // The numbers of the page move as the server looks at the queues. Without this, a page shows those of the moment when it was made.
+// What is on the page stays there: texts change in their place, so that nothing flickers, and what is focused or selected remains so.
 "use strict";
+
 const problem = document.getElementById("problem");
+const verdict = document.querySelector(".verdict");
+
+function write(node, text) {
+  if (node && node.textContent !== text) node.textContent = text;
+}
+
+function dim(node, text) {
+  if (node) node.classList.toggle("zero", text === "0" || text === "–");
+}
+
+function tell(why) {
+  problem.hidden = !why;
+  write(problem, why);
+}
+
+function numbers(place, of) {
+  for (const cell of place.querySelectorAll("[data-cell]")) {
+    const name = cell.dataset.cell;
+    if (of[name] === undefined) continue;
+    write(cell, of[name]);
+    dim(cell.closest("td, .numbers > div"), of[name]);
+    const badge = name === "state" && cell.closest(".state");
+    if (badge) badge.className = "state " + of.state;
+  }
+  const line = place.querySelector("polyline");
+  if (line && line.getAttribute("points") !== of.points) line.setAttribute("points", of.points);
+}
+
+function judge(is) {
+  verdict.className = "verdict " + is.state;
+  write(document.getElementById("verdict"), is.text);
+  write(document.getElementById("held"), is.held);
+  for (const [name, sum] of is.sums) {
+    const place = document.querySelector(`[data-sum="${name}"]`);
+    write(place, sum);
+    dim(place && place.parentElement, sum);
+  }
+  const list = document.getElementById("troubles");
+  is.troubles.forEach((trouble, at) => {
+    const line = list.children[at] || list.appendChild(document.createElement("li"));
+    let link = line.querySelector("a");
+    if (!link) {
+      link = document.createElement("a");
+      line.replaceChildren(link, " ", document.createElement("span"));
+    }
+    line.className = trouble.state;
+    const where = "/queues/" + trouble.queue + trouble.place;
+    if (link.getAttribute("href") !== where) link.setAttribute("href", where);
+    write(link, trouble.queue);
+    write(line.querySelector("span"), trouble.what);
+  });
+  while (list.children.length > is.troubles.length + (is.more > 0 ? 1 : 0)) list.lastChild.remove();
+  if (is.more > 0) {
+    const last = list.children[is.troubles.length] || list.appendChild(document.createElement("li"));
+    last.className = "";
+    write(last, `and ${is.more} more`);
+  }
+}
+
+// Queues that came get a row of the server's making, those that went lose theirs; all other rows stay the nodes that they are.
+async function rows(names) {
+  const body = document.getElementById("queues");
+  const shown = new Map(body ? [...body.rows].map((row) => [row.dataset.queue, row]) : []);
+  if (shown.size === names.length && names.every((name) => shown.has(name))) return;
+  const answer = await fetch("/");
+  if (!answer.ok) return;
+  const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const anew = fresh.getElementById("queues");
+  if (!body || !anew) {
+    if (body || anew) location.reload(); // from no queue to some, or back
+    return;
+  }
+  const rows = [...anew.rows].map((row) => shown.get(row.dataset.queue) || row);
+  for (const row of [...body.rows]) if (!rows.includes(row)) row.remove();
+  rows.forEach((row, at) => {
+    if (body.rows[at] !== row) body.insertBefore(row, body.rows[at] || null);
+  });
+}
+
+// What is no number of the events, as lines and workers, is asked for anew, and put in place where it is another; not while somebody is in it.
+const parts = [...document.querySelectorAll("[data-anew]")];
+async function anew() {
+  if (document.hidden) return;
+  const answer = await fetch(location.href).catch(() => null);
+  if (!answer || !answer.ok) return;
+  const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+  for (const part of parts) {
+    const now = fresh.getElementById(part.id);
+    const isBusy = part.contains(document.activeElement) || getSelection().containsNode(part, true) && !getSelection().isCollapsed;
+    if (now && !isBusy && now.innerHTML !== part.innerHTML) part.replaceChildren(...now.childNodes);
+  }
+}
+if (parts.length) setInterval(anew, 10000);
+
 const events = new EventSource("/live");
 events.onmessage = (event) => {
-  const { queues, problem: why } = JSON.parse(event.data);
-  problem.hidden = !why;
-  problem.textContent = why ? "The numbers stand still: " + why : "";
+  const told = JSON.parse(event.data);
+  tell(told.problem ? "The numbers stand still: " + told.problem : "");
   for (const place of document.querySelectorAll("[data-queue]")) {
-    const numbers = queues[place.dataset.queue];
-    if (!numbers) continue;
-    for (const cell of place.querySelectorAll("[data-cell]")) {
-      const text = numbers[cell.dataset.cell];
-      if (cell.textContent !== text) cell.textContent = text;
-      if (cell.dataset.cell === "state") {
-        const badge = cell.closest(".state");
-        if (badge) badge.className = "state " + text;
-      }
-    }
-    const line = place.querySelector("polyline");
-    if (line) line.setAttribute("points", numbers.points);
+    const of = told.queues[place.dataset.queue];
+    if (of) numbers(place, of);
+  }
+  if (verdict) {
+    judge(told.verdict);
+    if (told.names) rows(told.names);
   }
 };
-events.onerror = () => {
-  problem.hidden = false;
-  problem.textContent = "The console does not answer: the numbers stand still.";
-};
+events.onerror = () => tell("The console does not answer: the numbers stand still.");

@@ -11,6 +11,7 @@ begin
             execute format('grant select, update (tokens, filled_at) on trunkline.bucket to %I', g.role);
             execute format('grant update on trunkline.floor to %I', g.role);
             execute format('grant select, insert, update, delete on trunkline.waiting to %I', g.role);
+            execute format('grant select, insert, delete on trunkline.worker to %I', g.role);
         end if;
         if g.kind = 'operator' then
             execute format('grant insert on trunkline.audit to %I', g.role);

@@ -309,9 +309,15 @@ impl Watch {
 /// From a time to another. The seconds are computed only if a recorder asks.
 pub(crate) struct Lap(Instant, Instant);
 
+impl Lap {
+    pub fn took(&self) -> Duration {
+        self.1.duration_since(self.0)
+    }
+}
+
 impl IntoF64 for Lap {
     fn into_f64(self) -> f64 {
-        self.1.duration_since(self.0).as_secs_f64()
+        self.took().as_secs_f64()
     }
 }
 

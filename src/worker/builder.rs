@@ -116,6 +116,7 @@ impl<T: Payload> Worker<T> {
             wait: Wait::default(),
             hooks: Hooks::default(),
             drains: false,
+            reports: false,
         };
         Self { queue, handler, concurrency: 64, options }
     }
@@ -161,6 +162,15 @@ impl<T: Payload> Worker<T> {
     #[must_use]
     pub fn wait(mut self, wait: Wait) -> Self {
         self.options.wait = wait;
+        self
+    }
+
+    /// Whether it tells of itself every ten seconds, in a row of the table `trunkline.worker`: what it handled and what failed meanwhile, how long
+    /// its handler took, how many run, and the version of this library. [The console](https://github.com/trunkline/trunkline/blob/main/docs/console.md) and its
+    /// doctor show it. Rows are removed after an hour. `false` if not set. A database that does not take it stops no work.
+    #[must_use]
+    pub fn reports(mut self, reports: bool) -> Self {
+        self.options.reports = reports;
         self
     }
 

@@ -68,7 +68,11 @@ impl<T: Payload> Hand<T> {
                 Ok(answers) => answers,
                 Err(panic) => station.all_failed(nr, &format!("the handler panicked: {}", text_of(&*panic))),
             };
-            metrics.handled(end_of(&answers), watch.lap());
+            let lap = watch.lap();
+            if let Some(report) = &station.report {
+                report.calls.ended(&answers, lap.took());
+            }
+            metrics.handled(end_of(&answers), lap);
             consume_budget().await; // a handler that never waits must not keep the thread for ever
         }
         self.has_ended = true;

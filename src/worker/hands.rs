@@ -27,6 +27,11 @@ impl Hands {
         Self { limit, queues: Mutex::default() }
     }
 
+    /// Handlers at a time, of all queues together.
+    pub fn most(&self) -> usize {
+        self.limit
+    }
+
     fn queues(&self) -> MutexGuard<'_, Vec<Share>> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -27,6 +27,9 @@ impl<T: Payload> Station<T> {
         if self.holder.is_some() {
             beside.spawn(self.clone().open());
         }
+        if self.report.is_some() {
+            beside.spawn(self.clone().report());
+        }
         let limit = CancellationToken::new();
         let (stopped, longest, over) = (stop.clone(), self.options.shutdown_after, limit.clone());
         beside.spawn(async move {
@@ -38,6 +41,7 @@ impl<T: Payload> Station<T> {
         stop.cancel();
         self.close(running, &limit).await;
         self.leave().await;
+        self.report_end().await;
         outcome
     }
 

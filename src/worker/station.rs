@@ -9,7 +9,10 @@ use tokio::sync::Notify;
 
 use crate::{
     queue::{handle::Queue, hooks::Hooks, payload::Payload, wait::Wait},
-    worker::{handler::Handler, hands::Hands, held::Held, holder::Holder, retry_policy::RetryPolicy, tally::Tally},
+    worker::{
+        handler::Handler, hands::Hands, held::Held, holder::Holder, report::Report, retry_policy::RetryPolicy,
+        tally::Tally,
+    },
 };
 
 pub(super) struct Options {
@@ -21,6 +24,8 @@ pub(super) struct Options {
     pub hooks: Hooks,
     /// It ends once nothing is due.
     pub drains: bool,
+    /// It tells of itself.
+    pub reports: bool,
 }
 
 pub(super) struct Station<T> {
@@ -39,6 +44,8 @@ pub(super) struct Station<T> {
     pub lease: Duration,
     /// As it holds lanes, in a queue whose messages have keys.
     pub holder: Option<Holder>,
+    /// What it tells of itself, if it does.
+    pub report: Option<Report>,
     held: Mutex<Held<T>>,
 }
 
@@ -55,6 +62,7 @@ impl<T: Payload> Station<T> {
         let keyed = queue.shared.is_keyed();
         let per_key = keyed.then_some(queue.description().per_key as usize);
         let holder = keyed.then(Holder::new);
+        let report = options.reports.then(Report::new);
         let held = Mutex::new(Held::new(lease, per_key, Instant::now()));
         Arc::new(Self {
             queue,
@@ -67,6 +75,7 @@ impl<T: Payload> Station<T> {
             sooner: Notify::new(),
             lease,
             holder,
+            report,
             held,
         })
     }

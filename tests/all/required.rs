@@ -23,17 +23,20 @@ pub enum Part {
     Tools,
     /// Prometheus, and the promtool that comes with it.
     Prometheus,
+    /// Chromium, its driver, and axe-core.
+    Browser,
     /// etcd, Patroni, and a PostgreSQL with `pg_basebackup` and `pg_rewind`.
     Cluster,
 }
 
-const PARTS: [(&str, Part); 7] = [
+const PARTS: [(&str, Part); 8] = [
     ("majors", Part::Majors),
     ("pgbouncer", Part::Pgbouncer),
     ("fetch", Part::Fetch),
     ("disk", Part::Disk),
     ("tools", Part::Tools),
     ("prometheus", Part::Prometheus),
+    ("browser", Part::Browser),
     ("cluster", Part::Cluster),
 ];
 

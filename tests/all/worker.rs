@@ -10,3 +10,4 @@ mod hooks;
 pub mod outage;
 mod processes;
 mod transaction;
+mod reports;

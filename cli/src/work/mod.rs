@@ -82,6 +82,9 @@ pub struct Args {
     /// How long an orderly end waits for running commands, before it ends them
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time::duration)]
     shutdown_after: Duration,
+    /// Write every ten seconds what was handled, what failed and how long it took, for `trunkline console` to show
+    #[arg(long)]
+    report: bool,
     /// Let the command see `DATABASE_URL` and `PGPASSWORD`, which are kept from it otherwise
     #[arg(long)]
     pass_credentials: bool,
@@ -155,7 +158,7 @@ fn worker(args: &Args, queue: AnyQueue<Text>, job: Job) -> AnyWorker {
     let concurrency = args.concurrency.unwrap_or_else(processors).get();
     // The commands are ended and their messages given back before; this is for what does not go as it should.
     let shutdown_after = args.shutdown_after + ending::PATIENCE + 3 * ending::LEFTOVERS;
-    let (lease, retries) = (args.lease, args.retries);
+    let (lease, retries, reports) = (args.lease, args.retries, args.report);
     let of = move |stripe: Option<StripeId>, queue: Queue<Text>| {
         let job = job.clone();
         let mut worker = Worker::with_attempt(queue, move |message, attempt| {
@@ -163,7 +166,8 @@ fn worker(args: &Args, queue: AnyQueue<Text>, job: Job) -> AnyWorker {
             async move { job.run(Id { stripe, id: message.id }, message, attempt).await }
         })
         .concurrency(concurrency)
-        .shutdown_after(shutdown_after);
+        .shutdown_after(shutdown_after)
+        .reports(reports);
         if let Some(lease) = lease {
             worker = worker.lease(lease);
         }

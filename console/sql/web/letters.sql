@@ -1,6 +1,6 @@
--- A page of dead letters by id, of one group or of all. Only the beginning of a payload is shown, so only that is sent.
+-- A page of dead letters by id. Only the beginning of a payload is shown, so only that is sent.
 select d.id, d.dead_at, d.attempt, left(d.error, 200), left(d.payload::text, 200), coalesce(octet_length(d.payload::text), 0)::bigint,
        case when $3::bool then ((d.own ->> 'keys')::text[])[1] end
 from trunkline.{dead} d
-where d.id > $2::bigint and ($1::text is null or left(d.error, 200) = $1)
+where d.id > $2::bigint and {conditions}
 order by d.id limit 50

@@ -3,6 +3,6 @@
 spread as materialized (
     select count(*) as n
     from back, ids, unnest(ids.ids) with ordinality u(id, place),
-         lateral trunkline.reschedule($3, array[u.id], clock_timestamp() + make_interval(secs => u.place / $8::float8))
+         lateral trunkline.reschedule($3, array[u.id], clock_timestamp() + make_interval(secs => u.place / $7::float8))
     where back.n > 0)
 select greatest(back.n, 0 * spread.n) as n from back, spread

@@ -20,6 +20,8 @@ pub const OF_DATABASE: &[(&str, &str)] = checks![
     "notifications",
     "settings",
     "rights",
+    "versions",
+    "progress",
 ];
 
 pub const OF_QUEUE: &[(&str, &str)] = checks!["consumers", "floor", "sequence"];

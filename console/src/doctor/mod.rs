@@ -11,10 +11,11 @@
 //! # }
 //! ```
 //!
-//! Nothing is changed, nothing is locked, and no payload is read. A check is a statement over the catalog and the statistics, or, for each queue, a few
-//! probes of its index.
+//! Nothing is changed, nothing is locked, and no payload is read. A check is a statement over the catalog, the statistics and what workers report, or, for each
+//! queue, a few probes of its index and a plan.
 
 mod checks;
+mod plans;
 
 use std::time::{Duration, SystemTime};
 
@@ -93,7 +94,7 @@ impl Doctor {
 
     /// The names of all checks.
     pub fn checks() -> impl Iterator<Item = &'static str> {
-        OF_DATABASE.iter().chain(OF_QUEUE).map(|(name, _)| *name).chain([LISTENING])
+        OF_DATABASE.iter().chain(OF_QUEUE).map(|(name, _)| *name).chain([plans::NAME, LISTENING])
     }
 
     /// All findings, the worst first. What the role may not look at is a finding, too.
@@ -109,6 +110,14 @@ impl Doctor {
             for (check, text) in OF_QUEUE {
                 findings.extend(self.ask(db, check, Some(&queue.name), checks::of_queue(text, &queue)).await?);
             }
+            let has_indexes =
+                !findings.iter().any(|one| one.check == "indexes" && one.queue.as_ref() == Some(&queue.name));
+            if has_indexes {
+                findings.extend(match plans::examine(db, &queue).await {
+                    Err(error) if error.sqlstate().is_some() => Some(unchecked(plans::NAME, Some(&queue.name), &error)),
+                    finding => finding?,
+                });
+            }
         }
         let arrive = db.notifications_arrive().await;
         findings.extend((!arrive).then(deaf));
@@ -118,6 +127,7 @@ impl Doctor {
 
     async fn ask(&self, db: &Db, check: &'static str, queue: Option<&str>, text: String) -> Result<Vec<Finding>> {
         let text = in_schema(&text, db.schema_name())
+            .replace("{version}", env!("CARGO_PKG_VERSION"))
             .replace("{patience}", &format!("{} milliseconds", self.patience.as_millis()));
         let statement: Statement<(), Vec<Row>> = Statement::of(text);
         match db.run(&statement, ()).await {

@@ -4,6 +4,7 @@ use serde::Deserialize;
 use trunkline::{Db, Result};
 
 use super::{
+    sieve::Sieve,
     statement::{ask, sql},
     words,
 };
@@ -16,7 +17,11 @@ pub struct Form {
     pub verb: String,
     pub queue: String,
     pub id: String,
-    pub error: String,
+    /// There and empty, it is the group of those without an error.
+    pub error: Option<String>,
+    pub text: String,
+    pub from: String,
+    pub until: String,
     pub schedule: String,
     pub payload: String,
     pub metadata: String,
@@ -29,13 +34,16 @@ pub struct Form {
 
 impl Form {
     /// Names and values, for the form that says yes.
-    pub fn fields(&self) -> [(&'static str, &str); 12] {
-        [
+    pub fn fields(&self) -> Vec<(&'static str, &str)> {
+        let error = self.error.as_deref().map(|error| ("error", error));
+        let others = [
             ("csrf", &self.csrf),
             ("verb", &self.verb),
             ("queue", &self.queue),
             ("id", &self.id),
-            ("error", &self.error),
+            ("text", &self.text),
+            ("from", &self.from),
+            ("until", &self.until),
             ("schedule", &self.schedule),
             ("payload", &self.payload),
             ("metadata", &self.metadata),
@@ -43,7 +51,8 @@ impl Form {
             ("priority", &self.priority),
             ("key", &self.key),
             ("rate", &self.rate),
-        ]
+        ];
+        others.map(|(name, value)| (name, value.as_str())).into_iter().chain(error).collect()
     }
 }
 
@@ -73,13 +82,13 @@ pub enum Deed {
         id: i64,
         delay: f64,
     },
-    Replay(Letters),
+    Replay(Sieve),
     /// So many a second.
     ReplaySlowly {
-        letters: Letters,
+        letters: Sieve,
         rate: f64,
     },
-    Discard(Letters),
+    Discard(Sieve),
     /// The letter is discarded, and a message of the new payload enqueued.
     Edit {
         id: i64,
@@ -98,15 +107,6 @@ pub enum OfSchedule {
     Fire,
 }
 
-/// Which dead letters.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Letters {
-    One(i64),
-    /// Those whose error begins like this.
-    Group(String),
-    All,
-}
-
 /// Dead letters moved by one action at most: what is moved is locked until the commit.
 pub const AT_ONCE: i64 = 10_000;
 
@@ -116,12 +116,12 @@ pub const AT_ONCE: i64 = 10_000;
 /// Which field cannot be meant, in words for the page.
 pub fn read(form: &Form) -> std::result::Result<Action, String> {
     let id = || words::number("the id", &form.id);
-    let letters = || -> std::result::Result<Letters, String> {
-        Ok(match (form.id.trim(), form.error.as_str()) {
-            ("", "") => Letters::All,
-            ("", error) => Letters::Group(error.to_owned()),
-            _ => Letters::One(id()?),
-        })
+    let letters = || -> std::result::Result<Sieve, String> {
+        let some = |text: &String| Some(text.clone());
+        let id = Some(form.id.trim()).filter(|id| !id.is_empty()).map(|id| words::number("the id", id)).transpose()?;
+        let (text, key, metadata) = (some(&form.text), some(&form.key), some(&form.metadata));
+        let (from, until) = (some(&form.from), some(&form.until));
+        Ok(Sieve { id, error: form.error.clone(), text, key, metadata, from, until }.tidied())
     };
     let schedule = |deed| Ok(Deed::Schedule { name: form.schedule.clone(), deed });
     let deed = match form.verb.as_str() {
@@ -161,30 +161,6 @@ fn enqueue(form: &Form) -> std::result::Result<Deed, String> {
         priority,
         key: some(&form.key),
     })
-}
-
-impl Letters {
-    fn id(&self) -> Option<i64> {
-        match self {
-            Self::One(id) => Some(*id),
-            _ => None,
-        }
-    }
-
-    fn error(&self) -> Option<&str> {
-        match self {
-            Self::Group(error) => Some(error),
-            _ => None,
-        }
-    }
-
-    fn in_words(&self) -> String {
-        match self {
-            Self::One(id) => format!("dead letter {id}"),
-            Self::Group(error) => format!("the dead letters of error {error:?}"),
-            Self::All => "all dead letters".to_owned(),
-        }
-    }
 }
 
 impl Action {
@@ -243,8 +219,8 @@ impl Action {
             }
             _ => return Ok(None),
         };
-        let text = self.of_letters(sql!("letters_of")).replace("{wanted}", "select count(*) from chosen");
-        let (count,): (i64,) = ask(db, &text, (letters.id(), letters.error(), AT_ONCE)).await?;
+        let text = self.of_letters(&chosen(letters, "$1", "$2", "select count(*) from chosen"));
+        let (count,): (i64,) = ask(db, &text, (letters.values(), AT_ONCE)).await?;
         Ok(Some(count))
     }
 
@@ -285,9 +261,8 @@ impl Action {
                 self.letters(db, "select trunkline.discard($3, ids) as n from ids", letters, entry).await?
             }
             Deed::ReplaySlowly { letters, rate } => {
-                let text = self.of_letters(&noted(&format!("{} {}", ids(), sql!("replay_slowly"))));
-                ask(db, &text, (entry.0, entry.1, entry.2, entry.3, letters.id(), letters.error(), AT_ONCE, *rate))
-                    .await?
+                let text = self.of_letters(&noted(&format!("{} {}", ids(letters), sql!("replay_slowly"))));
+                ask(db, &text, (entry.0, entry.1, entry.2, entry.3, letters.values(), AT_ONCE, *rate)).await?
             }
             Deed::Edit { id, payload } => {
                 let text = self.of_letters(&noted(sql!("edit")));
@@ -309,24 +284,23 @@ impl Action {
         ask(db, &noted(&format!("select count(*) as n from (select {call}) c")), entry).await
     }
 
-    async fn letters(&self, db: &Db, deed: &str, letters: &Letters, entry: Entry<'_>) -> Result<(i64,)> {
-        let text = self.of_letters(&noted(&format!("{} {deed}", ids())));
-        ask(db, &text, (entry.0, entry.1, entry.2, entry.3, letters.id(), letters.error(), AT_ONCE)).await
+    async fn letters(&self, db: &Db, deed: &str, letters: &Sieve, entry: Entry<'_>) -> Result<(i64,)> {
+        let text = self.of_letters(&noted(&format!("{} {deed}", ids(letters))));
+        ask(db, &text, (entry.0, entry.1, entry.2, entry.3, letters.values(), AT_ONCE)).await
     }
 }
 
 type Entry<'a> = (&'a str, &'a str, &'a str, &'a str);
 
-/// The ids of the letters that are meant, by the parameters 5 to 7.
-fn ids() -> String {
-    sql!("letters_of")
-        .replace("$1", "$5")
-        .replace("$2", "$6")
-        .replace("$3", "$7")
-        .replace("{wanted}", "")
-        .trim_end()
-        .to_owned()
-        + ", ids as (select array_agg(id) as ids from chosen having count(*) > 0)"
+/// The letters that are meant, by two parameters: what they have to have, and how many they may be.
+fn chosen(letters: &Sieve, values: &str, limit: &str, wanted: &str) -> String {
+    let text = sql!("letters_of").replace("{conditions}", &letters.conditions(values)).replace("{limit}", limit);
+    text.replace("{wanted}", wanted).trim_end().to_owned()
+}
+
+/// Their ids, by the parameters 5 and 6.
+fn ids(letters: &Sieve) -> String {
+    chosen(letters, "$5", "$6", "") + ", ids as (select array_agg(id) as ids from chosen having count(*) > 0)"
 }
 
 /// A deed that answers `n`, with its entry.

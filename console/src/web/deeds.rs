@@ -100,7 +100,10 @@ pub async fn log_in(State(site): Here, from: ConnectInfo<SocketAddr>, Form(said)
     let outcome = tokio::task::spawn_blocking(move || of.guard.log_in(from, &said.name, &said.password)).await;
     let (status, wrong) = match outcome.unwrap_or(Err(Refused::Wrong)) {
         Ok(session) => {
-            return with_cookie(&format!("{COOKIE}={session}; Path=/; HttpOnly; SameSite=Strict; Max-Age=43200"));
+            return with_cookie(
+                &site,
+                &format!("{COOKIE}={session}; Path=/; HttpOnly; SameSite=Strict; Max-Age=43200"),
+            );
         }
         Err(Refused::Wrong) => (StatusCode::UNAUTHORIZED, "the name or the password is wrong"),
         Err(Refused::TooOften) => (StatusCode::TOO_MANY_REQUESTS, "too many wrong passwords: wait five minutes"),
@@ -124,12 +127,13 @@ pub async fn log_out(
         return plain(StatusCode::FORBIDDEN, "this form is not of your session\n");
     }
     site.guard.log_out(&headers);
-    with_cookie(&format!("{COOKIE}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0"))
+    with_cookie(&site, &format!("{COOKIE}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0"))
 }
 
-fn with_cookie(cookie: &str) -> Response {
+fn with_cookie(site: &Site, cookie: &str) -> Response {
+    let cookie = if site.is_secure { format!("{cookie}; Secure") } else { cookie.to_owned() };
     let mut response = Redirect::to("/").into_response();
-    if let Ok(cookie) = HeaderValue::from_str(cookie) {
+    if let Ok(cookie) = HeaderValue::from_str(&cookie) {
         response.headers_mut().insert(header::SET_COOKIE, cookie);
     }
     response

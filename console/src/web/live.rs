@@ -4,38 +4,46 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use axum::{
     extract::State,
+    http::StatusCode,
     response::sse::{Event, KeepAlive, Sse},
 };
 use futures_util::{Stream, stream};
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
-use super::{pulse::Known, server::Site, view::Row};
+use super::{pulse::Known, server::Site, verdict::Verdict, view::Row};
 
-/// Until the console ends, or the visitor goes. An event has the queues whose numbers are others than in the one before.
+/// Until the console ends, or the visitor goes. An event has the verdict, the queues whose numbers are others than in the one
+/// before, and the names of all where those are others.
 pub fn live(
     State(site): State<Arc<Site>>,
     ended: watch::Receiver<bool>,
-) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, StatusCode> {
+    let place = Arc::clone(&site.live).try_acquire_owned().map_err(|_| StatusCode::SERVICE_UNAVAILABLE)?;
     let mut pictures = site.pulse.picture.clone();
     pictures.mark_changed(); // the first event comes at once
-    let events = stream::unfold((pictures, ended, Map::new()), |(mut pictures, mut ended, told)| async move {
-        tokio::select! {
-            changed = pictures.changed() => changed.ok()?,
-            _ = ended.wait_for(|is| *is) => return None,
-        }
-        let picture = Arc::clone(&pictures.borrow_and_update());
-        let now: Map<String, Value> =
-            picture.queues.iter().map(|(name, known)| (name.clone(), of_queue(known))).collect();
-        let others: Map<String, Value> = now
-            .iter()
-            .filter(|(name, numbers)| told.get(*name) != Some(*numbers))
-            .map(|(name, numbers)| (name.clone(), numbers.clone()))
-            .collect();
-        let event = Event::default().data(json!({ "queues": others, "problem": picture.problem }).to_string());
-        Some((Ok(event), (pictures, ended, now)))
-    });
-    Sse::new(events).keep_alive(KeepAlive::new().interval(Duration::from_secs(15)))
+    let events =
+        stream::unfold((pictures, ended, Map::new(), place), |(mut pictures, mut ended, told, place)| async move {
+            tokio::select! {
+                changed = pictures.changed() => changed.ok()?,
+                _ = ended.wait_for(|is| *is) => return None,
+            }
+            let picture = Arc::clone(&pictures.borrow_and_update());
+            let now: Map<String, Value> =
+                picture.queues.iter().map(|(name, known)| (name.clone(), of_queue(known))).collect();
+            let others: Map<String, Value> = now
+                .iter()
+                .filter(|(name, numbers)| told.get(*name) != Some(*numbers))
+                .map(|(name, numbers)| (name.clone(), numbers.clone()))
+                .collect();
+            let mut event = json!({ "queues": others, "problem": picture.problem, "verdict": Verdict::of(&picture) });
+            if !told.keys().eq(now.keys()) {
+                event["names"] = now.keys().cloned().collect();
+            }
+            let event = Event::default().data(event.to_string());
+            Some((Ok(event), (pictures, ended, now, place)))
+        });
+    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(Duration::from_secs(15))))
 }
 
 /// By the names of the page's cells.

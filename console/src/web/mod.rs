@@ -14,18 +14,28 @@
 
 mod words;
 mod spark;
+mod chart;
+mod sieve;
 mod statement;
 mod pulse;
 mod access;
+mod tls;
+mod stall;
 mod act;
 mod shield;
+mod verdict;
 mod view;
 mod pages;
+mod workings;
+mod of_queue;
+mod letters;
 mod live;
 mod deeds;
+mod connections;
 mod server;
 
 pub use self::{
     access::{Access, Role, User, hash, users},
     server::Console,
+    tls::Certificate,
 };

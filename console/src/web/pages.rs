@@ -14,53 +14,27 @@ use trunkline::{Description, Error};
 
 use super::{
     access::Visitor,
-    pulse::Known,
     server::Site,
     statement::{self, Find, Letter, Line, Message, PAGE},
+    verdict::Verdict,
     view::{
-        Audit, Dead, DoctorPage, Frame, Item, Login, MessagePage, Messages, Overview, Plan, QueuePage, Row, Same,
-        Schedules, Told, page, verdict, with,
+        Audit, DoctorPage, Frame, Item, Login, MessagePage, Messages, Overview, Plan, Row, Schedules, Told, page, with,
     },
     words,
 };
-use crate::{doctor::Doctor, metrics::ask::counts};
+use crate::doctor::Doctor;
 
-type Visit = Extension<Visitor>;
-type Here = State<Arc<Site>>;
+pub type Visit = Extension<Visitor>;
+pub type Here = State<Arc<Site>>;
 /// A page, or the page that says why there is none.
-type Page = Result<Response, Response>;
+pub type Page = Result<Response, Response>;
 
 pub async fn overview(State(site): Here, Extension(visitor): Visit) -> Page {
     let picture = Arc::clone(&site.pulse.picture.borrow());
     let rows: Vec<Row> = picture.queues.values().map(Row::of).collect();
-    let held = picture.queues.values().filter_map(|known| known.counts).map(|counts| counts.depth()).sum();
     let frame = Frame::of(&site, &visitor).await;
     let programs = failing(&site, &visitor, statement::programs(&site.db).await).await?;
-    Ok(page(&Overview { verdict: verdict(&rows, held), rows, programs, frame }))
-}
-
-pub async fn queue(State(site): Here, Extension(visitor): Visit, Path(name): Path<String>) -> Page {
-    let is = known(&site, &visitor, &name).await?;
-    let seen = site.pulse.picture.borrow().queues.get(&name).cloned();
-    let known = match seen {
-        Some(known) => known,
-        None => Known::now(is.clone(), failing(&site, &visitor, counts(&site.db, &name).await).await?),
-    };
-    let row = Row::of(&known);
-    let settings = vec![
-        ("payload", is.payload.clone()),
-        ("attempts before a message is dead", is.max_attempts.to_string()),
-        ("a lease lasts", words::age(is.lease)),
-        ("messages in a row at most", is.max_batch.to_string()),
-        ("priorities", is.priorities.to_string()),
-        ("lanes of keys", is.lanes.to_string()),
-        ("unique keys", if is.uniqueness { "yes" } else { "no" }.to_owned()),
-        ("limits", if row.limits.is_empty() { "none".to_owned() } else { row.limits.clone() }),
-        ("created", words::time(is.created_at)),
-        ("size of its tables", row.bytes.clone()),
-        ("numbers as of", row.at.clone()),
-    ];
-    Ok(page(&QueuePage { frame: Frame::of(&site, &visitor).await, row, settings }))
+    Ok(page(&Overview { verdict: Verdict::of(&picture), rows, programs, frame }))
 }
 
 pub async fn messages(
@@ -77,13 +51,15 @@ pub async fn messages(
     let (lines, next) = failing(&site, &visitor, statement::messages(&site.db, &name, &find).await).await?;
     let field = |text: &Option<String>| text.clone().unwrap_or_default();
     let (key, metadata, state) = (field(&find.key), field(&find.metadata), field(&find.state));
+    let (from, until) = (field(&find.from), field(&find.until));
     let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
     let next = next.map(|after| {
-        format!("?after={after}&key={}&metadata={}&state={}", encoded(&key), encoded(&metadata), encoded(&state))
+        let times = format!("&from={}&until={}", encoded(&from), encoded(&until));
+        format!("?after={after}&key={}&metadata={}&state={}{times}", encoded(&key), encoded(&metadata), encoded(&state))
     });
     let items = lines.into_iter().map(item).collect();
     let frame = Frame::of(&site, &visitor).await;
-    Ok(page(&Messages { frame, queue: name, items, next, key, metadata, state }))
+    Ok(page(&Messages { frame, queue: name, items, next, key, metadata, state, from, until }))
 }
 
 fn item((id, state, enqueued_at, due_at, attempt, error, payload, size, key): Line) -> Item {
@@ -105,13 +81,13 @@ fn item((id, state, enqueued_at, due_at, attempt, error, payload, size, key): Li
     }
 }
 
-fn letter((id, dead_at, attempt, error, payload, size, key): Letter) -> Item {
+pub fn letter((id, dead_at, attempt, error, payload, size, key): Letter) -> Item {
     let (state, when) = ("dead".to_owned(), format!("died {}", words::ago(dead_at)));
     let key = shown(&key.unwrap_or_default());
     Item { id, state, when, attempt, error: shown(&error), payload: shown(&payload), size: words::bytes(size), key }
 }
 
-fn shown(text: &str) -> String {
+pub fn shown(text: &str) -> String {
     text.chars().map(words::visible).collect()
 }
 
@@ -140,45 +116,10 @@ pub async fn message(State(site): Here, Extension(visitor): Visit, Path((name, i
     facts.extend(key.map(|key| ("key", shown(&key))));
     facts.push(("size of the payload", words::bytes(length)));
     let (payload, is_whole) = words::payload(&raw);
-    let frame = Frame::of(&site, &visitor).await;
+    let frame = Frame::of_queue(&site, &visitor, &name).await;
     let (error, metadata) = (shown(&error.unwrap_or_default()), shown(&metadata.unwrap_or_default()));
     let raw = if is_whole { raw } else { String::new() };
     Ok(page(&MessagePage { frame, queue: name, id, state, facts, error, payload, is_whole, metadata, raw }))
-}
-
-/// Where in the dead letters a page begins.
-#[derive(Debug, Deserialize)]
-pub struct Which {
-    error: Option<String>,
-    #[serde(default)]
-    after: i64,
-}
-
-pub async fn dead(
-    State(site): Here,
-    Extension(visitor): Visit,
-    Path(name): Path<String>,
-    Query(which): Query<Which>,
-) -> Page {
-    let is = known(&site, &visitor, &name).await?;
-    let groups = failing(&site, &visitor, statement::groups(&site.db, &name).await).await?;
-    let letters = statement::letters(&site.db, &is, which.error.as_deref(), which.after).await;
-    let letters = failing(&site, &visitor, letters).await?;
-    let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
-    let next = letters.last().filter(|_| letters.len() == PAGE).map(|last| match &which.error {
-        Some(error) => format!("?after={}&error={}", last.0, encoded(error)),
-        None => format!("?after={}", last.0),
-    });
-    let groups = groups.into_iter().map(|(error, count, first, last)| Same {
-        link: encoded(&error),
-        error,
-        count: words::thousands(count),
-        first: words::ago(first),
-        last: words::ago(last),
-    });
-    let (groups, items) = (groups.collect(), letters.into_iter().map(letter).collect());
-    let frame = Frame::of(&site, &visitor).await;
-    Ok(page(&Dead { frame, queue: name, groups, chosen: which.error, items, next }))
 }
 
 pub async fn schedules(State(site): Here, Extension(visitor): Visit) -> Page {
@@ -275,7 +216,7 @@ pub async fn known(site: &Site, visitor: &Visitor, name: &str) -> Result<Descrip
     }
 }
 
-async fn failing<V>(site: &Site, visitor: &Visitor, outcome: trunkline::Result<V>) -> Result<V, Response> {
+pub async fn failing<V>(site: &Site, visitor: &Visitor, outcome: trunkline::Result<V>) -> Result<V, Response> {
     match outcome {
         Ok(value) => Ok(value),
         Err(error) => Err(broken(site, visitor, &error).await),

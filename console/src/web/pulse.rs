@@ -33,10 +33,23 @@ pub struct Known {
     pub flow: Flow,
     /// The size of the queue's tables, in bytes.
     pub bytes: i64,
-    /// Messages that waited or were leased in the last hour, the oldest first.
-    pub depths: VecDeque<u64>,
+    /// The last hour, the oldest first.
+    pub points: VecDeque<Point>,
     seen: Option<Seen>,
-    pointed: Option<Instant>,
+    /// The counts of the last point.
+    pointed: Option<Seen>,
+}
+
+/// What a queue was at a time.
+#[derive(Debug, Clone, Copy)]
+pub struct Point {
+    pub at: Instant,
+    /// Messages that waited or were leased.
+    pub depth: u64,
+    /// How long the oldest had been due, in seconds.
+    pub oldest: f64,
+    /// Since the point before.
+    pub flow: Option<Flow>,
 }
 
 /// The last counts as [`Flow`] needs them.
@@ -57,7 +70,7 @@ impl Known {
             at,
             flow: Flow::default(),
             bytes: 0,
-            depths: VecDeque::new(),
+            points: VecDeque::new(),
             seen: None,
             pointed: None,
         }
@@ -81,11 +94,19 @@ impl Known {
                 .map_or_else(Flow::default, |seen| flow(&seen.counts, &counts, rows - seen.rows, kept.at - seen.at));
             self.seen = Some(Seen { at: kept.at, rows, counts });
         }
-        if self.pointed.is_none_or(|pointed| pointed.elapsed() >= POINT) {
-            self.pointed = Some(Instant::now());
-            self.depths.push_back(counts.depth().unsigned_abs());
-            while self.depths.len() > POINTS {
-                self.depths.pop_front();
+        if self.pointed.is_none_or(|pointed| kept.at.saturating_duration_since(pointed.at) >= POINT) {
+            let now = Seen { at: kept.at, rows: rows.unwrap_or_default(), counts };
+            let since = |pointed: Seen| flow(&pointed.counts, &counts, now.rows - pointed.rows, now.at - pointed.at);
+            let flow = self.pointed.filter(|_| rows.is_some()).map(since);
+            self.pointed = Some(now);
+            self.points.push_back(Point {
+                at: kept.at,
+                depth: counts.depth().unsigned_abs(),
+                oldest: counts.oldest_due,
+                flow,
+            });
+            while self.points.len() > POINTS {
+                self.points.pop_front();
             }
         }
     }

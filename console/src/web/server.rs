@@ -1,6 +1,6 @@
 //! The server: what it knows, and which path leads where.
 
-use std::{io, net::SocketAddr, sync::Arc};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -8,14 +8,16 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{get, post},
 };
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::Semaphore};
 use trunkline::Db;
 
 use super::{
     access::{Access, Guard, Role, Visitor},
-    deeds, live, pages,
+    connections::{self, Bounds},
+    deeds, letters, live, of_queue, pages,
     pulse::Pulse,
     shield,
+    tls::Certificate,
 };
 use crate::metrics::Metrics;
 
@@ -27,7 +29,12 @@ pub struct Console {
     token: Option<String>,
     read_only: bool,
     title: String,
+    certificate: Option<Certificate>,
+    bounds: Bounds,
 }
+
+/// Pages whose numbers move, at a time.
+const LIVE: usize = 256;
 
 /// What the pages know.
 #[derive(Debug)]
@@ -39,6 +46,10 @@ pub struct Site {
     pub read_only: bool,
     /// The database's name, for people who have several.
     pub title: String,
+    /// Whether visitors come by TLS alone.
+    pub is_secure: bool,
+    /// Of those whose numbers move.
+    pub live: Arc<Semaphore>,
 }
 
 impl Site {
@@ -64,7 +75,9 @@ impl Console {
     /// One that lets in whoever reaches it: see [`Console::access`].
     #[must_use]
     pub fn new(db: Db) -> Self {
-        Self { db, access: Access::Anybody, token: None, read_only: false, title: String::new() }
+        let bounds = Bounds { connections: 512, patience: Duration::from_secs(10) };
+        let (access, title) = (Access::Anybody, String::new());
+        Self { db, access, token: None, read_only: false, title, certificate: None, bounds }
     }
 
     /// Who is let in. With [`Access::Anybody`] it serves the loopback alone.
@@ -95,6 +108,28 @@ impl Console {
         self
     }
 
+    /// Speaks TLS 1.2 or 1.3 alone.
+    #[must_use]
+    pub fn certificate(mut self, certificate: Certificate) -> Self {
+        self.certificate = Some(certificate);
+        self
+    }
+
+    /// Connections at a time: 512 if not set, at least 1. Whoever comes then waits until one ends.
+    #[must_use]
+    pub fn connections(mut self, most: usize) -> Self {
+        self.bounds.connections = most.clamp(1, Semaphore::MAX_PERMITS);
+        self
+    }
+
+    /// How long a handshake, the head of a request, its body, or an answer of which nothing is read may take: ten seconds if not set. A connection on which no
+    /// request comes ends after that time, too.
+    #[must_use]
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.bounds.patience = patience;
+        self
+    }
+
     /// Whether it may listen there.
     ///
     /// # Errors
@@ -122,25 +157,30 @@ impl Console {
         let metrics = Metrics::new();
         let pulse = Pulse::begin(self.db.clone(), metrics.clone()).await;
         let guard = Guard::new(self.access, self.token);
-        let site = Arc::new(Site { db: self.db, guard, pulse, metrics, read_only: self.read_only, title: self.title });
-        let (end, ended) = tokio::sync::watch::channel(false);
-        let app = router(Arc::clone(&site), ended).into_make_service_with_connect_info::<SocketAddr>();
-        axum::serve(listener, app)
-            .with_graceful_shutdown(async move {
-                shutdown.await;
-                let _ = end.send(true); // the pages' numbers move no more, and their connections end
-            })
-            .await
+        let site = Arc::new(Site {
+            db: self.db,
+            guard,
+            pulse,
+            metrics,
+            read_only: self.read_only,
+            title: self.title,
+            is_secure: self.certificate.is_some(),
+            live: Arc::new(Semaphore::new(LIVE)),
+        });
+        let (ending, ended) = tokio::sync::watch::channel(false);
+        let router = router(Arc::clone(&site), ended, self.bounds);
+        connections::serve(listener, self.certificate, self.bounds, router, ending, shutdown).await;
+        Ok(())
     }
 }
 
-fn router(site: Arc<Site>, ended: tokio::sync::watch::Receiver<bool>) -> Router {
+fn router(site: Arc<Site>, ended: tokio::sync::watch::Receiver<bool>, bounds: Bounds) -> Router {
     Router::new()
         .route("/", get(pages::overview))
-        .route("/queues/{queue}", get(pages::queue))
+        .route("/queues/{queue}", get(of_queue::queue))
         .route("/queues/{queue}/messages", get(pages::messages))
         .route("/queues/{queue}/messages/{id}", get(pages::message))
-        .route("/queues/{queue}/dead", get(pages::dead))
+        .route("/queues/{queue}/dead", get(letters::dead))
         .route("/schedules", get(pages::schedules))
         .route("/doctor", get(pages::doctor))
         .route("/audit", get(pages::audit))
@@ -160,7 +200,8 @@ fn router(site: Arc<Site>, ended: tokio::sync::watch::Receiver<bool>) -> Router 
             get(|| async { asset("text/javascript; charset=utf-8", include_str!("../../assets/live.js")) }),
         )
         .fallback(pages::nothing)
-        .layer(axum::extract::DefaultBodyLimit::max(8 * 1024 * 1024))
+        .layer(axum::extract::DefaultBodyLimit::disable()) // they are whole by then
+        .layer(axum::middleware::from_fn_with_state(bounds, connections::whole))
         .layer(axum::middleware::from_fn_with_state(Arc::clone(&site), shield::shield))
         .with_state(site)
 }

@@ -2,17 +2,22 @@
 
 use std::fmt::Write;
 
-const WIDTH: f64 = 120.0;
-const HEIGHT: f64 = 24.0;
+/// Places of the line, in a box of 120 by 24.
+const PLACES: usize = 30;
 
-/// The points of a `polyline` in a box of 120 by 24. The highest value reaches the top, zero the bottom.
-pub fn points(values: impl ExactSizeIterator<Item = u64> + Clone) -> String {
+/// The points of a `polyline`, of values a minute, the last of which is now: of each two minutes the higher one. The highest reaches the top, zero the bottom.
+pub fn points(values: impl DoubleEndedIterator<Item = u64> + Clone) -> String {
     let most = values.clone().max().unwrap_or(0).max(1) as f64;
-    let step = WIDTH / (values.len().max(2) - 1) as f64;
+    let mut last_first = values.rev();
+    let mut places = Vec::with_capacity(PLACES);
+    while let (true, Some(one)) = (places.len() < PLACES, last_first.next()) {
+        places.push(one.max(last_first.next().unwrap_or(0)));
+    }
+    let first = PLACES - places.len();
     let mut points = String::new();
-    for (place, value) in values.enumerate() {
-        let (x, y) = (place as f64 * step, (HEIGHT - 1.0) - (HEIGHT - 2.0) * value as f64 / most);
-        let _ = write!(points, "{x:.1},{y:.1} ");
+    for (place, value) in (first..).zip(places.into_iter().rev()) {
+        let (x, y) = (120 * place / (PLACES - 1), 23.0 - 22.0 * value as f64 / most);
+        let _ = write!(points, "{x},{y:.0} ");
     }
     points
 }
@@ -22,9 +27,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_highest_is_on_top_and_nothing_at_the_bottom() {
-        assert_eq!(points([0, 5, 10].into_iter()), "0.0,23.0 60.0,12.0 120.0,1.0 ");
-        assert_eq!(points([0].into_iter()), "0.0,23.0 ");
+    fn the_highest_is_on_top_nothing_at_the_bottom_and_now_on_the_right() {
+        assert_eq!(points([9, 9, 0, 0, 5, 1, 10, 0].into_iter()), "107,3 111,23 115,12 120,1 ");
+        assert_eq!(points([0].into_iter()), "120,23 ");
         assert_eq!(points([].into_iter()), "");
+        let hour = points((0..60).map(|minute| minute % 2));
+        assert!(hour.starts_with("0,1 4,1 ") && hour.len() < 200, "{hour}");
     }
 }

@@ -7,6 +7,7 @@ use trunkline::{
     postgres::{Params, Rows, Statement},
 };
 
+use super::sieve::Sieve;
 use crate::{metrics::ask::alone, schema::in_schema};
 
 macro_rules! sql {
@@ -59,17 +60,24 @@ pub async fn entries(db: &Db, before: i64) -> Result<Vec<Entry>> {
     ask(db, sql!("entries"), (before,)).await
 }
 
-pub async fn groups(db: &Db, queue: &str) -> Result<Vec<Group>> {
-    alone(db, &sql!("groups").replace("{dead}", &dead(queue)), (), MOST).await
+pub async fn groups(db: &Db, queue: &str, which: &Sieve) -> Result<Vec<Group>> {
+    let text = sql!("groups").replace("{dead}", &dead(queue)).replace("{conditions}", &which.conditions("$1"));
+    alone(db, &text, (which.values(),), MOST).await
 }
 
-pub async fn letters(db: &Db, queue: &Description, error: Option<&str>, after: i64) -> Result<Vec<Letter>> {
-    let text = sql!("letters").replace("{dead}", &dead(&queue.name));
-    alone(db, &text, (error, after, queue.lanes > 0), MOST).await
+pub async fn letters(db: &Db, queue: &Description, which: &Sieve, after: i64) -> Result<Vec<Letter>> {
+    let text = sql!("letters").replace("{dead}", &dead(&queue.name)).replace("{conditions}", &which.conditions("$1"));
+    alone(db, &text, (which.values(), after, queue.lanes > 0), MOST).await
+}
+
+/// The actions that this role may not do, in this queue or in none.
+pub async fn refused(db: &Db, queue: Option<&str>) -> Result<Vec<String>> {
+    let (refused,): (Vec<String>,) = ask(db, sql!("rights"), (queue,)).await?;
+    Ok(refused)
 }
 
 /// How long what reads many rows may take: such a page has a connection of its own, and nobody waits for it.
-const MOST: &str = "10s";
+pub const MOST: &str = "10s";
 /// Lines of a page, as the statements' limits have it.
 pub const PAGE: usize = 50;
 /// Messages of which a page looks for those that are wanted.
@@ -79,12 +87,15 @@ pub const EXAMINED: usize = 5_000;
 pub async fn messages(db: &Db, queue: &str, find: &Find) -> Result<(Vec<Line>, Option<i64>)> {
     let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
     let (key, metadata, state) = (given(&find.key), given(&find.metadata), given(&find.state));
-    let wanted = if key.is_none() && metadata.is_none() && state.is_none() { PAGE } else { EXAMINED };
+    let (from, until) = (given(&find.from), given(&find.until));
+    let is_any = [&key, &metadata, &state, &from, &until].into_iter().all(Option::is_none);
+    let wanted = if is_any { PAGE } else { EXAMINED };
     let after = find.after.unwrap_or(0).max(0);
     let text = sql!("page_end").replace("{queue}", &format!("\"queue_{queue}\""));
     let end: Option<(i64, bool)> = alone(db, &text, (after, wanted as i64), MOST).await?;
     let Some((end, more)) = end else { return Ok((Vec::new(), None)) };
-    let lines: Vec<Line> = alone(db, sql!("messages"), (queue, after, end, key, metadata, state), MOST).await?;
+    let lines: Vec<Line> =
+        alone(db, sql!("messages"), (queue, after, end, key, metadata, state, from, until), MOST).await?;
     let last = lines.last().filter(|_| lines.len() == PAGE).map(|line| line.0).filter(|last| *last < end);
     let next = last.or_else(|| more.then_some(end));
     Ok((lines, next))
@@ -98,6 +109,10 @@ pub struct Find {
     pub key: Option<String>,
     pub metadata: Option<String>,
     pub state: Option<String>,
+    /// Enqueued then or later, in UTC.
+    pub from: Option<String>,
+    /// Enqueued before.
+    pub until: Option<String>,
 }
 
 /// The name of a queue needs no more than quotes: `[a-z][a-z0-9_.-]*`, which [`known`](super::pages::known) made sure of.

@@ -12,7 +12,9 @@ use super::{
     access::{Role, Visitor},
     pulse::Known,
     server::Site,
-    spark, words,
+    spark, statement,
+    verdict::Verdict,
+    words,
 };
 use crate::doctor::Finding;
 
@@ -24,24 +26,42 @@ pub struct Frame {
     pub has_logins: bool,
     /// Why nothing can be done here.
     pub barred: Option<&'static str>,
+    /// The actions that the console's own role has no right to do.
+    pub refused: Vec<String>,
     pub problem: Option<String>,
 }
 
 impl Frame {
     pub async fn of(site: &Site, visitor: &Visitor) -> Self {
+        Self::with(site, visitor, None).await
+    }
+
+    /// Of a page with actions in this queue.
+    pub async fn of_queue(site: &Site, visitor: &Visitor, queue: &str) -> Self {
+        Self::with(site, visitor, Some(queue)).await
+    }
+
+    async fn with(site: &Site, visitor: &Visitor, queue: Option<&str>) -> Self {
         Self {
             title: site.title.clone(),
             visitor: visitor.clone(),
             has_logins: site.guard.has_logins(),
             barred: site.may_act(visitor).await.err(),
+            refused: statement::refused(&site.db, queue).await.unwrap_or_default(), // then the action itself is refused
             problem: site.pulse.problem(),
         }
+    }
+
+    /// Whether an action is disabled.
+    pub fn bars(&self, verb: &str) -> bool {
+        self.barred.is_some() || self.refused.iter().any(|refused| refused == verb)
     }
 
     /// For the pages of somebody who is not known yet.
     pub fn nobody(site: &Site) -> Self {
         let visitor = Visitor { name: String::new(), role: Role::Viewer, csrf: String::new() };
-        Self { title: site.title.clone(), visitor, has_logins: false, barred: Some("log in first"), problem: None }
+        let (title, barred) = (site.title.clone(), Some("log in first"));
+        Self { title, visitor, has_logins: false, barred, refused: Vec::new(), problem: None }
     }
 }
 
@@ -65,6 +85,13 @@ pub struct Row {
     pub at: String,
     pub payload: String,
     pub limits: String,
+}
+
+impl Row {
+    /// A number that is nothing to look at is written faintly.
+    pub fn faint(&self, text: &str) -> &'static str {
+        if matches!(text, "0" | "–") { " zero" } else { "" }
+    }
 }
 
 /// From when on what is due has waited too long, in seconds: as the doctor's patience.
@@ -99,7 +126,7 @@ impl Row {
             went: words::rate(known.flow.went),
             died: words::rate(known.flow.died),
             bytes: words::bytes(known.bytes),
-            points: spark::points(known.depths.iter().copied()),
+            points: spark::points(known.points.iter().map(|point| point.depth)),
             at: words::time(known.at),
             payload: is.payload.clone(),
             limits: limits(is),
@@ -116,24 +143,6 @@ fn limits(is: &trunkline::Description) -> String {
     said.extend((is.lanes > 0).then(|| format!("{} lanes of keys", is.lanes)));
     said.extend(is.uniqueness.then(|| "unique keys".to_owned()));
     said.join(", ")
-}
-
-/// In one line whether all is well. `held` is how many messages wait or are leased.
-pub fn verdict(rows: &[Row], held: i64) -> String {
-    let named =
-        [("behind", "behind"), ("dead", "with dead letters"), ("paused", "paused"), ("hidden", "not to be seen")];
-    let count = |state: &str| rows.iter().filter(|row| row.state == state).count();
-    let said: Vec<String> = named
-        .iter()
-        .map(|(state, what)| (count(state), what))
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{count} {what}"))
-        .collect();
-    let held = words::thousands(held);
-    match said.is_empty() {
-        true => format!("All is well: {} queues, {held} messages", rows.len()),
-        false => format!("Look here: {} of {} queues, {held} messages", said.join(", "), rows.len()),
-    }
 }
 
 /// A page, or an error that tells nothing.
@@ -153,7 +162,7 @@ pub fn with(status: StatusCode, template: &impl Template) -> Response {
 pub struct Overview {
     pub frame: Frame,
     pub rows: Vec<Row>,
-    pub verdict: String,
+    pub verdict: Verdict,
     pub programs: Vec<(String, i64)>,
 }
 
@@ -171,14 +180,6 @@ pub struct Item {
 }
 
 #[derive(Template)]
-#[template(path = "queue.html")]
-pub struct QueuePage {
-    pub frame: Frame,
-    pub row: Row,
-    pub settings: Vec<(&'static str, String)>,
-}
-
-#[derive(Template)]
 #[template(path = "messages.html")]
 pub struct Messages {
     pub frame: Frame,
@@ -188,6 +189,8 @@ pub struct Messages {
     pub key: String,
     pub metadata: String,
     pub state: String,
+    pub from: String,
+    pub until: String,
 }
 
 #[derive(Template)]
@@ -204,28 +207,6 @@ pub struct MessagePage {
     pub metadata: String,
     /// As it was stored, for a form that changes it.
     pub raw: String,
-}
-
-/// Dead letters of one error.
-#[derive(Debug, Clone)]
-pub struct Same {
-    pub error: String,
-    /// For a link.
-    pub link: String,
-    pub count: String,
-    pub first: String,
-    pub last: String,
-}
-
-#[derive(Template)]
-#[template(path = "dead.html")]
-pub struct Dead {
-    pub frame: Frame,
-    pub queue: String,
-    pub groups: Vec<Same>,
-    pub chosen: Option<String>,
-    pub items: Vec<Item>,
-    pub next: Option<String>,
 }
 
 /// A schedule.

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::TcpStream,
 };
 
@@ -40,6 +40,19 @@ impl Answer {
 
 /// Sends a request as it is, and reads until the end.
 pub async fn send(address: SocketAddr, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    let stream = TcpStream::connect(address).await.expect("connected");
+    over(stream, address, method, path, headers, body).await
+}
+
+/// The same on a connection that is there.
+pub async fn over(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    address: SocketAddr,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> Answer {
     let mut lines = vec![format!("{method} {path} HTTP/1.1"), "connection: close".to_owned()];
     if !headers.iter().any(|(name, _)| *name == "host") {
         lines.push(format!("host: {address}"));
@@ -50,7 +63,6 @@ pub async fn send(address: SocketAddr, method: &str, path: &str, headers: &[(&st
     if method == "POST" {
         lines.push(format!("content-type: application/x-www-form-urlencoded\r\ncontent-length: {}", body.len()));
     }
-    let mut stream = TcpStream::connect(address).await.expect("connected");
     stream.write_all(format!("{}\r\n\r\n{body}", lines.join("\r\n")).as_bytes()).await.expect("sent");
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).await.expect("read");

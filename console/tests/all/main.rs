@@ -3,6 +3,7 @@
 #[path = "../../../tests/all/required.rs"]
 mod required;
 mod browser;
+mod chromium;
 mod doctor;
 mod metrics;
 mod web;

@@ -180,6 +180,7 @@ pub const STATEMENTS_APART: &[(&str, &[&str])] = &[
         &["payload_name", "payload_type", "schema_exists", "sealed", "type", "type_fields", "type_labels"],
     ),
     ("they read or change the one row that a stripe has", &["set_drains", "stripe"]),
+    ("it adds to a table of its own, which has an hour's rows", &["report"]),
     ("they list queues, or schedules, of which there are few", &["describe", "schedules"]),
     (
         "they lock the whole queue or schema, seldom",

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use trunkline::{Draft, Queue, Settings};
+use trunkline::{Draft, Failure, Message, Queue, Settings, Worker};
 
 use super::Site;
 use crate::browser::{Answer, get, post};
@@ -98,6 +98,61 @@ async fn dead_letters_are_replayed_and_discarded_one_by_one_in_groups_and_all() 
         audit(&site).await,
         [entry("replay", "d", 2), entry("discard", "d", 1), entry("discard", "d", 2), entry("discard", "d", 0)]
     );
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dead_letters_are_found_and_moved_by_what_they_have() {
+    let site = Site::new().await;
+    site.db.create_queue("k", &Settings::new("text").lanes(4)).await.expect("created");
+    let queue: Queue<String> = site.db.queue("k").await.expect("opened");
+    for (key, tenant, error) in [
+        ("ada", "acme", "no such HOST: a"),
+        ("ada", "globex", "no such host: b"),
+        ("bob", "acme", "refused"),
+        ("cid", "acme", ""),
+        ("dan", "initech", "refused"),
+    ] {
+        queue.enqueue(Draft::new(error.to_owned()).key(key).with("tenant", tenant)).await.expect("enqueued");
+    }
+    let dies = |message: Message<String>| async move { Err::<(), _>(Failure::dead(message.payload)) };
+    Worker::new(queue, dies).drain().await.expect("it works");
+    let old = "with old as (update trunkline.dead_k set dead_at = now() - interval '2 days' where error = 'refused' and metadata ->> 'tenant' = 'initech' returning 1) select count(*) from old";
+    assert_eq!(site.number(old).await, 1);
+    let yesterday = site
+        .sql
+        .query_one("select to_char((now() - interval '1 day') at time zone 'UTC', 'YYYY-MM-DD\"T\"HH24:MI')", &[])
+        .await;
+    let yesterday: String = yesterday.expect("a time").get(0);
+    for (query, count) in [
+        ("text=no+such+host".to_owned(), 2),
+        ("key=ada".to_owned(), 2),
+        ("metadata=acme".to_owned(), 3),
+        ("metadata=acme&text=host".to_owned(), 1),
+        (format!("until={yesterday}"), 1),
+        (format!("from={yesterday}&text=refused"), 1),
+        ("error=".to_owned(), 1),
+        ("text=&key=&from=".to_owned(), 5),
+    ] {
+        let page = get(site.address, &format!("/queues/k/dead?{query}")).await;
+        let found = page.body.matches("<a href=\"/queues/k/messages/").count();
+        assert_eq!((page.status, found), (200, count), "{query}: {}", page.body);
+    }
+    assert_eq!(get(site.address, "/queues/k/dead?from=soon").await.status, 400);
+    let (asked, done) = act(&site, &[("verb", "replay"), ("queue", "k"), ("metadata", "acme"), ("text", "host")]).await;
+    assert_eq!(asked.text_after(r#"<b id="count">"#), "1");
+    assert!(
+        asked.body.contains("the dead letters with an error that contains &#34;host&#34;, with metadata"),
+        "{}",
+        asked.body
+    );
+    assert_eq!(done.text_after(r#"<h1 id="told">"#), "Done: replay 1");
+    // Letters without an error are a group of their own, and not all of them.
+    let (_, done) = act(&site, &[("verb", "discard"), ("queue", "k"), ("error", "")]).await;
+    assert_eq!(done.text_after(r#"<h1 id="told">"#), "Done: discard 1");
+    act(&site, &[("verb", "discard"), ("queue", "k"), ("until", &yesterday)]).await;
+    let left = "select count(*) from trunkline.dead_letters('k') where error in ('no such host: b', 'refused')";
+    assert_eq!((site.number(left).await, site.number("select dead from trunkline.stats('k')").await), (2, 2));
     site.end().await;
 }
 

@@ -191,16 +191,25 @@ async fn a_role_does_what_it_may_and_the_pages_say_what_it_may_not() {
         format!("host={} port={} user={role} dbname={named}", socket.get::<_, String>(0), socket.get::<_, String>(1));
     owner.db.grant(&[(trunkline::Right::Operator, role.as_str())], Some("mine")).await.expect("granted");
     let db = Db::connect(&url).await.expect("connected");
-    let site = Site::of(db, connect(&url).await, |console| console).await;
+    let site = Site::of(url.clone(), db, connect(&url).await, |console| console).await;
     let csrf = get(site.address, "/queues/mine").await.csrf();
     let purge = |queue| [("verb", "purge"), ("queue", queue), ("csrf", csrf.as_str())];
     let answer = post(site.address, "/act", &purge("mine")).await;
     assert_eq!(answer.status, 200, "{}", answer.body);
     let answer = post(site.address, "/act", &purge("other")).await;
     assert_eq!(answer.status, 403, "{}", answer.body);
+    // What it may not do is disabled, queue by queue.
+    let buttons = async |queue: &str| {
+        let page = get(site.address, &format!("/queues/{queue}")).await.body;
+        ["Pause …", "Purge …", "Enqueue …"].map(|label| page.contains(&format!("<button>{label}")))
+    };
+    assert_eq!(buttons("mine").await, [false, true, true], "a pause is the owner's");
+    assert_eq!(buttons("other").await, [false; 3]);
+    let page = get(site.address, "/queues/other").await;
+    assert!(page.body.contains("has no right to: ") && page.body.contains("purge, cancel"), "{}", page.body);
     assert_eq!(get(site.address, "/audit").await.status, 403); // of all queues, it is for operators of all
     let overview = get(site.address, "/").await;
-    assert_eq!(overview.text_after(r#"<h1 id="verdict">"#), "Look here: 1 not to be seen of 2 queues, 0 messages");
+    assert_eq!(overview.text_after(r#"<h1 id="verdict">"#), "Look here: 1 not to be seen");
     assert!(!overview.body.contains("The numbers stand still"), "{}", overview.body);
     assert_eq!(audited(&owner).await, 1);
     site.end().await;

@@ -3,6 +3,8 @@
 mod pages;
 mod deeds;
 mod entry;
+mod of_queue;
+mod connections;
 
 use std::net::SocketAddr;
 
@@ -15,6 +17,7 @@ use trunkline_embedded::test_database;
 /// A console of a database of its own, and a session that looks whether it tells the truth.
 pub struct Site {
     pub address: SocketAddr,
+    pub url: String,
     pub db: Db,
     pub sql: Client,
     end: Option<oneshot::Sender<()>>,
@@ -31,16 +34,16 @@ impl Site {
         let db = Db::connect(&url).await.expect("connected");
         db.migrate().await.expect("migrated");
         let sql = connect(&url).await;
-        Self::of(db, sql, change).await
+        Self::of(url, db, sql, change).await
     }
 
-    pub async fn of(db: Db, sql: Client, change: impl FnOnce(Console) -> Console) -> Self {
+    pub async fn of(url: String, db: Db, sql: Client, change: impl FnOnce(Console) -> Console) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let (end, asked) = oneshot::channel();
         let console = change(Console::new(db.clone()));
         let ended = tokio::spawn(console.serve(listener, async { drop(asked.await) }));
-        Self { address, db, sql, end: Some(end), ended }
+        Self { address, url, db, sql, end: Some(end), ended }
     }
 
     pub async fn number(&self, question: &str) -> i64 {

@@ -1,0 +1,13 @@
+-- Keys that have a line of their own, because a message of theirs failed, or because of a backlog or a rate: what stands first in it, until when, and how many
+-- messages wait, up to 10,000 rows.
+select w.key, w.lane::int, f.id,
+       case when f.due_at <= clock_timestamp() and w.until > clock_timestamp() then 'rests' when f.due_at <= clock_timestamp() then 'due'
+            when f.error is not null then 'retrying' when f.attempt > 0 then 'leased' when f.id is not null then 'delayed' else 'empty' end,
+       greatest(f.due_at, w.until), coalesce(f.attempt, 0), left(f.error, 200), coalesce(n.messages, 0)::bigint
+from (select w.key, w.lane, w.until from trunkline.{line} w order by w.until desc, w.key limit 50) w
+left join lateral (
+    select q.id, q.due_at, q.attempt, q.error from trunkline.{queue} q
+    where q.lane = w.lane and q.line = w.key order by q.place, q.id + 0 limit 1) f on true
+left join lateral (
+    select sum(r.size) as messages from (
+        select q.size from trunkline.{queue} q where q.lane = w.lane and q.line = w.key order by q.place, q.id + 0 limit 10000) r) n on true

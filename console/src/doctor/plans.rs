@@ -1,0 +1,65 @@
+//! Whether what is due is found along its index, as the queue's own functions plan it.
+
+use trunkline::{Db, Description, Result, postgres::Statement};
+
+use super::{Finding, Severity};
+use crate::schema::in_schema;
+
+pub const NAME: &str = "plans";
+
+/// A setting of the function that dequeues: its name and its value.
+type Setting = (String, String);
+
+/// Asks the server for the plan, with the settings that the function has. It runs nothing.
+pub async fn examine(db: &Db, queue: &Description) -> Result<Option<Finding>> {
+    let name = &queue.name;
+    let (verb, index, line) = match (queue.lanes > 0, queue.priorities > 1) {
+        (true, _) => (
+            "do_lanes_",
+            format!("place_{name}"),
+            "q.lane = 0 and q.line = '' and (q.place, q.id + 0) >= (now(), 0) and q.place <= now() order by q.place",
+        ),
+        (_, true) => (
+            "do_lease_",
+            format!("due_{name}"),
+            "q.lane = 0 and (q.due_at, q.id + 0) >= (now(), 0) and q.due_at <= now() order by q.due_at",
+        ),
+        _ => (
+            "do_lease_",
+            format!("due_{name}"),
+            "(q.due_at, q.id + 0) >= (now(), 0) and q.due_at <= now() order by q.due_at",
+        ),
+    };
+    let transaction = db.begin_with("isolation level read committed, read only").await?;
+    let settings: Statement<(&str, &str), Vec<Setting>> = Statement::new(include_str!("../../sql/doctor/plans.sql"));
+    let settings = transaction.run(&settings, (db.schema_name(), &*format!("{verb}{name}"))).await?;
+    let set: Statement<(&str, &str), (String,)> = Statement::new("select set_config($1, $2, true)");
+    for (setting, value) in &settings {
+        let (_,) = transaction.run(&set, (setting, value)).await?;
+    }
+    // A queue's name has no quotes: `[a-z][a-z0-9_.-]*`.
+    let explain = format!("explain select q.ctid from trunkline.\"queue_{name}\" q where {line}, q.id + 0 limit 1");
+    let explain: Statement<(), Vec<(String,)>> = Statement::of(in_schema(&explain, db.schema_name()));
+    let plan = transaction.run(&explain, ()).await?;
+    transaction.rollback().await?;
+    let scan =
+        plan.iter().map(|(line,)| line.trim().trim_start_matches("->").trim()).find(|line| line.contains("Scan"));
+    let scan = scan.unwrap_or("no scan").split("  (").next().unwrap_or_default();
+    let has_settings = settings.iter().any(|(setting, value)| setting == "enable_seqscan" && value == "off");
+    let what = match (scan.contains(&index), has_settings) {
+        (true, true) => return Ok(None),
+        (true, false) => format!("function {verb}{name} has lost the settings by which it is planned"),
+        (false, _) => format!("what is due is looked for by {scan}, and not along index {index}"),
+    };
+    let renew = format!("select trunkline.install_queue('{name}');");
+    let analyze = format!("vacuum (analyze) trunkline.\"queue_{name}\";");
+    Ok(Some(Finding {
+        check: NAME,
+        severity: Severity::Wrong,
+        queue: Some(name.clone()),
+        what,
+        since: None,
+        why: "A dequeue reads the whole table, or will as soon as the statistics say so. The more waits, the longer each takes.".to_owned(),
+        mend: in_schema(if has_settings { &analyze } else { &renew }, db.schema_name()),
+    }))
+}

@@ -1,0 +1,121 @@
+//! Connections: how many at a time, how long the other side may take, and how they end.
+
+use std::{io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
+
+use axum::{
+    Extension, Router,
+    body::{Body, to_bytes},
+    extract::{ConnectInfo, Request, State},
+    http::StatusCode,
+    middleware::Next,
+    response::Response,
+};
+use hyper::server::conn::http1;
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    service::TowerToHyperService,
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpListener, TcpStream},
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+
+use super::{shield::plain, stall::Stall, tls::Certificate};
+
+/// What the other side may do.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Connections at a time. Whoever comes then waits until one ends.
+    pub connections: usize,
+    /// How long a handshake, the head of a request, its body, and a write that makes no progress may take.
+    pub patience: Duration,
+}
+
+/// At the end, what is under way has so long.
+const LAST: Duration = Duration::from_secs(15);
+/// The largest payload that is enqueued by hand, in a form that writes each of its bytes as three.
+const BODY: usize = 8 * 1024 * 1024;
+/// Of those who have not said who they are.
+const BODY_OF_LOGIN: usize = 16 * 1024;
+
+/// Accepts until `shutdown`, then ends what is under way.
+pub async fn serve(
+    listener: TcpListener,
+    certificate: Option<Certificate>,
+    bounds: Bounds,
+    router: Router,
+    ending: watch::Sender<bool>,
+    shutdown: impl Future<Output = ()>,
+) {
+    let (free, mut open) = (Arc::new(Semaphore::new(bounds.connections)), JoinSet::new());
+    let mut shutdown = pin!(shutdown);
+    loop {
+        let next = tokio::select! {
+            () = &mut shutdown => break,
+            next = accept(&listener, &free) => next,
+        };
+        while open.try_join_next().is_some() {}
+        let Some((stream, from, permit)) = next else { continue };
+        let app = router.clone().layer(Extension(ConnectInfo(from)));
+        let (acceptor, ended) = (certificate.as_ref().map(Certificate::acceptor), ending.subscribe());
+        open.spawn(async move {
+            let _permit = permit;
+            let Some(acceptor) = acceptor else { return converse(stream, app, bounds, ended).await };
+            if let Ok(Ok(stream)) = timeout(bounds.patience, acceptor.accept(stream)).await {
+                converse(stream, app, bounds, ended).await;
+            }
+        });
+    }
+    let _ = ending.send(true); // the pages' numbers move no more, and connections end with their answer
+    let _ = timeout(LAST, async { while open.join_next().await.is_some() {} }).await;
+}
+
+async fn accept(
+    listener: &TcpListener,
+    free: &Arc<Semaphore>,
+) -> Option<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
+    let permit = Arc::clone(free).acquire_owned().await.ok()?;
+    match listener.accept().await {
+        Ok((stream, from)) => {
+            let _ = stream.set_nodelay(true); // slower without
+            Some((stream, from, permit))
+        }
+        Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) => None,
+        Err(_) => {
+            sleep(Duration::from_secs(1)).await; // no more files, say: trying at once would only cost time
+            None
+        }
+    }
+}
+
+async fn converse(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send,
+    app: Router,
+    bounds: Bounds,
+    mut ended: watch::Receiver<bool>,
+) {
+    let stream = TokioIo::new(Stall::new(stream, bounds.patience));
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(bounds.patience).max_buf_size(64 * 1024);
+    let mut conversation = pin!(http.serve_connection(stream, TowerToHyperService::new(app)));
+    tokio::select! {
+        _ = conversation.as_mut() => return, // what breaks a connection is the other side's business
+        _ = ended.wait_for(|is| *is) => {}
+    }
+    conversation.as_mut().graceful_shutdown();
+    let _ = conversation.await;
+}
+
+/// A request with its body read: one that comes slowly, or is too large, gets no further.
+pub async fn whole(State(bounds): State<Bounds>, request: Request, next: Next) -> Response {
+    let (head, body) = request.into_parts();
+    let most = if head.uri.path() == "/login" { BODY_OF_LOGIN } else { BODY };
+    match timeout(bounds.patience, to_bytes(body, most)).await {
+        Ok(Ok(bytes)) => next.run(Request::from_parts(head, Body::from(bytes))).await,
+        Ok(Err(_)) => plain(StatusCode::PAYLOAD_TOO_LARGE, "the form is too large, or broke off; nothing was done\n"),
+        Err(_) => plain(StatusCode::REQUEST_TIMEOUT, "the form came too slowly; nothing was done\n"),
+    }
+}

@@ -1,0 +1,76 @@
+//! The page of dead letters: by error, found by what they have, and what is done with them.
+
+use askama::Template;
+use axum::{
+    Extension,
+    extract::{Path, Query, State},
+};
+use serde::Deserialize;
+
+use super::{
+    pages::{Here, Page, Visit, failing, known, letter, shown},
+    sieve::Sieve,
+    statement::{self, PAGE},
+    view::{Frame, Item, page},
+    words,
+};
+
+/// Dead letters of one error.
+struct Same {
+    /// As a page may show it.
+    shown: String,
+    count: String,
+    first: String,
+    last: String,
+    /// For a form that is about this group, of those that were found.
+    fields: Vec<(&'static str, String)>,
+    /// For a link.
+    link: String,
+}
+
+#[derive(Template)]
+#[template(path = "dead.html")]
+struct Dead {
+    frame: Frame,
+    queue: String,
+    /// Whether its messages have keys.
+    keyed: bool,
+    groups: Vec<Same>,
+    which: Sieve,
+    /// What was looked for.
+    words: String,
+    items: Vec<Item>,
+    next: Option<String>,
+}
+
+/// Where a page begins.
+#[derive(Debug, Deserialize)]
+pub struct From {
+    #[serde(default)]
+    after: i64,
+}
+
+pub async fn dead(
+    State(site): Here,
+    Extension(visitor): Visit,
+    Path(name): Path<String>,
+    Query(from): Query<From>,
+    Query(which): Query<Sieve>,
+) -> Page {
+    let is = known(&site, &visitor, &name).await?;
+    let which = which.tidied();
+    let all_groups = which.of_all_groups();
+    let groups = failing(&site, &visitor, statement::groups(&site.db, &name, &all_groups).await).await?;
+    let letters = failing(&site, &visitor, statement::letters(&site.db, &is, &which, from.after).await).await?;
+    let next = letters.last().filter(|_| letters.len() == PAGE);
+    let next = next.map(|last| format!("?after={}&{}", last.0, which.query()).trim_end_matches('&').to_owned());
+    let groups = groups.into_iter().map(|(error, count, first, last)| {
+        let (shown, of) = (shown(&error), Sieve { error: Some(error), ..all_groups.clone() });
+        let (first, last) = (words::ago(first), words::ago(last));
+        Same { shown, count: words::thousands(count), first, last, fields: of.fields(), link: of.query() }
+    });
+    let (groups, items) = (groups.collect(), letters.into_iter().map(letter).collect());
+    let frame = Frame::of_queue(&site, &visitor, &name).await;
+    let words = shown(&which.in_words());
+    Ok(page(&Dead { frame, queue: name, keyed: is.lanes > 0, groups, which, words, items, next }))
+}

@@ -1,0 +1,66 @@
+//! The page of a queue.
+
+use askama::Template;
+use axum::{
+    Extension,
+    extract::{Path, State},
+};
+
+use super::{
+    chart::Chart,
+    pages::{Here, Page, Visit, failing, known},
+    pulse::Known,
+    view::{Frame, Row, page},
+    words,
+    workings::{Workings, charts},
+};
+use crate::metrics::ask::counts;
+
+#[derive(Template)]
+#[template(path = "queue.html")]
+struct QueuePage {
+    frame: Frame,
+    row: Row,
+    settings: Vec<(&'static str, String)>,
+    /// Whether its messages have keys.
+    keyed: bool,
+    /// Of the last hour, as this console saw it.
+    charts: Vec<Chart>,
+    of: Workings,
+}
+
+pub async fn queue(State(site): Here, Extension(visitor): Visit, Path(name): Path<String>) -> Page {
+    let is = known(&site, &visitor, &name).await?;
+    let seen = site.pulse.picture.borrow().queues.get(&name).cloned();
+    let known = match seen {
+        Some(mut known) => {
+            known.description = is.clone(); // whoever paused it sees that at once
+            known
+        }
+        None => Known::now(is.clone(), failing(&site, &visitor, counts(&site.db, &name).await).await?),
+    };
+    let row = Row::of(&known);
+    let of = Workings::of(&site.db, &is).await;
+    let mut settings = vec![
+        ("payload", is.payload.clone()),
+        ("attempts before a message is dead", is.max_attempts.to_string()),
+        ("a lease lasts", words::age(is.lease)),
+        ("messages in a row at most", is.max_batch.to_string()),
+        ("priorities", is.priorities.to_string()),
+        ("lanes of keys", is.lanes.to_string()),
+        ("unique keys", if is.uniqueness { "yes" } else { "no" }.to_owned()),
+        ("limits", if row.limits.is_empty() { "none".to_owned() } else { row.limits.clone() }),
+        ("created", words::time(is.created_at)),
+        ("size of its tables", row.bytes.clone()),
+        ("numbers as of", row.at.clone()),
+    ];
+    if is.lanes > 0 {
+        settings.push(("messages of a key at a time", is.per_key.to_string()));
+    }
+    if let Some((name, drains)) = &of.stripe {
+        let drains = if *drains { "; it is being drained: enqueues go to the others" } else { "" };
+        settings.push(("its server, as one of several stripes", format!("{name}{drains}")));
+    }
+    let frame = Frame::of_queue(&site, &visitor, &is.name).await;
+    Ok(page(&QueuePage { frame, row, settings, keyed: is.lanes > 0, charts: charts(&known), of }))
+}

@@ -1,0 +1,105 @@
+//! Whether all is well: what somebody wants to know who looks for five seconds.
+
+use serde::Serialize;
+
+use super::{
+    pulse::{Known, Picture},
+    view::Row,
+    words,
+};
+
+/// Of all queues.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Verdict {
+    /// The worst state of a queue: see [`Row::state`].
+    pub state: &'static str,
+    /// In a few words.
+    pub text: String,
+    /// How much there is.
+    pub held: String,
+    /// What to look at, the worst first.
+    pub troubles: Vec<Trouble>,
+    /// How many troubles more there are.
+    pub more: usize,
+    /// Sums over all queues, by the names of the page's cells.
+    pub sums: [(&'static str, String); 8],
+}
+
+/// What a queue has.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Trouble {
+    pub queue: String,
+    pub state: &'static str,
+    pub what: String,
+    /// Below the queue's page.
+    pub place: &'static str,
+}
+
+/// From the worst on, each with what the queues of that state are.
+const STATES: [(&str, &str); 4] =
+    [("behind", "behind"), ("dead", "with dead letters"), ("paused", "paused"), ("hidden", "not to be seen")];
+/// Troubles on the page.
+const SHOWN: usize = 8;
+
+impl Verdict {
+    pub fn of(picture: &Picture) -> Self {
+        let mut troubles: Vec<Trouble> =
+            picture.queues.values().filter_map(|known| Trouble::of(&Row::of(known))).collect();
+        let of_state = |state: &str| troubles.iter().filter(|trouble| trouble.state == state).count();
+        let counted = STATES.map(|(state, what)| (state, of_state(state), what));
+        let said: Vec<String> = counted
+            .iter()
+            .filter(|(_, count, _)| *count > 0)
+            .map(|(_, count, what)| format!("{count} {what}"))
+            .collect();
+        let (state, text) = match counted.iter().find(|(_, count, _)| *count > 0) {
+            None => ("well", "All is well".to_owned()),
+            Some((state, ..)) => (*state, format!("Look here: {}", said.join(", "))),
+        };
+        troubles.sort_by_key(|trouble| STATES.iter().position(|(state, _)| *state == trouble.state));
+        let more = troubles.len().saturating_sub(SHOWN);
+        troubles.truncate(SHOWN);
+        let sums = sums(picture);
+        let held = format!("{}, {}", several(picture.queues.len() as i64, "queue"), several(held(picture), "message"));
+        Self { state, text, held, troubles, more, sums }
+    }
+}
+
+fn several(count: i64, what: &str) -> String {
+    format!("{} {what}{}", words::thousands(count), if count == 1 { "" } else { "s" })
+}
+
+fn held(picture: &Picture) -> i64 {
+    picture.queues.values().filter_map(|known| known.counts).map(|counts| counts.depth()).sum()
+}
+
+fn sums(picture: &Picture) -> [(&'static str, String); 8] {
+    let messages = |place: usize| {
+        let all = picture.queues.values().filter_map(|known| known.counts).map(|counts| counts.messages[place]);
+        words::thousands(all.sum::<i64>())
+    };
+    let rate = |of: fn(&Known) -> f64| words::rate(picture.queues.values().map(of).sum());
+    [
+        ("due", messages(0)),
+        ("leased", messages(2)),
+        ("retrying", messages(3)),
+        ("delayed", messages(1)),
+        ("dead", messages(4)),
+        ("came", rate(|known| known.flow.came)),
+        ("went", rate(|known| known.flow.went)),
+        ("died", rate(|known| known.flow.died)),
+    ]
+}
+
+impl Trouble {
+    fn of(row: &Row) -> Option<Self> {
+        let (what, place) = match row.state {
+            "well" => return None,
+            "behind" => (format!("{} due, the oldest for {}", row.due, row.oldest), ""),
+            "dead" => (format!("{} dead", row.dead), "/dead"),
+            "hidden" => ("nobody has counted it yet, or the console's role may not".to_owned(), ""),
+            state => (state.to_owned(), ""),
+        };
+        Some(Self { queue: row.name.clone(), state: row.state, what, place })
+    }
+}

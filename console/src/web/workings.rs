@@ -1,0 +1,221 @@
+//! What works on a queue, and what holds it up: workers, sessions, lanes and keys.
+
+use std::time::SystemTime;
+
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use trunkline::{Db, Description, Result};
+
+use super::{
+    chart::{self, Chart},
+    pages::shown,
+    pulse::{Flow, Known, Point},
+    statement::{MOST, ask, sql},
+    words,
+};
+use crate::metrics::ask::alone;
+
+/// A worker that tells of itself.
+#[derive(Debug, Clone)]
+pub struct WorkerRow {
+    pub who: String,
+    pub version: String,
+    /// `works`, `ended`, or `silent` where it has not told anything for half a minute.
+    pub state: &'static str,
+    pub started: String,
+    pub seen: String,
+    pub running: String,
+    pub rate: String,
+    pub handled: String,
+    pub failed: String,
+    pub half: String,
+    pub most: String,
+}
+
+/// Sessions of one program on one machine: its name, where, how many, when the last of them did something.
+pub type Sessions = (String, String, i64, String);
+
+/// A lane of a queue with keys.
+#[derive(Debug, Clone)]
+pub struct LaneRow {
+    pub lane: i32,
+    pub held: String,
+    pub wanted: bool,
+    /// What stands first in it.
+    pub first: Option<First>,
+    pub lines: String,
+}
+
+/// The message that others wait for.
+#[derive(Debug, Clone)]
+pub struct First {
+    pub id: i64,
+    pub key: String,
+    pub state: String,
+    pub until: String,
+}
+
+/// A key with a line of its own.
+#[derive(Debug, Clone)]
+pub struct KeyRow {
+    pub key: String,
+    /// The key for a link.
+    pub link: String,
+    pub lane: i32,
+    /// What blocks it, in words.
+    pub why: String,
+    pub first: Option<First>,
+    pub error: String,
+    pub waiting: String,
+}
+
+type Told = (String, String, SystemTime, SystemTime, bool, Vec<i64>, f64, Option<f64>, Option<f64>);
+type Session = (String, String, i64, Option<SystemTime>);
+type Lane = (i32, Option<SystemTime>, bool, Option<i64>, Option<String>, Option<SystemTime>, String, i64);
+type Key = (String, i32, Option<i64>, String, Option<SystemTime>, i32, Option<String>, i64);
+
+/// All of it; what the role may not see is missing, with the reason.
+#[derive(Debug, Clone, Default)]
+pub struct Workings {
+    pub workers: Vec<WorkerRow>,
+    /// What they told of the last hour.
+    pub charts: Vec<Chart>,
+    pub sessions: Vec<Sessions>,
+    pub lanes: Vec<LaneRow>,
+    pub keys: Vec<KeyRow>,
+    /// The name of the database as a stripe, and whether it is to be left.
+    pub stripe: Option<(String, bool)>,
+    pub hidden: Vec<String>,
+}
+
+impl Workings {
+    pub async fn of(db: &Db, queue: &Description) -> Self {
+        let mut all = Self::default();
+        let name = queue.name.as_str();
+        let told: Option<Vec<Told>> = all.seen("what workers report", ask(db, sql!("workers"), (name,)).await);
+        all.workers = told.unwrap_or_default().into_iter().map(worker).collect();
+        if !all.workers.is_empty() {
+            let minutes: Option<Vec<Minute>> =
+                all.seen("what workers report", ask(db, sql!("handlers"), (name,)).await);
+            all.charts = handlers(&minutes.unwrap_or_default());
+        }
+        let sessions: Option<Vec<Session>> = all.seen("sessions", ask(db, sql!("sessions"), (name,)).await);
+        let last = |at: Option<SystemTime>| at.map_or_else(|| "just now".to_owned(), words::ago);
+        let sessions = sessions.unwrap_or_default().into_iter();
+        all.sessions = sessions.map(|(name, place, count, at)| (shown(&name), place, count, last(at))).collect();
+        all.stripe = all.seen("the stripe", ask(db, sql!("stripe"), ()).await);
+        if queue.lanes > 0 {
+            let fill = |text: &str| {
+                let of = |kind: &str| format!("\"{kind}_{name}\"");
+                text.replace("{queue}", &of("queue")).replace("{lane}", &of("lane")).replace("{line}", &of("line"))
+            };
+            let lanes: Option<Vec<Lane>> = all.seen("lanes", alone(db, &fill(sql!("lanes")), (), MOST).await);
+            all.lanes = lanes.unwrap_or_default().into_iter().map(lane).collect();
+            let keys: Option<Vec<Key>> = all.seen("keys", alone(db, &fill(sql!("keys")), (), MOST).await);
+            all.keys = keys.unwrap_or_default().into_iter().map(key).collect();
+        }
+        all
+    }
+
+    fn seen<V>(&mut self, what: &str, outcome: Result<V>) -> Option<V> {
+        match outcome {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.hidden.push(format!("{what}: {error}"));
+                None
+            }
+        }
+    }
+}
+
+fn worker((who, version, started, at, ended, numbers, rate, half, most): Told) -> WorkerRow {
+    let number = |place: usize| words::thousands(numbers.get(place).copied().unwrap_or_default());
+    let is_silent = at.elapsed().is_ok_and(|passed| passed.as_secs() >= 30);
+    let time = |seconds: Option<f64>| seconds.map_or_else(|| "–".to_owned(), chart::seconds);
+    WorkerRow {
+        who: shown(&who),
+        version: shown(&version),
+        state: if ended {
+            "ended"
+        } else if is_silent {
+            "silent"
+        } else {
+            "works"
+        },
+        started: words::ago(started),
+        seen: words::ago(at),
+        running: format!("{} of {}", number(0), number(1)),
+        rate: words::rate(if ended || is_silent { 0.0 } else { rate }),
+        handled: number(2),
+        failed: number(3),
+        half: time(half),
+        most: time(most),
+    }
+}
+
+fn lane((lane, held, wanted, id, key, until, state, lines): Lane) -> LaneRow {
+    let held = held.map_or_else(|| "free".to_owned(), |until| format!("held until {}", words::ago(until)));
+    LaneRow {
+        lane,
+        held,
+        wanted,
+        first: first(id, key.unwrap_or_default(), &state, until),
+        lines: words::thousands(lines),
+    }
+}
+
+fn first(id: Option<i64>, key: String, state: &str, until: Option<SystemTime>) -> Option<First> {
+    let until = until.map_or_else(String::new, words::ago);
+    id.map(|id| First { id, key: shown(&key), state: state.to_owned(), until })
+}
+
+fn key((key, lane, id, state, until, attempt, error, waiting): Key) -> KeyRow {
+    let until_when = until.map_or_else(String::new, words::ago);
+    let why = match state.as_str() {
+        "retrying" => format!("its first message failed at attempt {attempt}, and is tried again {until_when}"),
+        "leased" => format!("its first message is leased, until {until_when}"),
+        "rests" => format!("it rests, until {until_when}: its rate is reached, or its first message comes back then"),
+        "delayed" => format!("its first message is due {until_when}"),
+        "due" => "nothing: it is due, and its lane's holder takes it".to_owned(),
+        _ => "nothing waits any more".to_owned(),
+    };
+    let (error, waiting) = (shown(&error.unwrap_or_default()), words::thousands(waiting));
+    let link = utf8_percent_encode(&key, NON_ALPHANUMERIC).to_string();
+    KeyRow { first: first(id, key.clone(), &state, until), key: shown(&key), link, lane, why, error, waiting }
+}
+
+/// Minutes ago, handled and failed a second, half and nearly all of the calls took at most.
+type Minute = (i32, f64, f64, Option<f64>, Option<f64>);
+
+fn handlers(minutes: &[Minute]) -> Vec<Chart> {
+    let line = |of: fn(&Minute) -> Option<f64>| -> chart::Values {
+        minutes.iter().rev().filter_map(|minute| Some((f64::from(minute.0), of(minute)?))).collect()
+    };
+    vec![
+        Chart::of("Time of a handler", chart::seconds, 2.0, &[("p50", line(|of| of.3)), ("p99", line(|of| of.4))]),
+        Chart::of(
+            "Handled a second",
+            words::rate,
+            2.0,
+            &[("handled", line(|of| Some(of.1))), ("failed", line(|of| Some(of.2)))],
+        ),
+    ]
+}
+
+/// What the console saw of the queue itself.
+pub fn charts(known: &Known) -> Vec<Chart> {
+    let line = |of: &dyn Fn(&Point) -> Option<f64>| -> chart::Values {
+        let ago = |point: &Point| point.at.elapsed().as_secs_f64() / 60.0;
+        known.points.iter().filter_map(|point| Some((ago(point), of(point)?))).collect()
+    };
+    let rate = |of: fn(&Flow) -> f64| line(&|point| point.flow.as_ref().map(of));
+    vec![
+        Chart::of("Depth", chart::number, 10.0, &[("messages", line(&|point| Some(point.depth as f64)))]),
+        Chart::of("Oldest due", chart::seconds, 10.0, &[("lag", line(&|point| Some(point.oldest)))]),
+        Chart::of(
+            "Messages a second",
+            words::rate,
+            10.0,
+            &[("in", rate(|flow| flow.came)), ("out", rate(|flow| flow.went)), ("died", rate(|flow| flow.died))],
+        ),
+    ]
+}

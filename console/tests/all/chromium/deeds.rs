@@ -1,0 +1,142 @@
+//! Every action, by its buttons: asked first, done, written down.
+
+use serde_json::json;
+use trunkline::{Queue, Settings};
+
+use super::{Browser, NARROW, WIDE};
+use crate::web::Site;
+
+/// The button of the form with this verb and, where it is of one of several, this field.
+fn button(verb: &str, field: &str) -> String {
+    let of = if field.is_empty() { String::new() } else { format!(":has({field})") };
+    format!("form:has(input[name=verb][value='{verb}']){of} button")
+}
+
+impl Browser {
+    /// Presses a button, is asked, and says yes; returns the question and what is said at the end.
+    async fn act(&self, verb: &str, field: &str) -> (String, String) {
+        let asked = self.ask(verb, field).await;
+        self.fits().await;
+        self.follow("button.sure").await;
+        self.fits().await;
+        self.is_quiet().await;
+        (asked, self.text("#told").await)
+    }
+
+    async fn ask(&self, verb: &str, field: &str) -> String {
+        self.follow(&button(verb, field)).await;
+        self.text("main").await
+    }
+}
+
+async fn dead(queue: &Queue<String>, errors: &[&str]) {
+    for error in errors {
+        queue.enqueue(&format!("of {error}")).await.expect("enqueued");
+        let leases = queue.lease(1).await.expect("leased");
+        queue.bury(&leases, *error).await.expect("buried");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_action_is_asked_done_and_written_down() {
+    let Some(browser) = Browser::lent().await else { return };
+    let site = Site::new().await;
+    let settings = Settings::new("text").priorities(3);
+    site.db.create_queue("q", &settings).await.expect("created");
+    let queue: Queue<String> = site.db.queue("q").await.expect("opened");
+    site.sql.execute("select trunkline.set_schedule('report', 'q', '0 3 * * *', 'go')", &[]).await.expect("set");
+    for size in [WIDE, NARROW] {
+        browser.resize(size).await;
+        site.sql.batch_execute("truncate trunkline.audit").await.expect("emptied");
+
+        // A no does nothing.
+        browser.open(&site, "/queues/q").await;
+        browser.ask("pause", "").await;
+        browser.follow("main a[href='/queues/q']").await;
+        assert_eq!(site.number("select count(*) from trunkline.audit").await, 0);
+
+        assert_eq!(browser.act("pause", "").await.1, "Done: pause 1");
+        browser.open(&site, "/queues/q").await;
+        assert_eq!(browser.act("resume", "").await.1, "Done: resume 1");
+
+        browser.open(&site, "/queues/q").await;
+        browser.write("textarea[name=payload]", "by <b>hand</b>").await;
+        browser.write("input[name=delay]", "1h").await;
+        browser.write("input[name=metadata]", r#"{"tenant": "acme"}"#).await;
+        browser.write("input[name=priority]", "2").await;
+        let (asked, _) = browser.act("enqueue", "").await;
+        assert!(asked.contains("14 bytes, due in 3600 s"), "{asked}");
+        let by_hand = "select id from trunkline.messages('q') where payload = 'by <b>hand</b>' and metadata->>'tenant' = 'acme' and priority = 2";
+        let id = site.number(by_hand).await;
+
+        browser.open(&site, &format!("/queues/q/messages/{id}")).await;
+        assert_eq!(browser.text("#payload").await, "by <b>hand</b>");
+        browser.write("input[name=delay]", "0s").await;
+        assert_eq!(browser.act("reschedule", "").await.1, "Done: reschedule 1");
+        assert_eq!(site.number("select due from trunkline.stats('q')").await, 1);
+        browser.open(&site, &format!("/queues/q/messages/{id}")).await;
+        assert_eq!(browser.act("cancel", "").await.1, "Done: cancel 1");
+
+        queue.enqueue(&"one".to_owned()).await.expect("enqueued");
+        queue.enqueue(&"two".to_owned()).await.expect("enqueued");
+        browser.open(&site, "/queues/q").await;
+        let (asked, told) = browser.act("purge", "").await;
+        assert!(asked.contains("That is 2 now") && told == "Done: purge 2", "{asked}: {told}");
+
+        dead(&queue, &["no such host", "no such host", "odd", "odd", "odd", "last", "last"]).await;
+        browser.open(&site, "/queues/q/dead").await;
+        let (asked, told) = browser.act("replay", "input[name=error][value='no such host']").await;
+        assert!(asked.contains("That is 2 now") && told == "Done: replay 2", "{asked}: {told}");
+        browser.open(&site, "/queues/q/dead").await;
+        browser.write("form:has(input[name=error][value=odd]) input[name=rate]", "0.1").await;
+        assert_eq!(browser.act("replay", "input[name=error][value=odd]").await.1, "Done: replay 3");
+        assert_eq!(site.number("select due + delayed + to_retry from trunkline.stats('q')").await, 5);
+        let last = site.number("select min(id) from trunkline.dead_letters('q')").await;
+        browser.open(&site, &format!("/queues/q/messages/{last}")).await;
+        browser.write("textarea[name=payload]", "mended").await;
+        assert_eq!(browser.act("edit", "").await.1, "Done: edit 1");
+        assert_eq!(site.number("select count(*) from trunkline.messages('q') where payload = 'mended'").await, 1);
+        let last = site.number("select min(id) from trunkline.dead_letters('q')").await;
+        browser.open(&site, &format!("/queues/q/messages/{last}")).await;
+        assert_eq!(browser.act("discard", "").await.1, "Done: discard 1");
+        assert_eq!(site.number("select dead from trunkline.stats('q')").await, 0);
+
+        browser.open(&site, "/schedules").await;
+        browser.act("pause-schedule", "").await;
+        browser.open(&site, "/schedules").await;
+        browser.act("resume-schedule", "").await;
+        browser.open(&site, "/schedules").await;
+        browser.act("fire-schedule", "").await;
+        assert_eq!(site.number("select count(*) from trunkline.messages('q') where payload = 'go'").await, 1);
+
+        let written = "select count(*) from trunkline.audit where who = 'local' and affected > 0";
+        browser.open(&site, "/audit").await;
+        let rows = browser.run("return document.querySelectorAll('tbody tr').length", json!([])).await;
+        assert_eq!((site.number(written).await, rows), (13, json!(13)));
+        assert!(!browser.shown().await.contains("hand"), "a payload is in the audit");
+        queue.purge().await.expect("purged");
+    }
+    drop(browser);
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_javascript_everything_but_the_moving_works() {
+    let Some(browser) = Browser::lent().await else { return };
+    let site = Site::new().await;
+    site.db.create_queue("plain", &Settings::new("text")).await.expect("created");
+    browser.command("Emulation.setScriptExecutionDisabled", json!({ "value": true })).await;
+    browser.until_shown(&site, "/", "plain").await;
+    browser.follow("main a[href='/queues/plain']").await;
+    browser.write("textarea[name=payload]", "without").await;
+    browser.follow(&button("enqueue", "")).await;
+    browser.follow("button.sure").await;
+    assert_eq!(browser.text("#told").await, "Done: enqueue 1");
+    assert_eq!(site.number("select due from trunkline.stats('plain')").await, 1);
+    let number = "select id from trunkline.messages('plain')";
+    browser.open(&site, "/queues/plain/messages").await;
+    browser.follow(&format!("a[href$='/messages/{}']", site.number(number).await)).await;
+    assert_eq!(browser.text("#payload").await, "without");
+    drop(browser);
+    site.end().await;
+}

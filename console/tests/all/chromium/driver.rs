@@ -1,0 +1,298 @@
+//! Chromium by its driver: the few calls of the WebDriver protocol that the tests need, over plain HTTP.
+
+use std::{
+    fs,
+    ops::Deref,
+    os::unix::process::CommandExt,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    sync::{Mutex, MutexGuard},
+};
+
+use crate::required::{Part, skipped};
+
+/// The console looks at the queues less often where a look takes long, as on a machine that has other things to do.
+pub const SOON: Duration = Duration::from_secs(150);
+
+const MISSING: &str = "no chromium, chromedriver and axe.min.js: put their folder first in PATH (see .ci/browser)";
+
+/// Ends with the process of the tests, whichever way that ends: it only has to let go of its input. The browser goes before its driver, which then
+/// knows that it is gone, and its folder last.
+const RUN: &str = r#""$0" --port=0 >"$1/log" 2>&1 & driver=$!
+    browsers() { cat /proc/$driver/task/*/children 2>/dev/null; }
+    cat >/dev/null; started=$(browsers); tries=0
+    kill $started 2>/dev/null
+    while [ -n "$(browsers)" ] && [ $tries -lt 50 ]; do sleep 0.1; tries=$((tries + 1)); done
+    kill -9 $(browsers) 2>/dev/null; kill $driver; wait $driver 2>/dev/null; rm -rf "$1""#;
+
+const FLAGS: [&str; 13] = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-breakpad",
+    "--disable-crash-reporter",
+    "--disable-dev-shm-usage",
+    "--hide-scrollbars",
+    "--window-size=1280,800",
+];
+
+/// The one browser of the tests, for one of them at a time.
+static SHARED: Mutex<Option<Browser>> = Mutex::const_new(None);
+
+pub struct Browser {
+    driver: String,
+    session: String,
+    /// It runs until its input ends, which it does with this process.
+    _running: Child,
+}
+
+/// The browser, until this is dropped.
+pub struct Lent(MutexGuard<'static, Option<Browser>>);
+
+impl Deref for Lent {
+    type Target = Browser;
+
+    fn deref(&self) -> &Browser {
+        self.0.as_ref().expect("it was started")
+    }
+}
+
+fn installed() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .find(|folder| ["chromium", "chromedriver", "axe.min.js"].iter().all(|file| folder.join(file).exists()))
+}
+
+/// axe-core, as text.
+pub fn axe() -> String {
+    fs::read_to_string(installed().expect("it was looked for").join("axe.min.js")).expect("readable")
+}
+
+/// Width and height of the page, and whether it is a telephone's.
+pub type Size = (u32, u32, bool);
+pub const WIDE: Size = (1280, 800, false);
+pub const NARROW: Size = (360, 640, true);
+
+impl Browser {
+    /// The browser as if it were new: without cookies, wide, light. None where there is none, which is said.
+    pub async fn lent() -> Option<Lent> {
+        let Some(folder) = installed() else {
+            skipped(Part::Browser, MISSING);
+            return None;
+        };
+        let mut shared = SHARED.lock().await;
+        if shared.is_none() {
+            *shared = Some(Self::start(&folder).await);
+        }
+        let browser = Lent(shared);
+        browser.goto("about:blank").await;
+        browser.command("Network.clearBrowserCookies", json!({})).await;
+        browser.command("Emulation.setScriptExecutionDisabled", json!({ "value": false })).await;
+        browser.resize(WIDE).await;
+        browser.scheme("light").await;
+        browser.said().await;
+        Some(browser)
+    }
+
+    async fn start(programs: &Path) -> Self {
+        let folder = std::env::temp_dir().join(format!("trunkline-chromium-{}", std::process::id()));
+        fs::create_dir(&folder).expect("a folder is made");
+        let mut command = Command::new("/bin/sh");
+        command.arg("-c").arg(RUN).arg(programs.join("chromedriver")).arg(&folder).stdin(Stdio::piped());
+        let running = command.process_group(0).spawn().expect("started");
+        let deadline = Instant::now() + SOON;
+        let port = loop {
+            let log = fs::read_to_string(folder.join("log")).unwrap_or_default();
+            let port = log.split("successfully on port ").nth(1).and_then(|rest| rest.split('.').next());
+            if let Some(port) = port {
+                break port.to_owned();
+            }
+            assert!(Instant::now() < deadline, "the driver does not listen: {log}");
+            tokio::task::yield_now().await;
+        };
+        let driver = format!("127.0.0.1:{port}");
+        let profile = format!("--user-data-dir={}", folder.join("profile").display());
+        let flags: Vec<&str> = FLAGS.into_iter().chain([profile.as_str()]).collect();
+        let wanted = json!({ "capabilities": { "alwaysMatch": {
+            "browserName": "chrome",
+            "unhandledPromptBehavior": "ignore",
+            "goog:loggingPrefs": { "browser": "ALL" },
+            "goog:chromeOptions": { "binary": programs.join("chromium"), "args": flags },
+        } } });
+        let answer = ask(&driver, "POST", "/session", &wanted).await.expect("a session");
+        let session = format!("/session/{}", answer["sessionId"].as_str().expect("an id"));
+        Self { driver, session, _running: running }
+    }
+
+    async fn call(&self, method: &str, verb: &str, body: Value) -> Value {
+        let answer = ask(&self.driver, method, &format!("{}{verb}", self.session), &body).await;
+        answer.unwrap_or_else(|why| panic!("{verb} {body}: {why}"))
+    }
+
+    /// A command of the browser's own protocol, for what `WebDriver` has no word for.
+    pub async fn command(&self, name: &str, params: Value) -> Value {
+        self.call("POST", "/goog/cdp/execute", json!({ "cmd": name, "params": params })).await
+    }
+
+    pub async fn goto(&self, url: &str) {
+        self.call("POST", "/url", json!({ "url": url })).await;
+    }
+
+    pub async fn url(&self) -> String {
+        self.call("GET", "/url", Value::Null).await.as_str().expect("text").to_owned()
+    }
+
+    /// The value of a script, whose arguments are `arguments[0]` and on.
+    pub async fn run(&self, script: &str, arguments: Value) -> Value {
+        self.call("POST", "/execute/sync", json!({ "script": script, "args": arguments })).await
+    }
+
+    /// What a script gives to its last argument.
+    pub async fn wait_for(&self, script: &str, arguments: Value) -> Value {
+        self.call("POST", "/execute/async", json!({ "script": script, "args": arguments })).await
+    }
+
+    /// Runs a script until it says something that is neither false nor nothing.
+    pub async fn until(&self, script: &str, arguments: Value) -> Value {
+        let deadline = Instant::now() + SOON;
+        loop {
+            let said = self.run(script, arguments.clone()).await;
+            if !matches!(said, Value::Null | Value::Bool(false)) {
+                return said;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "{script} {arguments}: never, at {}\n{}",
+                self.url().await,
+                self.shown().await
+            );
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// All that can be read on the page.
+    pub async fn shown(&self) -> String {
+        let text = self.run("return document.body ? document.body.innerText : ''", json!([])).await;
+        text.as_str().unwrap_or_default().to_owned()
+    }
+
+    async fn found(&self, selector: &str) -> String {
+        let wanted = json!({ "using": "css selector", "value": selector });
+        let answer = ask(&self.driver, "POST", &format!("{}/element", self.session), &wanted).await;
+        let element = match answer {
+            Ok(element) => element,
+            Err(why) => panic!("{selector} at {}: {why}", self.url().await),
+        };
+        let id = element.as_object().and_then(|names| names.values().next()).and_then(Value::as_str);
+        format!("/element/{}", id.expect("an id"))
+    }
+
+    /// What somebody reads there.
+    pub async fn text(&self, selector: &str) -> String {
+        let script = "const found = document.querySelector(arguments[0]); return found && found.innerText";
+        match self.run(script, json!([selector])).await {
+            Value::String(text) => text,
+            _ => panic!("no {selector} at {}: {}", self.url().await, self.shown().await),
+        }
+    }
+
+    pub async fn click(&self, selector: &str) {
+        let element = self.found(selector).await;
+        self.call("POST", &format!("{element}/click"), json!({})).await;
+    }
+
+    /// Clicks on what leads to another page, and waits for that.
+    pub async fn follow(&self, selector: &str) {
+        self.run("window.isLeft = true", json!([])).await;
+        self.click(selector).await;
+        self.until("return window.isLeft !== true && document.readyState === 'complete'", json!([])).await;
+    }
+
+    /// Instead of what stood in the field.
+    pub async fn write(&self, selector: &str, text: &str) {
+        let element = self.found(selector).await;
+        self.call("POST", &format!("{element}/clear"), json!({})).await;
+        self.call("POST", &format!("{element}/value"), json!({ "text": text })).await;
+    }
+
+    /// A key, as a hand presses it.
+    pub async fn press(&self, key: &str) {
+        let actions = json!([{ "type": "keyDown", "value": key }, { "type": "keyUp", "value": key }]);
+        self.call("POST", "/actions", json!({ "actions": [{ "type": "key", "id": "hand", "actions": actions }] }))
+            .await;
+    }
+
+    pub async fn resize(&self, (width, height, mobile): Size) {
+        let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": mobile });
+        self.command("Emulation.setDeviceMetricsOverride", size).await;
+    }
+
+    /// `dark` or `light`, as the system's settings would say.
+    pub async fn scheme(&self, scheme: &str) {
+        let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
+        self.command("Emulation.setEmulatedMedia", json!({ "features": features })).await;
+    }
+
+    /// What is in the window, as WebP.
+    pub async fn picture(&self) -> Vec<u8> {
+        let picture = self.command("Page.captureScreenshot", json!({ "format": "webp", "quality": 85 })).await;
+        BASE64_STANDARD.decode(picture["data"].as_str().expect("text")).expect("base64")
+    }
+
+    /// Whether a box with a question or a warning is open.
+    pub async fn is_stopped(&self) -> bool {
+        ask(&self.driver, "GET", &format!("{}/alert/text", self.session), &Value::Null).await.is_ok()
+    }
+
+    /// What the browser said since it was last asked: errors of scripts, of the policy, and of what could not be loaded.
+    pub async fn said(&self) -> Vec<String> {
+        let lines = self.call("POST", "/se/log", json!({ "type": "browser" })).await;
+        lines.as_array().expect("a list").iter().map(|line| line["message"].to_string()).collect()
+    }
+}
+
+/// One call: the value, or what the driver says against it.
+async fn ask(driver: &str, method: &str, path: &str, body: &Value) -> Result<Value, String> {
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    let mut stream = TcpStream::connect(driver).await.map_err(|error| error.to_string())?;
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nhost: {driver}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all((head + &body).as_bytes()).await.map_err(|error| error.to_string())?;
+    let mut answer = Vec::new();
+    let value = loop {
+        if stream.read_buf(&mut answer).await.map_err(|error| error.to_string())? == 0 {
+            return Err(format!("cut off: {}", String::from_utf8_lossy(&answer)));
+        }
+        if let Some(value) = whole(&answer) {
+            break value;
+        }
+    };
+    match value["value"].get("error") {
+        Some(error) => Err(format!("{error}: {}", value["value"]["message"].as_str().unwrap_or_default())),
+        None => Ok(value["value"].clone()),
+    }
+}
+
+/// The body of an answer, once it is there.
+fn whole(answer: &[u8]) -> Option<Value> {
+    let end = answer.windows(4).position(|four| four == b"\r\n\r\n")?;
+    let head = String::from_utf8_lossy(&answer[..end]).to_ascii_lowercase();
+    let length: usize = head.split("content-length:").nth(1)?.lines().next()?.trim().parse().ok()?;
+    let body = answer.get(end + 4..end + 4 + length)?;
+    serde_json::from_slice(body).ok()
+}

@@ -1,0 +1,109 @@
+//! For those who have no mouse, see little, or listen.
+
+use serde_json::{Value, json};
+
+use super::{Browser, NARROW, WIDE, driver::axe, pages, sample};
+use crate::web::Site;
+
+const TAB: &str = "\u{e004}";
+const ENTER: &str = "\u{e007}";
+
+impl Browser {
+    async fn tab_to(&self, selector: &str) {
+        for _ in 0..60 {
+            self.press(TAB).await;
+            if self.run("return document.activeElement.matches(arguments[0])", json!([selector])).await == true {
+                return;
+            }
+        }
+        panic!("no {selector} at {}", self.url().await);
+    }
+
+    /// Follows what has the focus.
+    async fn enter(&self) {
+        self.run("window.isLeft = true", json!([])).await;
+        self.press(ENTER).await;
+        self.until("return window.isLeft !== true && document.readyState === 'complete'", json!([])).await;
+    }
+
+    /// What axe-core holds to be a serious or critical fault.
+    async fn faults(&self) -> Vec<String> {
+        let script = "const [what, done] = arguments; axe.run(what, { resultTypes: ['violations'] }).then(found => done(found.violations
+            .filter(fault => ['serious', 'critical'].includes(fault.impact))
+            .flatMap(fault => fault.nodes.map(node => `${fault.id}: ${node.target} ${node.failureSummary}`))))";
+        self.run(&format!("{}; window.axe = axe", axe()), json!([])).await;
+        let found = self.wait_for(script, json!([":root"])).await;
+        found.as_array().expect("a list").iter().map(Value::to_string).collect()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn axe_finds_no_serious_fault_on_any_page() {
+    let Some(browser) = Browser::lent().await else { return };
+    let site = Site::with(|console| console.title("shop")).await;
+    sample::fill(&site).await;
+    browser.until_shown(&site, "/", "search-index").await;
+    let mut faults = Vec::new();
+    for size in [WIDE, NARROW] {
+        browser.resize(size).await;
+        for (path, _) in pages::all(&site).await {
+            browser.open(&site, &path).await;
+            for scheme in ["light", "dark"] {
+                browser.scheme(scheme).await;
+                faults.extend(
+                    browser.faults().await.into_iter().map(|fault| format!("{path} {scheme} {}: {fault}", size.0)),
+                );
+            }
+        }
+        browser.open(&site, "/queues/emails").await;
+        browser.follow("form:has([value=purge]) button").await;
+        faults.extend(browser.faults().await);
+    }
+    assert!(faults.is_empty(), "{} faults: {:#?}", faults.len(), &faults[..faults.len().min(12)]);
+    drop(browser);
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_tab_key_reaches_everything_and_shows_where_it_is() {
+    let Some(browser) = Browser::lent().await else { return };
+    let site = Site::with(|console| console.title("shop")).await;
+    sample::fill(&site).await;
+    browser.until_shown(&site, "/", "search-index").await;
+    let dead = site.number("select min(id) from trunkline.dead_letters('webhooks')").await;
+    for path in [
+        "/",
+        "/queues/emails",
+        "/queues/webhooks/dead",
+        "/schedules",
+        "/audit",
+        &format!("/queues/webhooks/messages/{dead}"),
+    ] {
+        browser.open(&site, path).await;
+        let controls = "window.left = new Set([...document.querySelectorAll('a[href], button, input, select, textarea, [tabindex=\"0\"], summary')]
+            .filter(node => !node.disabled && node.type !== 'hidden' && node.checkVisibility())); return window.left.size";
+        let count = browser.run(controls, json!([])).await.as_u64().expect("a number");
+        let step = "const at = document.activeElement; window.left.delete(at); const style = getComputedStyle(at), box = at.getBoundingClientRect();
+            return at === document.body || (style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 2 && box.right > 0 && box.width > 0)
+                ? window.left.size : at.outerHTML";
+        for press in 0..=count {
+            browser.press(TAB).await;
+            let left = browser.run(step, json!([])).await;
+            assert!(left.is_u64(), "{path}: the focus cannot be seen on {left}");
+            if left == 0 {
+                break;
+            }
+            assert!(press < count, "{path}: {left} of {count} are not reached");
+        }
+    }
+    // An action from the first key to the last.
+    browser.open(&site, "/queues/emails").await;
+    browser.tab_to("form:has([value=pause]) button").await;
+    browser.enter().await;
+    browser.tab_to("button.sure").await;
+    browser.enter().await;
+    assert_eq!(browser.text("#told").await, "Done: pause 1");
+    assert_eq!(site.number("select count(*) from trunkline.audit").await, 1);
+    drop(browser);
+    site.end().await;
+}

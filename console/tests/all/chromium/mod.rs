@@ -1,0 +1,43 @@
+//! The console in a browser, as people have it.
+
+mod driver;
+mod sample;
+mod pages;
+mod moves;
+mod deeds;
+mod hostile;
+mod entry;
+mod everybody;
+mod pictures;
+
+pub use driver::{Browser, NARROW, SOON, WIDE};
+
+use std::time::Instant;
+
+use crate::web::Site;
+
+impl Browser {
+    /// Opens a page of the console.
+    pub async fn open(&self, site: &Site, path: &str) {
+        self.goto(&format!("http://{}{path}", site.address)).await;
+    }
+
+    /// Opens a page anew until it shows a text: the console looks at the queues once in a while.
+    pub async fn until_shown(&self, site: &Site, path: &str, text: &str) {
+        let deadline = Instant::now() + SOON;
+        loop {
+            self.open(site, path).await;
+            let shown = self.shown().await;
+            if shown.contains(text) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "no {text} in {shown}");
+        }
+    }
+
+    /// The path of the page that is open.
+    pub async fn path(&self) -> String {
+        let url = self.url().await;
+        url.splitn(4, '/').nth(3).map(|path| format!("/{path}")).unwrap_or_default()
+    }
+}

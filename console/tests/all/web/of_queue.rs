@@ -1,0 +1,121 @@
+//! The page of a queue: lines of the last hour, who works on it, and what holds up its keys.
+
+use std::time::{Duration, Instant};
+
+use trunkline::{Draft, Failure, Message, Queue, RetryPolicy, Settings, Worker};
+
+use super::Site;
+use crate::browser::get;
+
+const SOON: Duration = Duration::from_secs(20);
+
+async fn queue(site: &Site, name: &str, settings: Settings) -> Queue<String> {
+    site.db.create_queue(name, &settings).await.expect("created");
+    site.db.queue(name).await.expect("opened")
+}
+
+/// What stands in the rows of a table with this id.
+fn rows(page: &str, id: &str) -> Vec<Vec<String>> {
+    let at = page.find(&format!("id=\"{id}\"")).unwrap_or_else(|| panic!("no table {id} in {page}"));
+    let table = page[at..].split("</table>").next().unwrap_or_default();
+    let body = table.split("<tbody>").nth(1).unwrap_or_default();
+    let rows = body.split("<tr>").skip(1);
+    rows.map(|row| row.split("</t").map(text).collect()).collect()
+}
+
+/// Without what is in angle brackets.
+fn text(cell: &str) -> String {
+    let parts = cell.split('<').map(|part| part.rsplit('>').next().unwrap_or_default());
+    parts.collect::<String>().trim().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_is_held_up_is_shown_with_what_holds_it_up_and_until_when() {
+    let site = Site::new().await;
+    let bookings = queue(&site, "bookings", Settings::new("text").lanes(4)).await;
+    for (key, payload) in [("ada", "fails"), ("ada", "waits"), ("bob", "passes")] {
+        bookings.enqueue(Draft::new(payload.to_owned()).key(key)).await.expect("enqueued");
+    }
+    let worker = Worker::new(bookings.clone(), |message: Message<String>| async move {
+        if message.payload == "fails" { Err(Failure::retry("no <room> left")) } else { Ok(()) }
+    });
+    let worker = worker.retry(RetryPolicy::fixed(Duration::from_secs(3600)));
+    tokio::time::timeout(SOON, worker.drain()).await.expect("it ends").expect("it works");
+    let blocked = site.number("select id from trunkline.messages('bookings') where error <> ''").await;
+    let page = get(site.address, "/queues/bookings").await;
+    assert_eq!(page.status, 200, "{}", page.body);
+    let keys = rows(&page.body, "keys");
+    assert_eq!(keys.len(), 1, "{keys:?}");
+    let [key, _, why, first, waiting, error] = &keys[0][..6] else { panic!("{keys:?}") };
+    assert_eq!((key.as_str(), first.as_str(), waiting.as_str()), ("ada", &*blocked.to_string(), "2"));
+    assert!(why.contains("failed at attempt 1, and is tried again in 59 min"), "{why}");
+    assert_eq!(error, "no &#60;room&#62; left");
+    assert!(page.body.contains(&format!("/queues/bookings/messages/{blocked}")), "{}", page.body);
+    // Once it is cancelled, nothing holds up what waited behind it.
+    site.number(&format!("select count(*) from trunkline.cancel('bookings', array[{blocked}]::bigint[])")).await;
+    let lease = "select count(*) from trunkline.lease_lane('bookings', 10) where payload = 'waits'";
+    let deadline = Instant::now() + SOON;
+    while site.number(lease).await == 0 {
+        assert!(Instant::now() < deadline, "it still waits");
+    }
+    let page = get(site.address, "/queues/bookings").await;
+    let lanes = rows(&page.body, "lanes");
+    assert!(lanes.iter().any(|lane| lane[1].contains("held until in")), "{lanes:?}");
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn workers_that_report_are_shown_with_their_times_and_failures() {
+    let site = Site::new().await;
+    let jobs = queue(&site, "jobs", Settings::new("text")).await;
+    let before = get(site.address, "/queues/jobs").await;
+    assert!(before.body.contains("No worker reports"), "{}", before.body);
+    jobs.enqueue_many((0..40).map(|n| format!("{n}"))).await.expect("enqueued");
+    let worker = Worker::new(jobs.clone(), |message: Message<String>| async move {
+        if message.payload == "7" { Err(Failure::dead("seven")) } else { Ok(()) }
+    });
+    tokio::time::timeout(SOON, worker.concurrency(3).reports(true).drain()).await.expect("it ends").expect("it works");
+    let page = get(site.address, "/queues/jobs").await;
+    let workers = rows(&page.body, "workers");
+    let told = "select sum(handled)::int8 from trunkline.worker where queue = 'jobs' and failed <= 1";
+    assert_eq!((workers.len(), site.number(told).await), (1, 40), "{workers:?}");
+    let worker = &workers[0];
+    assert!(worker[0].starts_with("trunkline at ") && worker[1] == "ended" && worker[2] == "0 of 3", "{worker:?}");
+    assert_eq!((worker[6].as_str(), worker[7].as_str()), ("40", "1"), "{worker:?}");
+    assert_eq!(worker[10], env!("CARGO_PKG_VERSION"));
+    assert!(page.body.contains("Time of a handler, last hour: p50 "), "{}", page.body);
+    // One that has told nothing for a while is not taken for one that works.
+    let silent = "update trunkline.worker set ended = false, at = at - interval '1 minute'";
+    site.sql.batch_execute(silent).await.expect("updated");
+    let page = get(site.address, "/queues/jobs").await;
+    assert_eq!(rows(&page.body, "workers")[0][1], "silent");
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lines_of_the_last_hour_and_the_sessions_are_there() {
+    let site = Site::new().await;
+    let lines = queue(&site, "lines.of-it", Settings::new("text").max_batch(5)).await;
+    lines.enqueue_many((0..12).map(|n| format!("{n}"))).await.expect("enqueued");
+    let deadline = Instant::now() + SOON;
+    let page = loop {
+        let page = get(site.address, "/queues/lines.of-it").await;
+        if page.body.contains("Depth, last hour: messages 12 now; at most 12") {
+            break page;
+        }
+        assert!(Instant::now() < deadline, "{}", page.body);
+        tokio::task::yield_now().await;
+    };
+    for title in ["Oldest due", "Messages a second"] {
+        assert!(page.body.contains(title), "{title}");
+    }
+    let named = "set application_name = 'a consumer'; select trunkline.lease('lines.of-it', 1)";
+    let consumer = super::connect(&site.url).await;
+    consumer.batch_execute(named).await.expect("leased");
+    let page = get(site.address, "/queues/lines.of-it").await;
+    assert!(page.body.contains("<li>a consumer at"), "{}", page.body);
+    let stripe =
+        site.sql.query_one("select lpad(to_hex(number), 8, '0') from trunkline.stripe", &[]).await.expect("one");
+    assert!(page.body.contains(stripe.get::<_, &str>(0)), "{}", page.body);
+    site.end().await;
+}

@@ -1,0 +1,78 @@
+//! What a worker tells of itself, if it is asked to: a row each ten seconds, which the console shows.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use postgres_types::ToSql;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+use tracing::warn;
+
+use crate::{
+    error::Result,
+    queue::payload::Payload,
+    worker::{
+        calls::Counted,
+        report::{Report, Told},
+        station::Station,
+    },
+};
+
+const EVERY: Duration = Duration::from_secs(10);
+/// How long the last one may take: nobody waits for it.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+impl<T: Payload> Station<T> {
+    /// From now on, until it is dropped.
+    pub async fn report(self: Arc<Self>) {
+        let mut beats = interval(EVERY);
+        beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            beats.tick().await;
+            self.tell(false).await;
+        }
+    }
+
+    /// That it has ended, in order.
+    pub async fn report_end(&self) {
+        let _ = timeout(LAST_WORDS, self.tell(true)).await; // whoever looks sees that nothing comes any more
+    }
+
+    async fn tell(&self, ended: bool) {
+        let Some(report) = &self.report else { return };
+        let mut told = report.told.lock().await;
+        let (counted, now) = (report.calls.counted(), Instant::now());
+        let since = counted.since(&told.counted);
+        match self.write(report, &since, now - told.at, ended).await {
+            Ok(()) => *told = Told { counted, at: now, failed: false },
+            Err(error) if !told.failed => {
+                warn!(queue = self.name(), %error, "worker cannot report; it works on, and tries again");
+                told.failed = true;
+            }
+            Err(_) => {}
+        }
+    }
+
+    async fn write(&self, report: &Report, since: &Counted, time: Duration, ended: bool) -> Result<()> {
+        let shared = &self.queue.shared;
+        let sql = shared.db.statement("report", include_str!("../../sql/report.sql"));
+        let running = if ended { 0 } else { self.held().hands() as i64 };
+        let params: [&(dyn ToSql + Sync); 13] = [
+            &report.worker,
+            &self.name(),
+            &i64::from(std::process::id()),
+            &env!("CARGO_PKG_VERSION"),
+            &report.began,
+            &ended,
+            &time.as_secs_f64(),
+            &(since.handled as i64),
+            &(since.failed as i64),
+            &running,
+            &(self.hands.most() as i64),
+            &since.quantile(0.5),
+            &since.quantile(0.99),
+        ];
+        shared.query(&sql, &params).await.map(drop)
+    }
+}
