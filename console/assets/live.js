@@ -82,6 +82,21 @@ async function rows(names) {
   });
 }
 
+// What is no number of the events, as lines and workers, is asked for anew, and put in place where it is another; not while somebody is in it.
+const parts = [...document.querySelectorAll("[data-anew]")];
+async function anew() {
+  if (document.hidden) return;
+  const answer = await fetch(location.href).catch(() => null);
+  if (!answer || !answer.ok) return;
+  const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+  for (const part of parts) {
+    const now = fresh.getElementById(part.id);
+    const isBusy = part.contains(document.activeElement) || getSelection().containsNode(part, true) && !getSelection().isCollapsed;
+    if (now && !isBusy && now.innerHTML !== part.innerHTML) part.replaceChildren(...now.childNodes);
+  }
+}
+if (parts.length) setInterval(anew, 10000);
+
 const events = new EventSource("/live");
 events.onmessage = (event) => {
   const told = JSON.parse(event.data);

@@ -33,7 +33,10 @@ pub async fn queue(State(site): Here, Extension(visitor): Visit, Path(name): Pat
     let is = known(&site, &visitor, &name).await?;
     let seen = site.pulse.picture.borrow().queues.get(&name).cloned();
     let known = match seen {
-        Some(known) => known,
+        Some(mut known) => {
+            known.description = is.clone(); // whoever paused it sees that at once
+            known
+        }
         None => Known::now(is.clone(), failing(&site, &visitor, counts(&site.db, &name).await).await?),
     };
     let row = Row::of(&known);

@@ -3,7 +3,7 @@
 use serde_json::json;
 use trunkline::{Queue, Settings};
 
-use super::{Browser, NARROW, WIDE, lent};
+use super::{Browser, NARROW, WIDE};
 use crate::web::Site;
 
 /// The button of the form with this verb and, where it is of one of several, this field.
@@ -17,16 +17,14 @@ impl Browser {
     async fn act(&self, verb: &str, field: &str) -> (String, String) {
         let asked = self.ask(verb, field).await;
         self.fits().await;
-        self.click("button.sure").await;
-        self.until("return document.querySelector('#told') !== null", json!([])).await;
+        self.follow("button.sure").await;
         self.fits().await;
         self.is_quiet().await;
         (asked, self.text("#told").await)
     }
 
     async fn ask(&self, verb: &str, field: &str) -> String {
-        self.click(&button(verb, field)).await;
-        self.until("return document.querySelector('button.sure') !== null", json!([])).await;
+        self.follow(&button(verb, field)).await;
         self.text("main").await
     }
 }
@@ -41,8 +39,7 @@ async fn dead(queue: &Queue<String>, errors: &[&str]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_action_is_asked_done_and_written_down() {
-    let Some(lent) = lent().await else { return };
-    let browser = lent.as_ref().expect("one");
+    let Some(browser) = Browser::lent().await else { return };
     let site = Site::new().await;
     let settings = Settings::new("text").priorities(3);
     site.db.create_queue("q", &settings).await.expect("created");
@@ -55,7 +52,7 @@ async fn every_action_is_asked_done_and_written_down() {
         // A no does nothing.
         browser.open(&site, "/queues/q").await;
         browser.ask("pause", "").await;
-        browser.click("main a[href='/queues/q']").await;
+        browser.follow("main a[href='/queues/q']").await;
         assert_eq!(site.number("select count(*) from trunkline.audit").await, 0);
 
         assert_eq!(browser.act("pause", "").await.1, "Done: pause 1");
@@ -119,28 +116,27 @@ async fn every_action_is_asked_done_and_written_down() {
         assert!(!browser.shown().await.contains("hand"), "a payload is in the audit");
         queue.purge().await.expect("purged");
     }
-    drop(lent);
+    drop(browser);
     site.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_javascript_everything_but_the_moving_works() {
-    let Some(lent) = lent().await else { return };
-    let browser = lent.as_ref().expect("one");
+    let Some(browser) = Browser::lent().await else { return };
     let site = Site::new().await;
     site.db.create_queue("plain", &Settings::new("text")).await.expect("created");
     browser.command("Emulation.setScriptExecutionDisabled", json!({ "value": true })).await;
     browser.until_shown(&site, "/", "plain").await;
-    browser.click("main a[href='/queues/plain']").await;
+    browser.follow("main a[href='/queues/plain']").await;
     browser.write("textarea[name=payload]", "without").await;
-    browser.click(&button("enqueue", "")).await;
-    browser.click("button.sure").await;
+    browser.follow(&button("enqueue", "")).await;
+    browser.follow("button.sure").await;
     assert_eq!(browser.text("#told").await, "Done: enqueue 1");
     assert_eq!(site.number("select due from trunkline.stats('plain')").await, 1);
     let number = "select id from trunkline.messages('plain')";
     browser.open(&site, "/queues/plain/messages").await;
-    browser.click(&format!("a[href$='/messages/{}']", site.number(number).await)).await;
+    browser.follow(&format!("a[href$='/messages/{}']", site.number(number).await)).await;
     assert_eq!(browser.text("#payload").await, "without");
-    drop(lent);
+    drop(browser);
     site.end().await;
 }

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    ops::Deref,
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -18,7 +19,8 @@ use tokio::{
 
 use crate::required::{Part, skipped};
 
-pub const SOON: Duration = Duration::from_secs(30);
+/// The console looks at the queues less often where a look takes long, as on a machine that has other things to do.
+pub const SOON: Duration = Duration::from_secs(150);
 
 const MISSING: &str = "no chromium, chromedriver and axe.min.js: put their folder first in PATH (see .ci/browser)";
 
@@ -57,26 +59,15 @@ pub struct Browser {
     _running: Child,
 }
 
-pub type Lent = MutexGuard<'static, Option<Browser>>;
+/// The browser, until this is dropped.
+pub struct Lent(MutexGuard<'static, Option<Browser>>);
 
-/// The browser as if it were new: without cookies, wide, light. None where there is none, which is said.
-pub async fn lent() -> Option<Lent> {
-    let Some(folder) = installed() else {
-        skipped(Part::Browser, MISSING);
-        return None;
-    };
-    let mut lent = SHARED.lock().await;
-    if lent.is_none() {
-        *lent = Some(Browser::start(&folder).await);
+impl Deref for Lent {
+    type Target = Browser;
+
+    fn deref(&self) -> &Browser {
+        self.0.as_ref().expect("it was started")
     }
-    let browser = lent.as_ref().expect("it was started");
-    browser.goto("about:blank").await;
-    browser.command("Network.clearBrowserCookies", json!({})).await;
-    browser.command("Emulation.setScriptExecutionDisabled", json!({ "value": false })).await;
-    browser.resize(WIDE).await;
-    browser.scheme("light").await;
-    browser.said().await;
-    Some(lent)
 }
 
 fn installed() -> Option<PathBuf> {
@@ -96,6 +87,26 @@ pub const WIDE: Size = (1280, 800, false);
 pub const NARROW: Size = (360, 640, true);
 
 impl Browser {
+    /// The browser as if it were new: without cookies, wide, light. None where there is none, which is said.
+    pub async fn lent() -> Option<Lent> {
+        let Some(folder) = installed() else {
+            skipped(Part::Browser, MISSING);
+            return None;
+        };
+        let mut shared = SHARED.lock().await;
+        if shared.is_none() {
+            *shared = Some(Self::start(&folder).await);
+        }
+        let browser = Lent(shared);
+        browser.goto("about:blank").await;
+        browser.command("Network.clearBrowserCookies", json!({})).await;
+        browser.command("Emulation.setScriptExecutionDisabled", json!({ "value": false })).await;
+        browser.resize(WIDE).await;
+        browser.scheme("light").await;
+        browser.said().await;
+        Some(browser)
+    }
+
     async fn start(programs: &Path) -> Self {
         let folder = std::env::temp_dir().join(format!("trunkline-chromium-{}", std::process::id()));
         fs::create_dir(&folder).expect("a folder is made");
@@ -203,6 +214,13 @@ impl Browser {
         self.call("POST", &format!("{element}/click"), json!({})).await;
     }
 
+    /// Clicks on what leads to another page, and waits for that.
+    pub async fn follow(&self, selector: &str) {
+        self.run("window.isLeft = true", json!([])).await;
+        self.click(selector).await;
+        self.until("return window.isLeft !== true && document.readyState === 'complete'", json!([])).await;
+    }
+
     /// Instead of what stood in the field.
     pub async fn write(&self, selector: &str, text: &str) {
         let element = self.found(selector).await;
@@ -228,10 +246,10 @@ impl Browser {
         self.command("Emulation.setEmulatedMedia", json!({ "features": features })).await;
     }
 
-    /// As a PNG.
+    /// What is in the window, as WebP.
     pub async fn picture(&self) -> Vec<u8> {
-        let picture = self.call("GET", "/screenshot", Value::Null).await;
-        BASE64_STANDARD.decode(picture.as_str().expect("text")).expect("base64")
+        let picture = self.command("Page.captureScreenshot", json!({ "format": "webp", "quality": 85 })).await;
+        BASE64_STANDARD.decode(picture["data"].as_str().expect("text")).expect("base64")
     }
 
     /// Whether a box with a question or a warning is open.

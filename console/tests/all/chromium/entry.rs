@@ -5,7 +5,7 @@ use tokio::net::TcpListener;
 use trunkline::Settings;
 use trunkline_console::web::{Access, Role, User, hash};
 
-use super::{Browser, NARROW, SOON, WIDE, lent};
+use super::{Browser, NARROW, SOON, WIDE};
 use crate::{
     browser::{form, send},
     web::Site,
@@ -26,14 +26,13 @@ impl Browser {
         self.open(site, "/").await;
         self.write("input[name=name]", name).await;
         self.write("input[name=password]", password).await;
-        self.click("form.enqueue button").await;
+        self.follow("form.enqueue button").await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn wrong_passwords_are_refused_and_soon_not_even_tried() {
-    let Some(lent) = lent().await else { return };
-    let browser = lent.as_ref().expect("one");
+    let Some(browser) = Browser::lent().await else { return };
     let site = with_users().await;
     for size in [WIDE, NARROW] {
         browser.resize(size).await;
@@ -44,7 +43,7 @@ async fn wrong_passwords_are_refused_and_soon_not_even_tried() {
         browser.log_in(&site, "ada", PASSWORD).await;
         assert_eq!(browser.path().await, "/");
         browser.fits().await;
-        browser.click("form.out button").await;
+        browser.follow("form.out button").await;
         browser.open(&site, "/queues/q").await;
         assert_eq!(browser.path().await, "/login");
     }
@@ -54,14 +53,13 @@ async fn wrong_passwords_are_refused_and_soon_not_even_tried() {
     browser.log_in(&site, "ada", PASSWORD).await;
     assert!(browser.shown().await.contains("too many"), "{}", browser.shown().await);
     browser.said().await; // refusals
-    drop(lent);
+    drop(browser);
     site.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_viewer_and_a_read_only_console_have_no_button_to_press() {
-    let Some(lent) = lent().await else { return };
-    let browser = lent.as_ref().expect("one");
+    let Some(browser) = Browser::lent().await else { return };
     let site = with_users().await;
     let enabled = "return [...document.querySelectorAll('main button')].filter(button => !button.disabled).length";
     browser.log_in(&site, "eve", PASSWORD).await;
@@ -70,7 +68,7 @@ async fn a_viewer_and_a_read_only_console_have_no_button_to_press() {
     assert!(browser.text("footer").await.contains("you are a viewer"));
     // Who takes the button's lock away is refused by the server.
     browser.run("document.querySelector('main button').disabled = false", json!([])).await;
-    browser.click("main button").await;
+    browser.follow("main button").await;
     assert!(browser.shown().await.contains("viewer"), "{}", browser.shown().await);
     assert_eq!(site.number("select count(*) from trunkline.audit").await, 0);
     site.end().await;
@@ -81,7 +79,7 @@ async fn a_viewer_and_a_read_only_console_have_no_button_to_press() {
     assert_eq!(browser.run(enabled, json!([])).await, 0);
     assert!(browser.text("footer").await.contains("--read-only"));
     browser.said().await;
-    drop(lent);
+    drop(browser);
     site.end().await;
 }
 
@@ -109,8 +107,7 @@ async fn elsewhere(target: std::net::SocketAddr, csrf: String) -> (u16, tokio::t
 
 #[tokio::test(flavor = "multi_thread")]
 async fn another_site_can_neither_act_nor_frame() {
-    let Some(lent) = lent().await else { return };
-    let browser = lent.as_ref().expect("one");
+    let Some(browser) = Browser::lent().await else { return };
     let site = with_users().await;
     browser.log_in(&site, "ada", PASSWORD).await;
     browser.open(&site, "/queues/q").await;
@@ -134,8 +131,8 @@ async fn another_site_can_neither_act_nor_frame() {
     }
     // The same form from the console's own page is done.
     browser.open(&site, "/queues/q").await;
-    browser.click("form:has([value=pause]) button").await;
-    browser.click("button.sure").await;
+    browser.follow("form:has([value=pause]) button").await;
+    browser.follow("button.sure").await;
     assert_eq!(site.number("select count(*) from trunkline.audit").await, 1);
 
     // With the token of another's session, or none, a form is nobody's.
@@ -154,6 +151,6 @@ async fn another_site_can_neither_act_nor_frame() {
     assert_eq!(site.number("select count(*) from trunkline.audit").await, 1);
     serving.abort();
     browser.said().await;
-    drop(lent);
+    drop(browser);
     site.end().await;
 }

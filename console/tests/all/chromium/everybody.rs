@@ -2,13 +2,30 @@
 
 use serde_json::{Value, json};
 
-use super::{Browser, NARROW, WIDE, driver::axe, lent, pages, sample};
+use super::{Browser, NARROW, WIDE, driver::axe, pages, sample};
 use crate::web::Site;
 
 const TAB: &str = "\u{e004}";
 const ENTER: &str = "\u{e007}";
 
 impl Browser {
+    async fn tab_to(&self, selector: &str) {
+        for _ in 0..60 {
+            self.press(TAB).await;
+            if self.run("return document.activeElement.matches(arguments[0])", json!([selector])).await == true {
+                return;
+            }
+        }
+        panic!("no {selector} at {}", self.url().await);
+    }
+
+    /// Follows what has the focus.
+    async fn enter(&self) {
+        self.run("window.isLeft = true", json!([])).await;
+        self.press(ENTER).await;
+        self.until("return window.isLeft !== true && document.readyState === 'complete'", json!([])).await;
+    }
+
     /// What axe-core holds to be a serious or critical fault.
     async fn faults(&self) -> Vec<String> {
         let script = "const [what, done] = arguments; axe.run(what, { resultTypes: ['violations'] }).then(found => done(found.violations
@@ -22,8 +39,7 @@ impl Browser {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn axe_finds_no_serious_fault_on_any_page() {
-    let Some(lent) = lent().await else { return };
-    let browser = lent.as_ref().expect("one");
+    let Some(browser) = Browser::lent().await else { return };
     let site = Site::with(|console| console.title("shop")).await;
     sample::fill(&site).await;
     browser.until_shown(&site, "/", "search-index").await;
@@ -40,18 +56,17 @@ async fn axe_finds_no_serious_fault_on_any_page() {
             }
         }
         browser.open(&site, "/queues/emails").await;
-        browser.click("form:has([value=purge]) button").await;
+        browser.follow("form:has([value=purge]) button").await;
         faults.extend(browser.faults().await);
     }
     assert!(faults.is_empty(), "{} faults: {:#?}", faults.len(), &faults[..faults.len().min(12)]);
-    drop(lent);
+    drop(browser);
     site.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_tab_key_reaches_everything_and_shows_where_it_is() {
-    let Some(lent) = lent().await else { return };
-    let browser = lent.as_ref().expect("one");
+    let Some(browser) = Browser::lent().await else { return };
     let site = Site::with(|console| console.title("shop")).await;
     sample::fill(&site).await;
     browser.until_shown(&site, "/", "search-index").await;
@@ -83,21 +98,12 @@ async fn the_tab_key_reaches_everything_and_shows_where_it_is() {
     }
     // An action from the first key to the last.
     browser.open(&site, "/queues/emails").await;
-    let until = |what: &'static str| async move {
-        for _ in 0..60 {
-            browser.press(TAB).await;
-            if browser.run("return document.activeElement.matches(arguments[0])", json!([what])).await == true {
-                return;
-            }
-        }
-        panic!("no {what}");
-    };
-    until("form:has([value=pause]) button").await;
-    browser.press(ENTER).await;
-    until("button.sure").await;
-    browser.press(ENTER).await;
+    browser.tab_to("form:has([value=pause]) button").await;
+    browser.enter().await;
+    browser.tab_to("button.sure").await;
+    browser.enter().await;
     assert_eq!(browser.text("#told").await, "Done: pause 1");
     assert_eq!(site.number("select count(*) from trunkline.audit").await, 1);
-    drop(lent);
+    drop(browser);
     site.end().await;
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 use trunkline::{Draft, Queue, Settings};
 
-use super::{NARROW, WIDE, lent};
+use super::{Browser, NARROW, WIDE};
 use crate::web::Site;
 
 const MARKUP: &str = "</pre></textarea></title><script>window.ran=1;alert(1)</script><img src=x onerror=\"window.ran=1\"><svg onload=window.ran=1>\
@@ -12,8 +12,7 @@ const TURNED: &str = "\u{202e}gnp.exe\u{2066}\u{200f}\u{1b}[2J\u{feff}\u{85}";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hostile_texts_run_nothing_and_stay_in_their_place() {
-    let Some(lent) = lent().await else { return };
-    let browser = lent.as_ref().expect("one");
+    let Some(browser) = Browser::lent().await else { return };
     let site = Site::new().await;
     // A name is as long as names may be.
     let long = format!("q{}", "-long.name_".repeat(3));
@@ -70,10 +69,10 @@ async fn hostile_texts_run_nothing_and_stay_in_their_place() {
     // What was dead with markup is replayed by a form that carries the markup, and the letters are those.
     browser.resize(WIDE).await;
     browser.open(&site, "/queues/dead/dead").await;
-    browser.click("form:has(input[name=verb][value=replay]):has(input[name=error][value*='script']) button").await;
-    browser.click("button.sure").await;
+    browser.follow("form:has(input[name=verb][value=replay]):has(input[name=error][value*='script']) button").await;
+    browser.follow("button.sure").await;
     assert_eq!(browser.text("#told").await, "Done: replay 1");
     browser.is_quiet().await;
-    drop(lent);
+    drop(browser);
     site.end().await;
 }

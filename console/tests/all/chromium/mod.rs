@@ -10,7 +10,7 @@ mod entry;
 mod everybody;
 mod pictures;
 
-pub use driver::{Browser, NARROW, SOON, WIDE, lent};
+pub use driver::{Browser, NARROW, SOON, WIDE};
 
 use std::time::Instant;
 

@@ -5,13 +5,12 @@ use std::time::Duration;
 use serde_json::json;
 use trunkline::{Queue, Settings};
 
-use super::{lent, sample};
+use super::{Browser, sample};
 use crate::web::Site;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn numbers_and_the_verdict_move_on_the_same_page() {
-    let Some(lent) = lent().await else { return };
-    let browser = lent.as_ref().expect("one");
+    let Some(browser) = Browser::lent().await else { return };
     let site = Site::new().await;
     site.db.create_queue("moves", &Settings::new("text").max_attempts(1)).await.expect("created");
     let queue: Queue<String> = site.db.queue("moves").await.expect("opened");
@@ -56,14 +55,13 @@ async fn numbers_and_the_verdict_move_on_the_same_page() {
     browser.is_quiet().await;
 
     // Without the console, the page says so.
-    drop(lent);
+    drop(browser);
     site.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_first_page_comes_within_its_budget() {
-    let Some(lent) = lent().await else { return };
-    let browser = lent.as_ref().expect("one");
+    let Some(browser) = Browser::lent().await else { return };
     let site = Site::new().await;
     sample::fill(&site).await;
     browser.until_shown(&site, "/", "search-index").await;
@@ -88,14 +86,13 @@ async fn the_first_page_comes_within_its_budget() {
     }
     assert!(best < 100.0, "{best} ms");
     eprintln!("the first page: {best} ms");
-    drop(lent);
+    drop(browser);
     site.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_console_that_went_away_is_told_of() {
-    let Some(lent) = lent().await else { return };
-    let browser = lent.as_ref().expect("one");
+    let Some(browser) = Browser::lent().await else { return };
     let site = Site::new().await;
     site.db.create_queue("left", &Settings::new("text")).await.expect("created");
     browser.until_shown(&site, "/", "left").await;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Browser, NARROW, WIDE, lent, sample};
+use super::{Browser, NARROW, WIDE, sample};
 use crate::web::Site;
 
 /// Every page, with what it shows.
@@ -51,8 +51,7 @@ impl Browser {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_page_fits_and_shows_what_it_is_for() {
-    let Some(lent) = lent().await else { return };
-    let browser = lent.as_ref().expect("one");
+    let Some(browser) = Browser::lent().await else { return };
     let site = Site::with(|console| console.title("shop")).await;
     sample::fill(&site).await;
     browser.until_shown(&site, "/", "search-index").await;
@@ -66,14 +65,13 @@ async fn every_page_fits_and_shows_what_it_is_for() {
             browser.is_quiet().await;
         }
     }
-    drop(lent);
+    drop(browser);
     site.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_numbers_of_the_pages_are_those_of_sql() {
-    let Some(lent) = lent().await else { return };
-    let browser = lent.as_ref().expect("one");
+    let Some(browser) = Browser::lent().await else { return };
     let site = Site::new().await;
     sample::fill(&site).await;
     browser.until_shown(&site, "/", "search-index").await;
@@ -110,6 +108,6 @@ async fn the_numbers_of_the_pages_are_those_of_sql() {
     let groups = browser.run(read, json!([])).await;
     assert_eq!(groups, json!([23, 7, 2]));
     assert_eq!(dead, groups.as_array().expect("a list").iter().filter_map(Value::as_i64).sum::<i64>());
-    drop(lent);
+    drop(browser);
     site.end().await;
 }

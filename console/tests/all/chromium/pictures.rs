@@ -2,21 +2,31 @@
 
 use std::{fs, path::PathBuf};
 
-use super::{NARROW, WIDE, lent, sample};
+use super::{Browser, NARROW, WIDE, sample};
 use crate::web::Site;
 
-/// `TRUNKLINE_PICTURES=FOLDER cargo test -p trunkline-console --test all pictures` writes them.
+/// `TRUNKLINE_PICTURES=FOLDER cargo test -p trunkline-console --test all pictures -- --ignored` writes them.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "writes files"]
 async fn pictures_of_all_pages() {
-    let Some(folder) = std::env::var_os("TRUNKLINE_PICTURES").map(PathBuf::from) else { return };
-    let Some(lent) = lent().await else { return };
-    let browser = lent.as_ref().expect("one");
+    let folder = PathBuf::from(std::env::var_os("TRUNKLINE_PICTURES").expect("TRUNKLINE_PICTURES names a folder"));
+    let Some(browser) = Browser::lent().await else { return };
     let site = Site::with(|console| console.title("shop")).await;
     sample::fill(&site).await;
     let dead = site.number("select id from trunkline.dead_letters('webhooks') limit 1").await;
     let mail = site.number("select id from trunkline.messages('emails') limit 1").await;
     let image = site.number("select id from trunkline.messages('thumbnails') limit 1").await;
     browser.until_shown(&site, "/", "search-index").await;
+    let tasks = sample::work(&site).await;
+    browser.open(&site, "/").await;
+    let busy = "return [...document.querySelectorAll('#queues tr')].filter(row => row.querySelector('[data-cell=went]').innerText !== '0').length >= 3";
+    browser.until(busy, serde_json::json!([])).await;
+    let reported = "select count(*) from trunkline.worker where handled > 0";
+    let deadline = std::time::Instant::now() + super::SOON;
+    while site.number(reported).await < 3 {
+        assert!(std::time::Instant::now() < deadline, "no worker reports");
+        tokio::task::yield_now().await;
+    }
     fs::create_dir_all(&folder).expect("a folder");
     for (size, wide) in [(WIDE, "wide"), (NARROW, "narrow")] {
         for scheme in ["light", "dark"] {
@@ -35,11 +45,13 @@ async fn pictures_of_all_pages() {
                 ("audit", "/audit".to_owned()),
             ] {
                 browser.open(&site, &path).await;
-                fs::write(folder.join(format!("{name}-{wide}-{scheme}.png")), browser.picture().await)
+                browser.run(sample::HOUR, serde_json::json!([])).await;
+                fs::write(folder.join(format!("{name}-{wide}-{scheme}.webp")), browser.picture().await)
                     .expect("written");
             }
         }
     }
-    drop(lent);
+    drop(browser);
+    tasks.iter().for_each(tokio::task::JoinHandle::abort);
     site.end().await;
 }

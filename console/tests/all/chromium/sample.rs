@@ -1,9 +1,9 @@
-//! A shop with something on every page: queues that are well and some that are not, dead letters, schedules.
+//! A shop with something on every page: queues that are well and some that are not, dead letters, schedules; and, for pictures, with work under way.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use trunkline::{Draft, Queue, Settings};
+use trunkline::{Db, Draft, Message, Queue, Settings, Worker};
 
 use crate::web::Site;
 
@@ -70,3 +70,56 @@ pub async fn fill(site: &Site) {
     run("select trunkline.set_schedule('sweep', 'search-index', '*/10 * * * *', '{}')").await;
     run("select trunkline.pause_schedule('sweep')").await;
 }
+
+/// A program of the shop, by its name.
+async fn program(site: &Site, name: &str) -> Db {
+    let question = "select format('host=%s port=%s dbname=%s user=%s', trim(both '\"' from split_part(current_setting('unix_socket_directories'), ',', 1)),
+        current_setting('port'), current_database(), current_user)";
+    let url: String = site.sql.query_one(question, &[]).await.expect("asked").get(0);
+    Db::connect(&format!("{url} application_name={name}")).await.expect("connected")
+}
+
+/// Work that goes on until the task is aborted: messages come, and workers that report handle them.
+pub async fn work(site: &Site) -> Vec<tokio::task::JoinHandle<()>> {
+    let mut tasks = Vec::new();
+    let api = program(site, "shop-api").await;
+    let workers = program(site, "shop-worker").await;
+    for (name, every, takes) in [("emails", 9, 120), ("search-index", 4, 20), ("payments", 70, 150)] {
+        let queue: Queue<Value> = api.queue(name).await.expect("opened");
+        tasks.push(tokio::spawn(async move {
+            for n in 0.. {
+                let message =
+                    Draft::new(json!({ "order": 41_000 + n, "to": "grace@example.org", "template": "receipt" }));
+                let _ = queue.enqueue(message).await;
+                tokio::time::sleep(Duration::from_millis(every)).await;
+            }
+        }));
+        let queue: Queue<Value> = workers.queue(name).await.expect("opened");
+        let handle = move |_: Message<Value>| async move {
+            tokio::time::sleep(Duration::from_millis(takes)).await;
+            Ok::<_, trunkline::Failure>(())
+        };
+        let worker = Worker::new(queue, handle).concurrency(12).reports(true);
+        tasks.push(tokio::spawn(async move {
+            let _ = worker.run(std::future::pending()).await;
+        }));
+    }
+    tasks
+}
+
+/// The lines of an hour that nobody waited for: invented like the rest of the shop, and drawn where the console draws its own.
+pub const HOUR: &str = "let seed = 7; const chance = () => (seed = (seed * 16807) % 2147483647) / 2147483647;
+    const line = (width, height, calm) => Array.from({ length: 60 }, (_, at) => {
+        const wave = .55 + .25 * Math.sin(at / 9 + calm) + .12 * Math.sin(at / 2.3) + .1 * (chance() - .5);
+        return `${(at * width / 59).toFixed(0)},${(height * (1 - wave * .85)).toFixed(1)}`;
+    }).join(' ');
+    const draw = (place, points) => {
+        place.setAttribute('points', points);
+        place.setAttribute = () => {};
+    };
+    document.querySelectorAll('tr[data-queue] polyline').forEach((place, at) => draw(place, line(120, 24, at * 1.7)));
+    document.querySelectorAll('.chart').forEach((chart, at) => chart.querySelectorAll('g').forEach((group, of) => {
+        while (group.children.length > 1) group.lastChild.remove();
+        if (!group.firstChild) group.append(document.createElementNS('http://www.w3.org/2000/svg', 'polyline'));
+        group.firstChild.setAttribute('points', line(600, 100, at + of / 3));
+    }));";

@@ -1,0 +1,62 @@
+//! Traces that go through messages: what enqueues, and what is done with the message, are one trace at whoever collects them by OTLP.
+
+use opentelemetry::{
+    Context,
+    trace::{SpanContext, TraceContextExt, TraceFlags, TraceState, TracerProvider},
+};
+use opentelemetry_otlp::WithExportConfig;
+use opentelemetry_sdk::trace::SdkTracerProvider;
+use tracing::{Span, instrument};
+use tracing_opentelemetry::OpenTelemetrySpanExt;
+use tracing_subscriber::{filter::LevelFilter, layer::SubscriberExt};
+use trunkline::{Db, Draft, Failure, Message, Queue, Settings, TraceContext, Worker};
+
+/// Spans go to a collector as `http://127.0.0.1:4318/v1/traces` from here on. Those that are not sent yet are sent by the provider's end.
+pub fn trace(collector: &str) -> Result<SdkTracerProvider, Box<dyn std::error::Error>> {
+    let exporter = opentelemetry_otlp::SpanExporter::builder().with_http().with_endpoint(collector).build()?;
+    let provider = SdkTracerProvider::builder().with_batch_exporter(exporter).build();
+    // A span begins when it ends, so to speak: until then its parent can be set, which a handler learns from its message.
+    let spans = tracing_opentelemetry::layer().with_tracer(provider.tracer("mails")).with_context_activation(false);
+    tracing::subscriber::set_global_default(tracing_subscriber::registry().with(LevelFilter::INFO).with(spans))?;
+    Ok(provider)
+}
+
+/// Enqueues as a part of the span that it is called in, which becomes the parent of what is done with the message.
+#[instrument(skip(mails))]
+async fn order(mails: &Queue<String>, to: &str) -> trunkline::Result<i64> {
+    let span = Span::current().context().span().span_context().clone();
+    let place = format!("00-{}-{}-{:02x}", span.trace_id(), span.span_id(), span.trace_flags());
+    let draft = Draft::new(to.to_owned()).with("traceparent", place.as_str());
+    TraceContext::parse(&place, None).unwrap_or_else(TraceContext::root).scope(mails.enqueue(draft)).await
+}
+
+/// The library's span `handle` is the current one; its parent is where the message was enqueued.
+async fn send(mail: Message<String>) -> Result<(), Failure> {
+    if let Some(from) = TraceContext::current() {
+        let (trace, span, flags) = (from.trace_id().into(), from.span_id().into(), u8::from(from.is_sampled()));
+        let parent = SpanContext::new(trace, span, TraceFlags::new(flags), true, TraceState::NONE);
+        let _ = Span::current().set_parent(Context::new().with_remote_span_context(parent));
+    }
+    tracing::info!("a mail to {}", mail.payload);
+    Ok(())
+}
+
+/// Sends one mail, in traces that the collector at this address gets.
+pub async fn run(url: &str, collector: &str) -> Result<u64, Box<dyn std::error::Error>> {
+    let provider = trace(collector)?;
+    let db = Db::connect(url).await?;
+    db.migrate().await?;
+    db.create_queue("mails", &Settings::of::<String>()).await?;
+    let mails = db.queue::<String>("mails").await?;
+    order(&mails, "ada@example.org").await?;
+    let summary = Worker::new(mails, send).drain().await?;
+    tokio::task::spawn_blocking(move || provider.shutdown()).await??; // what was not sent yet
+    Ok(summary.done)
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let cluster = trunkline_embedded::Cluster::temporary().start()?;
+    assert_eq!(run(&cluster.url("postgres"), "http://127.0.0.1:4318/v1/traces").await?, 1);
+    Ok(())
+}
