@@ -31,6 +31,7 @@ mod of_queue;
 mod letters;
 mod live;
 mod deeds;
+mod packed;
 mod connections;
 mod server;
 

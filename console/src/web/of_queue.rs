@@ -50,6 +50,7 @@ pub async fn queue(State(site): Here, Extension(visitor): Visit, Path(name): Pat
         ("lanes of keys", is.lanes.to_string()),
         ("unique keys", if is.uniqueness { "yes" } else { "no" }.to_owned()),
         ("limits", if row.limits.is_empty() { "none".to_owned() } else { row.limits.clone() }),
+        ("schedules", if row.schedules.is_empty() { "none".to_owned() } else { row.schedules.clone() }),
         ("created", words::time(is.created_at)),
         ("size of its tables", row.bytes.clone()),
         ("numbers as of", row.at.clone()),

@@ -9,6 +9,7 @@ use std::{
 use tokio::sync::watch;
 use trunkline::{Db, Description};
 
+use super::statement;
 use crate::metrics::{Kept, Metrics, Picture as Samples, ask::Counts};
 
 /// The pages' numbers change this often at most.
@@ -31,6 +32,10 @@ pub struct Known {
     pub at: SystemTime,
     /// Messages that came and went a second, between the last two counts: estimates, see [`Flow`].
     pub flow: Flow,
+    /// Messages that failed a second, as its workers report.
+    pub failing: Option<f64>,
+    /// Its schedules, and their next tick.
+    pub schedules: (i64, Option<SystemTime>),
     /// The size of the queue's tables, in bytes.
     pub bytes: i64,
     /// The last hour, the oldest first.
@@ -69,6 +74,8 @@ impl Known {
             counts: None,
             at,
             flow: Flow::default(),
+            failing: None,
+            schedules: (0, None),
             bytes: 0,
             points: VecDeque::new(),
             seen: None,
@@ -177,6 +184,7 @@ impl Pulse {
 async fn look(db: &Db, metrics: &Metrics, picture: &mut Picture) -> Duration {
     let begun = Instant::now();
     let listed = db.list_queues().await.map_err(|error| error.to_string());
+    let (failing, schedules) = (statement::failing(db).await, statement::scheduled(db).await);
     let pause = (begun.elapsed() * SHARE).clamp(EVERY, 60 * EVERY);
     let looked = match listed {
         Ok(descriptions) => metrics.refreshed(db).await.map(|samples| (descriptions, samples)),
@@ -185,6 +193,10 @@ async fn look(db: &Db, metrics: &Metrics, picture: &mut Picture) -> Duration {
     picture.problem = match looked {
         Ok((descriptions, samples)) => {
             picture.queues = drawn(std::mem::take(&mut picture.queues), descriptions, &samples);
+            for (name, known) in &mut picture.queues {
+                known.failing = failing.get(name).copied();
+                known.schedules = schedules.get(name).copied().unwrap_or_default();
+            }
             None
         }
         Err(why) => Some(why),

@@ -14,7 +14,7 @@ use trunkline::Db;
 use super::{
     access::{Access, Guard, Role, Visitor},
     connections::{self, Bounds},
-    deeds, letters, live, of_queue, pages,
+    deeds, letters, live, of_queue, packed, pages,
     pulse::Pulse,
     shield,
     tls::Certificate,
@@ -202,6 +202,7 @@ fn router(site: Arc<Site>, ended: tokio::sync::watch::Receiver<bool>, bounds: Bo
         .fallback(pages::nothing)
         .layer(axum::extract::DefaultBodyLimit::disable()) // they are whole by then
         .layer(axum::middleware::from_fn_with_state(bounds, connections::whole))
+        .layer(axum::middleware::from_fn(packed::packed))
         .layer(axum::middleware::from_fn_with_state(Arc::clone(&site), shield::shield))
         .with_state(site)
 }

@@ -1,6 +1,6 @@
 //! What the console asks, but for what changes something.
 
-use std::time::SystemTime;
+use std::{collections::BTreeMap, time::SystemTime};
 
 use trunkline::{
     Db, Description, Result,
@@ -44,6 +44,18 @@ pub async fn ask<P: Params, R: Rows>(db: &Db, text: &str, params: P) -> Result<R
 
 pub async fn programs(db: &Db) -> Result<Vec<Program>> {
     ask(db, sql!("programs"), ()).await
+}
+
+/// Messages that failed a second, by queue. Nothing where the role may not see that.
+pub async fn failing(db: &Db) -> BTreeMap<String, f64> {
+    let told: Vec<(String, f64)> = ask(db, sql!("failing"), ()).await.unwrap_or_default();
+    told.into_iter().collect()
+}
+
+/// Schedules by queue: how many, and their next tick. Nothing where the role may not see that.
+pub async fn scheduled(db: &Db) -> BTreeMap<String, (i64, Option<SystemTime>)> {
+    let told: Vec<(String, i64, Option<SystemTime>)> = ask(db, sql!("scheduled"), ()).await.unwrap_or_default();
+    told.into_iter().map(|(queue, count, next)| (queue, (count, next))).collect()
 }
 
 pub async fn message(db: &Db, queue: &str, id: i64) -> Result<Option<Message>> {

@@ -87,7 +87,7 @@ fn sums(picture: &Picture) -> [(&'static str, String); 8] {
         ("dead", messages(4)),
         ("came", rate(|known| known.flow.came)),
         ("went", rate(|known| known.flow.went)),
-        ("died", rate(|known| known.flow.died)),
+        ("died", rate(|known| known.failing.unwrap_or_default().max(known.flow.died))),
     ]
 }
 

@@ -1,6 +1,6 @@
 //! The pages' templates and what they show.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use askama::Template;
 use axum::{
@@ -85,6 +85,8 @@ pub struct Row {
     pub at: String,
     pub payload: String,
     pub limits: String,
+    /// How many schedules it has, and when the next tick is.
+    pub schedules: String,
 }
 
 impl Row {
@@ -124,13 +126,23 @@ impl Row {
                 .map_or_else(unknown, |counts| words::age(Duration::from_secs_f64(counts.oldest_due.max(0.0)))),
             came: words::rate(known.flow.came),
             went: words::rate(known.flow.went),
-            died: words::rate(known.flow.died),
+            died: words::rate(known.failing.unwrap_or_default().max(known.flow.died)),
             bytes: words::bytes(known.bytes),
             points: spark::points(known.points.iter().map(|point| point.depth)),
             at: words::time(known.at),
             payload: is.payload.clone(),
             limits: limits(is),
+            schedules: schedules(known.schedules),
         }
+    }
+}
+
+fn schedules((count, next): (i64, Option<SystemTime>)) -> String {
+    let next = next.map_or_else(String::new, |next| format!(", next tick {}", words::ago(next)));
+    match count {
+        0 => String::new(),
+        1 => format!("1 schedule{next}"),
+        _ => format!("{count} schedules{next}"),
     }
 }
 

@@ -6,4 +6,5 @@ mod browser;
 mod chromium;
 mod doctor;
 mod metrics;
+mod own_metrics;
 mod web;

@@ -19,6 +19,33 @@ async fn texts(site: &Site, name: &str) -> Queue<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_row_of_the_overview_has_limits_schedules_and_what_failed() {
+    let site = Site::new().await;
+    texts(&site, "limited").await;
+    site.sql
+        .batch_execute(
+            "select trunkline.limit_queue('limited', max_leased => 7);
+             select trunkline.set_schedule('nightly', 'limited', '0 3 * * *', 'go');
+             insert into trunkline.worker (worker, queue, process, version, started_at, ended, seconds, handled, failed, running, hands)
+             values (gen_random_uuid(), 'limited', 1, '0.1.0', now(), false, 10, 50, 25, 0, 1)",
+        )
+        .await
+        .expect("set");
+    let deadline = Instant::now() + SOON;
+    loop {
+        let page = get(site.address, "/").await;
+        let row = page.body.split(r#"data-queue="limited""#).nth(1).unwrap_or_default();
+        let row = row.split("</tr>").next().unwrap_or_default();
+        if row.contains("7 leased at most") && row.contains("1 schedule, next tick ") && row.contains(">2.5<") {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{row}");
+        tokio::task::yield_now().await;
+    }
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_overview_says_what_sql_says() {
     let site = Site::new().await;
     let queue = texts(&site, "mails").await;
@@ -208,5 +235,39 @@ async fn what_is_not_there_says_so() {
     }
     let health = get(site.address, "/healthz").await;
     assert_eq!((health.status, health.body.as_str()), (200, "ok\n"));
+    site.end().await;
+}
+
+/// The first page of 200 queues, with a line of an hour in each row, as a browser gets it.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_overview_of_two_hundred_queues_is_no_more_than_a_hundred_kilobytes() {
+    let site = Site::new().await;
+    let create =
+        "select trunkline.create_queue('queue-of-a-longer-name-' || i, 'jsonb') from generate_series(1, 200) i";
+    site.sql.batch_execute(create).await.expect("created");
+    let deadline = Instant::now() + SOON;
+    let whole = loop {
+        let page = get(site.address, "/").await;
+        if page.body.matches("<tr data-queue=").count() == 200 {
+            break page;
+        }
+        assert!(Instant::now() < deadline, "{}", page.body.len());
+        tokio::task::yield_now().await;
+    };
+    let mut stream = TcpStream::connect(site.address).await.expect("connected");
+    let request =
+        format!("GET / HTTP/1.1\r\nhost: {}\r\naccept-encoding: gzip, br\r\nconnection: close\r\n\r\n", site.address);
+    stream.write_all(request.as_bytes()).await.expect("sent");
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.expect("read");
+    let end = answer.windows(4).position(|four| four == b"\r\n\r\n").expect("a head") + 4;
+    let head = String::from_utf8_lossy(&answer[..end]).to_ascii_lowercase();
+    assert!(head.contains("content-encoding: gzip") && head.contains("vary: accept-encoding"), "{head}");
+    let mut unpacked = String::new();
+    std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(&answer[end..]), &mut unpacked).expect("unpacked");
+    assert_eq!(unpacked.matches("<tr data-queue=").count(), 200);
+    // With lines of an hour each row has some 200 bytes more, which pack as well as digits do.
+    assert!(answer.len() + 200 * 100 < 100_000, "{} bytes, {} of them packed", whole.body.len(), answer.len());
+    println!("overview of 200 queues: {} bytes, {} as sent", whole.body.len(), answer.len());
     site.end().await;
 }

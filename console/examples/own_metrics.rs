@@ -1,0 +1,36 @@
+//! A program that serves its own metrics, those of the library in it, and those of its database on one page for Prometheus.
+
+use std::{env, error::Error};
+
+use metrics_exporter_prometheus::PrometheusBuilder;
+use trunkline::{Db, Failure, Message, Settings, Worker};
+use trunkline_console::metrics::{CONTENT_TYPE, Metrics};
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let page = page(&env::var("DATABASE_URL")?).await?;
+    println!("content-type: {CONTENT_TYPE}\n\n{page}");
+    Ok(())
+}
+
+pub async fn page(url: &str) -> Result<String, Box<dyn Error>> {
+    let of_program = PrometheusBuilder::new().install_recorder()?; // before queues are opened: each asks for its metrics once
+    let of_database = Metrics::new(); // one for all scrapes: it keeps what was counted
+    let db = Db::connect(url).await?;
+    db.migrate().await?;
+    db.create_queue("orders", &Settings::of::<i64>()).await?;
+    let orders = db.queue::<i64>("orders").await?;
+    orders.enqueue_many(1..=3).await?;
+    let handler = |order: Message<i64>| async move {
+        metrics::counter!("shop_orders_total").increment(1);
+        if order.payload == 3 { Err(Failure::dead("sold out")) } else { Ok(()) }
+    };
+    Worker::new(orders, handler).drain().await?;
+
+    // What a scrape is answered with: no metric is in both, so one text follows the other.
+    let page = format!("{}{}", of_program.render(), of_database.exposition(&db).await);
+    assert!(page.contains("shop_orders_total 3\n"));
+    assert!(page.contains("trunkline_settled_messages_total{queue=\"orders\",outcome=\"done\"} 2\n"));
+    assert!(page.contains("trunkline_queue_messages{queue=\"orders\",state=\"dead\"} 1\n"));
+    Ok(page)
+}
