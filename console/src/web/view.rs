@@ -90,7 +90,8 @@ pub struct Row {
 }
 
 impl Row {
-    /// A number that is nothing to look at is written faintly.
+    /// A number that is nothing to look at is written faintly. A template calls what its values have.
+    #[allow(clippy::unused_self)]
     pub fn faint(&self, text: &str) -> &'static str {
         if matches!(text, "0" | "–") { " zero" } else { "" }
     }
@@ -214,7 +215,7 @@ pub struct MessagePage {
     pub state: String,
     pub facts: Vec<(&'static str, String)>,
     pub error: String,
-    pub payload: String,
+    pub payload: Vec<super::json::Piece>,
     pub is_whole: bool,
     pub metadata: String,
     /// As it was stored, for a form that changes it.
