@@ -12,6 +12,7 @@
 //! Pages are made by the server and work without JavaScript; with it, the numbers move. Whoever may act is asked first; what was done stands in the table
 //! `trunkline.audit`, written in the same transaction.
 
+mod json;
 mod words;
 mod spark;
 mod chart;

@@ -184,7 +184,7 @@ impl Pulse {
 async fn look(db: &Db, metrics: &Metrics, picture: &mut Picture) -> Duration {
     let begun = Instant::now();
     let listed = db.list_queues().await.map_err(|error| error.to_string());
-    let (failing, schedules) = (statement::failing(db).await, statement::scheduled(db).await);
+    let besides = statement::besides(db).await.unwrap_or_default(); // what fails here, fails below, with a reason
     let pause = (begun.elapsed() * SHARE).clamp(EVERY, 60 * EVERY);
     let looked = match listed {
         Ok(descriptions) => metrics.refreshed(db).await.map(|samples| (descriptions, samples)),
@@ -194,8 +194,8 @@ async fn look(db: &Db, metrics: &Metrics, picture: &mut Picture) -> Duration {
         Ok((descriptions, samples)) => {
             picture.queues = drawn(std::mem::take(&mut picture.queues), descriptions, &samples);
             for (name, known) in &mut picture.queues {
-                known.failing = failing.get(name).copied();
-                known.schedules = schedules.get(name).copied().unwrap_or_default();
+                known.failing = besides.failing.get(name).copied();
+                known.schedules = besides.schedules.get(name).copied().unwrap_or_default();
             }
             None
         }

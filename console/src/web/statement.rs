@@ -46,16 +46,25 @@ pub async fn programs(db: &Db) -> Result<Vec<Program>> {
     ask(db, sql!("programs"), ()).await
 }
 
-/// Messages that failed a second, by queue. Nothing where the role may not see that.
-pub async fn failing(db: &Db) -> BTreeMap<String, f64> {
-    let told: Vec<(String, f64)> = ask(db, sql!("failing"), ()).await.unwrap_or_default();
-    told.into_iter().collect()
+/// What the pulse asks besides: by queue, messages that failed a second; how many schedules there are, and their next tick. Nothing where the role may not see it.
+#[derive(Debug, Default)]
+pub struct Besides {
+    pub failing: BTreeMap<String, f64>,
+    pub schedules: BTreeMap<String, (i64, Option<SystemTime>)>,
 }
 
-/// Schedules by queue: how many, and their next tick. Nothing where the role may not see that.
-pub async fn scheduled(db: &Db) -> BTreeMap<String, (i64, Option<SystemTime>)> {
-    let told: Vec<(String, i64, Option<SystemTime>)> = ask(db, sql!("scheduled"), ()).await.unwrap_or_default();
-    told.into_iter().map(|(queue, count, next)| (queue, (count, next))).collect()
+pub async fn besides(db: &Db) -> Result<Besides> {
+    let (reports, schedules): (bool, bool) = ask(db, sql!("readable"), ()).await?;
+    let mut all = Besides::default();
+    if reports {
+        let told: Vec<(String, f64)> = ask(db, sql!("failing"), ()).await?;
+        all.failing = told.into_iter().collect();
+    }
+    if schedules {
+        let told: Vec<(String, i64, Option<SystemTime>)> = ask(db, sql!("scheduled"), ()).await?;
+        all.schedules = told.into_iter().map(|(queue, count, next)| (queue, (count, next))).collect();
+    }
+    Ok(all)
 }
 
 pub async fn message(db: &Db, queue: &str, id: i64) -> Result<Option<Message>> {

@@ -23,7 +23,7 @@ const LOOK: Duration = Duration::from_secs(1);
 /// A certificate and its key, in files of PEM.
 #[derive(Debug)]
 pub struct Certificate {
-    certificate: PathBuf,
+    chain: PathBuf,
     key: PathBuf,
     last: Mutex<Last>,
 }
@@ -51,7 +51,7 @@ impl Certificate {
         let changed = [changed(&certificate), changed(&key)];
         let config = read(&certificate, &key)?;
         let last = Mutex::new(Last { config, changed, looked: Instant::now() });
-        Ok(Self { certificate, key, last })
+        Ok(Self { chain: certificate, key, last })
     }
 
     /// With what the files hold now. Files that make no sense, as while they are written, change nothing.
@@ -59,9 +59,9 @@ impl Certificate {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.looked.elapsed() >= LOOK {
             last.looked = Instant::now();
-            let changed = [changed(&self.certificate), changed(&self.key)];
+            let changed = [changed(&self.chain), changed(&self.key)];
             if changed != last.changed
-                && let Ok(config) = read(&self.certificate, &self.key)
+                && let Ok(config) = read(&self.chain, &self.key)
             {
                 (last.config, last.changed) = (config, changed);
             }

@@ -90,9 +90,20 @@ pub struct Row {
 }
 
 impl Row {
-    /// A number that is nothing to look at is written faintly.
-    pub fn faint(&self, text: &str) -> &'static str {
-        if matches!(text, "0" | "–") { " zero" } else { "" }
+    /// The class of a cell by its name: a number that is nothing to look at is written faintly.
+    pub fn faint(&self, cell: &str) -> &'static str {
+        let text = match cell {
+            "due" => &self.due,
+            "oldest" => &self.oldest,
+            "leased" => &self.leased,
+            "retrying" => &self.retrying,
+            "delayed" => &self.delayed,
+            "dead" => &self.dead,
+            "came" => &self.came,
+            "went" => &self.went,
+            _ => &self.died,
+        };
+        if matches!(text.as_str(), "0" | "–") { " zero" } else { "" }
     }
 }
 
@@ -214,7 +225,7 @@ pub struct MessagePage {
     pub state: String,
     pub facts: Vec<(&'static str, String)>,
     pub error: String,
-    pub payload: String,
+    pub payload: Vec<super::json::Piece>,
     pub is_whole: bool,
     pub metadata: String,
     /// As it was stored, for a form that changes it.

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
+use super::json::{self, Piece};
+
 /// `1,234,567`.
 pub fn thousands(number: impl Into<i128>) -> String {
     let digits = number.into().to_string();
@@ -66,21 +68,17 @@ pub fn rate(rate: f64) -> String {
     }
 }
 
-/// A payload for the page: JSON on lines of its own, bytes by their digits, the rest as it is; and no more than a page can bear.
-pub fn payload(text: &str) -> (String, bool) {
+/// A payload for the page: JSON on lines of its own and in colours, bytes by their digits, the rest as it is; and no more than a page can bear.
+pub fn payload(text: &str) -> (Vec<Piece>, bool) {
     const MOST: usize = 64 * 1024;
     let whole = text.len() <= MOST;
     let mut end = text.len().min(MOST);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    let shown = match serde_json::from_str::<serde_json::Value>(text) {
-        Ok(value) if whole && (value.is_object() || value.is_array()) => {
-            serde_json::to_string_pretty(&value).unwrap_or_default()
-        }
-        _ => text[..end].to_owned(),
-    };
-    (shown.chars().map(visible).collect(), whole)
+    let pieces = Some(text).filter(|_| whole).and_then(json::pieces);
+    let pieces = pieces.unwrap_or_else(|| vec![("", text[..end].to_owned())]);
+    (pieces.into_iter().map(|(kind, text)| (kind, text.chars().map(visible).collect())).collect(), whole)
 }
 
 /// What directs a terminal or turns the direction of writing is shown as a sign of its own.
@@ -154,9 +152,10 @@ mod tests {
 
     #[test]
     fn a_payload_directs_nothing_and_is_cut() {
-        assert_eq!(payload("a\u{1b}[31m\u{202e}b").0, "a\u{fffd}[31m\u{fffd}b");
-        assert_eq!(payload("{\"a\":1}").0, "{\n  \"a\": 1\n}");
-        let (shown, whole) = payload(&"ä".repeat(40_000));
+        let text = |of: &str| payload(of).0.into_iter().map(|(_, text)| text).collect::<String>();
+        assert_eq!(text("a\u{1b}[31m\u{202e}b"), "a\u{fffd}[31m\u{fffd}b");
+        assert_eq!(text("{\"a\":\"\u{202e}\"}"), "{\n  \"a\": \"\u{fffd}\"\n}");
+        let (shown, whole) = (text(&"ä".repeat(40_000)), payload(&"ä".repeat(40_000)).1);
         assert!(!whole && shown.len() <= 64 * 1024);
     }
 }

@@ -158,14 +158,14 @@ fn lane((lane, held, wanted, id, key, until, state, lines): Lane) -> LaneRow {
         lane,
         held,
         wanted,
-        first: first(id, key.unwrap_or_default(), &state, until),
+        first: first(id, &key.unwrap_or_default(), &state, until),
         lines: words::thousands(lines),
     }
 }
 
-fn first(id: Option<i64>, key: String, state: &str, until: Option<SystemTime>) -> Option<First> {
+fn first(id: Option<i64>, key: &str, state: &str, until: Option<SystemTime>) -> Option<First> {
     let until = until.map_or_else(String::new, words::ago);
-    id.map(|id| First { id, key: shown(&key), state: state.to_owned(), until })
+    id.map(|id| First { id, key: shown(key), state: state.to_owned(), until })
 }
 
 fn key((key, lane, id, state, until, attempt, error, waiting): Key) -> KeyRow {
@@ -180,7 +180,7 @@ fn key((key, lane, id, state, until, attempt, error, waiting): Key) -> KeyRow {
     };
     let (error, waiting) = (shown(&error.unwrap_or_default()), words::thousands(waiting));
     let link = utf8_percent_encode(&key, NON_ALPHANUMERIC).to_string();
-    KeyRow { first: first(id, key.clone(), &state, until), key: shown(&key), link, lane, why, error, waiting }
+    KeyRow { first: first(id, &key, &state, until), key: shown(&key), link, lane, why, error, waiting }
 }
 
 /// Minutes ago, handled and failed a second, half and nearly all of the calls took at most.

@@ -1,0 +1,109 @@
+//! JSON as people read it: a line for each part, keys and values in colours. Its own text is shown, not what a number in it would be once it was read, and in
+//! its own order.
+
+/// A piece of the text, and what it is: `key`, `string`, `number`, `word`, or nothing in particular.
+pub type Piece = (&'static str, String);
+
+/// A text that is longer once it has its lines is shown as it is.
+const MOST: usize = 256 * 1024;
+
+/// None where it is no JSON object or array, or would be too long.
+pub fn pieces(text: &str) -> Option<Vec<Piece>> {
+    let is_folded = text.trim_start().starts_with(['{', '[']);
+    if !is_folded || serde_json::from_str::<serde::de::IgnoredAny>(text).is_err() {
+        return None;
+    }
+    let (mut pieces, mut depth, mut length) = (Vec::new(), 0_usize, 0);
+    let mut rest = text.trim();
+    while let Some(sign) = rest.chars().next() {
+        let end = match sign {
+            '"' => string_end(rest),
+            '{' | '[' | '}' | ']' | ',' | ':' => 1,
+            _ => rest.find([',', '}', ']', ' ', '\n', '\r', '\t']).unwrap_or(rest.len()),
+        };
+        let (token, after) = rest.split_at(end);
+        let after = after.trim_start();
+        let piece = match sign {
+            '{' | '[' if after.starts_with(['}', ']']) => ("", token.to_owned()),
+            '{' | '[' => {
+                depth += 1;
+                ("", format!("{token}{}", line(depth)))
+            }
+            '}' | ']' if text_ends_open(&pieces) => ("", token.to_owned()),
+            '}' | ']' => {
+                depth = depth.saturating_sub(1);
+                ("", format!("{}{token}", line(depth)))
+            }
+            ',' => ("", format!(",{}", line(depth))),
+            ':' => ("", ": ".to_owned()),
+            '"' if after.starts_with(':') => ("key", token.to_owned()),
+            '"' => ("string", token.to_owned()),
+            't' | 'f' | 'n' => ("word", token.to_owned()),
+            _ => ("number", token.to_owned()),
+        };
+        length += piece.1.len();
+        if length > MOST {
+            return None;
+        }
+        pieces.push(piece);
+        rest = after;
+    }
+    Some(pieces)
+}
+
+/// Whether the last piece is one that opens what ends now: an object or array without anything in it.
+fn text_ends_open(pieces: &[Piece]) -> bool {
+    pieces.last().is_some_and(|(_, text)| text == "{" || text == "[")
+}
+
+fn line(depth: usize) -> String {
+    format!("\n{}", "  ".repeat(depth))
+}
+
+/// Where a string that begins here ends, behind its quote.
+fn string_end(text: &str) -> usize {
+    let mut is_escaped = false;
+    for (place, sign) in text.char_indices().skip(1) {
+        match sign {
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = true,
+            '"' => return place + 1,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(json: &str) -> String {
+        pieces(json).expect("JSON").into_iter().map(|(_, text)| text).collect()
+    }
+
+    #[test]
+    fn what_is_read_is_what_stands_there() {
+        let json = r#"{"b":12345678901234567890.10,"a":[1,{"c\"":"x, y: {\\"}],"e":{},"n": [ ] , "t":true}"#;
+        let shown = "{\n  \"b\": 12345678901234567890.10,\n  \"a\": [\n    1,\n    {\n      \"c\\\"\": \"x, y: {\\\\\"\n    }\n  ],\n  \"e\": {},\n  \"n\": [],\n  \"t\": true\n}";
+        assert_eq!(text(json), shown);
+        let pieces = pieces(json).expect("JSON");
+        let of =
+            |kind: &str| pieces.iter().filter(|(is, _)| *is == kind).map(|(_, text)| text.as_str()).collect::<Vec<_>>();
+        assert_eq!(of("key"), ["\"b\"", "\"a\"", "\"c\\\"\"", "\"e\"", "\"n\"", "\"t\""]);
+        assert_eq!(
+            (of("string"), of("number"), of("word")),
+            (vec!["\"x, y: {\\\\\""], vec!["12345678901234567890.10", "1"], vec!["true"])
+        );
+    }
+
+    #[test]
+    fn what_is_no_json_or_would_be_too_long_is_left_as_it_is() {
+        for other in ["", "17", "\"x\"", "{", "{a: 1}", "\\x7b7d"] {
+            assert_eq!(pieces(other), None, "{other}");
+        }
+        assert_eq!(pieces(&"[".repeat(60_000)), None, "too deep");
+        let wide = format!("{}{}{}", "[".repeat(100), "1,".repeat(20_000) + "1", "]".repeat(100));
+        assert_eq!(pieces(&wide), None);
+    }
+}
