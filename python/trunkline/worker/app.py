@@ -36,6 +36,7 @@ class App:
         self.tasks: dict[str, Task[Any]] = {}
         self._db: tuple[int, Db] | None = None
         self._queues: dict[str, Queue[Any]] = {}
+        self._lives: set[Life] = set()
 
     @overload
     def task(
@@ -166,10 +167,19 @@ class App:
         shutdown_after: Duration = 30,
         processes: int | None = None,
     ) -> Summary:
-        """Works until it is cancelled; then ends in order: what runs may end within ``shutdown_after``, and is given
+        """Works until it is cancelled, or until :meth:`stop`; then ends in order: what runs may end within ``shutdown_after``, and is given
         back uncharged after that. Returns the counts of what it did."""
         life = await self._life(concurrency, queues, wait, shutdown_after, processes, drains=False)
-        return await life.live()
+        self._lives.add(life)
+        try:
+            return await life.live()
+        finally:
+            self._lives.discard(life)
+
+    def stop(self) -> None:
+        """Lets :meth:`run` end in order. From the thread of its event loop."""
+        for life in self._lives:
+            life.stop()
 
     async def drain(self, *, concurrency: int = 100, queues: Iterable[str] | None = None) -> Summary:
         """Works until nothing is due and no handler runs: for tests, and for programs that are started every so often."""
