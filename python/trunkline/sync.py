@@ -18,8 +18,7 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, Generic, Literal, TypeVar, overload
 
-from . import _trunkline
-from ._trunkline import Message
+from ._trunkline import Db as NativeDb, Queue as NativeQueue, Message
 from .codec import Codec, codec_of
 from .db import check_column
 from .draft import Drafted, Options
@@ -53,7 +52,7 @@ class Draft(Drafted[T]):
 class Queue(Generic[T]):
     """A queue of ``T``\\ s: see :class:`trunkline.Queue`. May be used by many threads."""
 
-    def __init__(self, native: _trunkline.Queue, codec: Codec[T]) -> None:
+    def __init__(self, native: NativeQueue, codec: Codec[T]) -> None:
         self.native = native
         self.codec = codec
 
@@ -221,13 +220,13 @@ class Consumer(Generic[T]):
 class Db:
     """A database with Trunkline in it: see :class:`trunkline.Db`. May be used by many threads."""
 
-    def __init__(self, native: _trunkline.Db) -> None:
+    def __init__(self, native: NativeDb) -> None:
         self.native = native
 
     @classmethod
     def connect(cls, url: str = "") -> Db:
         """Connects, with libpq's meaning of the string."""
-        return cls(_trunkline.Db.connect(None, url))
+        return cls(NativeDb.connect(None, url))
 
     @property
     def schema(self) -> str:

@@ -60,6 +60,7 @@ class App:
         type: Any = None,
         retry: Retry = ...,
         timeout: Duration | None = None,
+        batch: None = None,
         place: Place | None = None,
         lease: Duration | None = None,
         weight: int = 1,
@@ -213,12 +214,13 @@ class App:
 class _Decorator:
     """What ``task`` returns, for type checkers: functions of a payload, with or without a context, and of nothing."""
 
+    # A context is no payload, which type checkers cannot be told.
+    @overload
+    def __call__(self, function: Callable[[Context], Any], /) -> Task[None]: ...  # pyright: ignore[reportOverlappingOverload]
     @overload
     def __call__(self, function: Callable[[T], Any], /) -> Task[T]: ...
     @overload
     def __call__(self, function: Callable[[T, Context], Any], /) -> Task[T]: ...
-    @overload
-    def __call__(self, function: Callable[[Context], Any], /) -> Task[None]: ...
     @overload
     def __call__(self, function: Callable[[], Any], /) -> Task[None]: ...
     def __call__(self, function: Callable[..., Any], /) -> Task[Any]:

@@ -63,16 +63,16 @@ async def work(app: App, said: argparse.Namespace) -> Summary:
         stopping.set()
 
     loop = asyncio.get_running_loop()
-    for one in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(one, stop, one.name)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop, number.name)
     orphaned = asyncio.ensure_future(_until_orphaned())
     told = asyncio.ensure_future(stopping.wait())
     _logger.info("working on %s", ", ".join(said.queue or app.tasks), extra={"concurrency": said.concurrency})
     await asyncio.wait([running, orphaned, told], return_when=asyncio.FIRST_COMPLETED)
     app.stop()
     summary = await running
-    for one in (orphaned, told):
-        one.cancel()
+    orphaned.cancel()
+    told.cancel()
     return summary
 
 
