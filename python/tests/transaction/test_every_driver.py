@@ -95,9 +95,9 @@ def test_priority_key_and_unique_key_are_kept(door, sql, queue_on):
             await queue_on(connection, "orders").enqueue(ADA, key="ada")
             await queue_on(connection, "orders").enqueue_many([ADA, ADA], keys=["bob", 'c"\\']) 
             reports = queue_on(connection, "reports")
-            first = await reports.enqueue_unique(ADA, "acme", unique_for=timedelta(hours=1))
+            first = await reports.enqueue_unique(ADA, "acme", within=timedelta(hours=1))
             assert (first.outcome, await reports.enqueue(ADA, unique="acme")) == ("new", first.id)
-            second = await reports.enqueue_unique({"to": "bob"}, "acme", replace=True)
+            second = await reports.enqueue_unique({"to": "bob"}, "acme", replaces=True)
             assert (second.id, second.outcome) == (first.id, "replaced")
             many = await reports.enqueue_many([ADA, ADA], unique=["acme", None])
             assert many[0] == first.id

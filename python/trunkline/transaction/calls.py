@@ -48,8 +48,8 @@ class Options:
     after: Delay | None = None
     at: datetime.datetime | None = None
     priority: int = 0
-    unique_for: Delay | None = None
-    replace: bool = False
+    within: Delay | None = None
+    replaces: bool = False
 
     def delay(self) -> tuple[str, Value]:
         if self.at is None:
@@ -66,7 +66,7 @@ def enqueue(schema: str, queue: str, payload: str, metadata: Metadata | None, ke
     return Call(
         f"select {schema}.enqueue(cast(? as text), cast(? as text), {due}, cast(cast(? as text) as jsonb), cast(? as int), cast(? as text),"
         " make_interval(secs => cast(? as float8)), cast(? as bool), cast(? as text))",
-        (queue, payload, delay, document(metadata), options.priority, unique, lasting(options.unique_for), options.replace, key),
+        (queue, payload, delay, document(metadata), options.priority, unique, lasting(options.within), options.replaces, key),
     )
 
 
@@ -92,8 +92,8 @@ def enqueue_many(
             documents,
             options.priority,
             None if unique is None else array(unique),
-            lasting(options.unique_for),
-            options.replace,
+            lasting(options.within),
+            options.replaces,
             None if keys is None else array(keys),
         ),
     )
@@ -104,7 +104,7 @@ def enqueue_unique(schema: str, queue: str, payload: str, unique: str, metadata:
     return Call(
         f"select id, outcome from {schema}.enqueue_unique(cast(? as text), cast(? as text), cast(? as text),"
         f" make_interval(secs => cast(? as float8)), cast(? as bool), {due}, cast(cast(? as text) as jsonb), cast(? as int))",
-        (queue, payload, unique, lasting(options.unique_for), options.replace, delay, document(metadata), options.priority),
+        (queue, payload, unique, lasting(options.within), options.replaces, delay, document(metadata), options.priority),
     )
 
 

@@ -43,17 +43,17 @@ class SyncQueue(Generic[T]):
         priority: int = 0,
         key: str | None = None,
         unique: str | None = None,
-        unique_for: Delay | None = None,
-        replace: bool = False,
+        within: Delay | None = None,
+        replaces: bool = False,
     ) -> int:
         """Enqueues a message, which consumers see with your commit, and returns its id. Consumers that wait are woken at the commit.
 
         after: how long until it is due, from now on and not from the commit: a `timedelta` or seconds, at most 36,500 days. at: the time
         when it is due, with a time zone; at once where that has passed. metadata: names and texts beside the payload, at most 16,384 bytes.
-        priority: from 0, the lowest, in a queue with priorities. key: in a queue with keys, 1 to 1,024 bytes. unique, unique_for,
+        priority: from 0, the lowest, in a queue with priorities. key: in a queue with keys, 1 to 1,024 bytes. unique, within,
         replace: as of `enqueue_unique`; where another message has the key, the id is that one's.
         """
-        options = Options(after, at, priority, unique_for, replace)
+        options = Options(after, at, priority, within, replaces)
         call = calls.enqueue(self._schema, self.name, self._payloads.write(payload), metadata, key, unique, options)
         id: int = (self._run(call))[0][0]
         return id
@@ -68,15 +68,15 @@ class SyncQueue(Generic[T]):
         priority: int = 0,
         keys: Sequence[str] | None = None,
         unique: Sequence[str | None] | None = None,
-        unique_for: Delay | None = None,
-        replace: bool = False,
+        within: Delay | None = None,
+        replaces: bool = False,
     ) -> list[int]:
         """Enqueues messages together, up to the queue's `max_batch` in a row, and returns their ids in order: one statement.
 
         metadata, keys, unique: one for each payload. The rest is of all of them; see `enqueue`.
         """
         written = [self._payloads.write(payload) for payload in payloads]
-        options = Options(after, at, priority, unique_for, replace)
+        options = Options(after, at, priority, within, replaces)
         call = calls.enqueue_many(self._schema, self.name, written, metadata, keys, unique, options)
         return [id for (id,) in self._run(call)]
 
@@ -85,8 +85,8 @@ class SyncQueue(Generic[T]):
         payload: T,
         unique: str,
         *,
-        unique_for: Delay | None = None,
-        replace: bool = False,
+        within: Delay | None = None,
+        replaces: bool = False,
         after: Delay | None = None,
         at: datetime.datetime | None = None,
         metadata: Mapping[str, str] | None = None,
@@ -94,10 +94,10 @@ class SyncQueue(Generic[T]):
     ) -> Enqueued:
         """Enqueues a message unless another has its unique key, in a queue with uniqueness, and says what became of it.
 
-        unique: 1 to 1,024 bytes. unique_for: for how long no other gets the key, whatever becomes of this message; none is until it has
-        ended. replace: whether one that waits is replaced by this. Waits for the end of another transaction that has claimed the key.
+        unique: 1 to 1,024 bytes. within: for how long no other gets the key, whatever becomes of this message; none is until it has
+        ended. replaces: whether one that waits is replaced by this. Waits for the end of another transaction that has claimed the key.
         """
-        options = Options(after, at, priority, unique_for, replace)
+        options = Options(after, at, priority, within, replaces)
         call = calls.enqueue_unique(self._schema, self.name, self._payloads.write(payload), unique, metadata, options)
         id, outcome = (self._run(call))[0]
         return Enqueued(id, outcome)
