@@ -27,7 +27,7 @@ class Numbered:
 class Contender:
     needs = "postgres"
     version = f"awa-pg {version('awa-pg')}"
-    settings = f"a pool of {POOL}; one process, {WORKERS} workers, queue storage; many by enqueue_many_copy"
+    settings = f"a pool of {POOL}; one process, {WORKERS} workers, 2 claimers, queue storage; many by enqueue_many_copy"
     backlog = 30_000
     uvloop = True
     batches = True
@@ -68,5 +68,5 @@ async def work(place: Place, tally: Tally) -> None:
     async def handle(job: Job[Numbered]) -> None:
         tally.add(job.args.n)
 
-    await client.start([("bench", WORKERS)])
+    await client.start([{"name": "bench", "max_workers": WORKERS, "claimers": 2}])
     await asyncio.Event().wait()

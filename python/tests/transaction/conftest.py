@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg
@@ -40,23 +40,36 @@ def sql(url: str) -> Iterator[Callable[..., list[Any]]]:
         yield ask
 
 
+@dataclass
+class Mail:
+    to: str
+
+
 class Awaited:
-    """A queue whose verbs can be awaited on either kind of connection, so that one test says what holds for both."""
+    """A queue, or a draft of one, whose verbs can be awaited on either kind of connection, so that one test says what holds for both."""
 
-    def __init__(self, queue: transaction.SyncQueue[Any] | transaction.AsyncQueue[Any]) -> None:
-        self._queue = queue
+    def __init__(self, of: Any) -> None:
+        self._of = of
 
-    def __getattr__(self, verb: str) -> Callable[..., Awaitable[Any]]:
-        call = getattr(self._queue, verb)
+    def __getattr__(self, verb: str) -> Callable[..., Any]:
+        call = getattr(self._of, verb)
+        if verb in ("draft", "after", "at", "key", "priority", "unique", "metadata"):
+            return lambda *args, **kwargs: Awaited(call(*args, **kwargs))
 
-        @functools.wraps(call)
-        async def awaited(*args: Any, **kwargs: Any) -> Any:
-            answer = call(*args, **kwargs)
+        async def awaited(*args: Any) -> Any:
+            answer = call(*(_bare(arg) for arg in args))
             return await answer if inspect.isawaitable(answer) else answer
 
         return awaited
 
 
+def _bare(arg: Any) -> Any:
+    """What an argument stands for: a draft may be within a list."""
+    if isinstance(arg, Awaited):
+        return arg._of  # noqa: SLF001
+    return [_bare(one) for one in arg] if isinstance(arg, list) else arg
+
+
 @pytest.fixture
 def queue_on() -> Callable[..., Awaited]:
-    return lambda connection, name="mails", payload=dict: Awaited(transaction.queue(connection, name, payload))
+    return lambda connection, name="mails", type=dict: Awaited(transaction.queue(connection, name, type))

@@ -10,6 +10,8 @@ import pytest
 
 import trunkline
 
+from .conftest import Mail
+
 ADA = {"to": "ada@example.org", "text": 'a "quoted" \\ ü %s :name {brace} ?'}
 
 
@@ -26,7 +28,7 @@ def test_a_message_shows_at_the_commit_and_not_before(door, sql, queue_on):
     async def scenario():
         async with door.begin() as connection:
             await door.effect(connection)
-            id = await queue_on(connection).enqueue(ADA, metadata={"tenant": "acme"})
+            id = await queue_on(connection).draft(ADA).metadata({"tenant": "acme"}).enqueue()
             assert waiting(sql) == 0
         assert sql("select id, payload::jsonb, metadata from trunkline.messages('mails')") == [(id, ADA, {"tenant": "acme"})]
         assert sql("select count(*) from effects") == [1]
@@ -52,7 +54,8 @@ def test_many_messages_are_one_row_with_ids_in_order(door, sql, queue_on):
     async def scenario():
         payloads = [{"n": n} for n in range(100)]
         async with door.begin() as connection:
-            ids = await queue_on(connection).enqueue_many(payloads, metadata=[{"n": "0"}, *[None] * 99])
+            mails = queue_on(connection)
+            ids = await mails.enqueue_many([mails.draft(payloads[0]).metadata({"n": "0"}), *payloads[1:]])
             assert await queue_on(connection).enqueue_many([]) == []
         assert ids == list(range(ids[0], ids[0] + 100))
         assert sql("select rows from trunkline.stats('mails')") == [1]
@@ -67,19 +70,25 @@ def test_a_message_can_be_due_after_a_delay_or_at_a_time(door, sql, queue_on):
         noon = datetime(2100, 1, 1, 12, tzinfo=timezone.utc)
         async with door.begin() as connection:
             mails = queue_on(connection)
-            await mails.enqueue(ADA, after=timedelta(hours=1))
-            await mails.enqueue(ADA, after=0.25)
-            await mails.enqueue(ADA, at=noon)
-            await mails.enqueue_many([ADA], at=datetime(2000, 1, 1, tzinfo=timezone.utc))
-            with pytest.raises(ValueError, match="time zone"):
-                await mails.enqueue(ADA, at=datetime(2100, 1, 1))
-            with pytest.raises(ValueError, match="one of after and at"):
-                await mails.enqueue(ADA, at=noon, after=1)
-        late = sql("select extract(epoch from due_at - enqueued_at)::float8 from trunkline.messages('mails')")
-        assert late[0] == pytest.approx(0, abs=0.1)
+            ids = [await mails.draft(ADA).after(hours=1).enqueue(), await mails.draft(ADA).after(0.25).enqueue()]
+            ids.append(await mails.draft(ADA).at(noon).enqueue())
+            ids.append(await mails.draft(ADA).at(datetime(2000, 1, 1)).enqueue())
+        late = [sql("select extract(epoch from due_at - enqueued_at)::float8 from trunkline.find('mails', %s)", id)[0] for id in ids]
+        assert late[0] == pytest.approx(3600, abs=0.1)
         assert late[1] == pytest.approx(0.25, abs=0.1)
-        assert late[2] == pytest.approx(3600, abs=0.1)
-        assert sql("select abs(extract(epoch from due_at - %s)) < 0.001 from trunkline.messages('mails') order by due_at desc limit 1", noon) == [True]
+        assert late[3] == pytest.approx(0, abs=0.1)
+        assert sql("select abs(extract(epoch from due_at - %s)) < 0.001 from trunkline.find('mails', %s)", noon, ids[2]) == [True]
+
+    asyncio.run(scenario())
+
+
+def test_drafts_of_many_kinds_go_together_and_their_ids_come_in_order(door, sql, queue_on):
+    async def scenario():
+        async with door.begin() as connection:
+            mails = queue_on(connection)
+            ids = await mails.enqueue_many([{"n": 0}, mails.draft({"n": 1}).after(hours=1), {"n": 2}, mails.draft({"n": 3}).after(hours=1)])
+        assert [sql("select payload::jsonb from trunkline.find('mails', %s)", id)[0] for id in ids] == [{"n": n} for n in range(4)]
+        assert sql("select due, delayed, rows from trunkline.stats('mails')") == [(2, 2, 2)]
 
     asyncio.run(scenario())
 
@@ -91,16 +100,19 @@ def test_priority_key_and_unique_key_are_kept(door, sql, queue_on):
 
     async def scenario():
         async with door.begin() as connection:
-            await queue_on(connection, "ranked").enqueue(ADA, priority=2)
-            await queue_on(connection, "orders").enqueue(ADA, key="ada")
-            await queue_on(connection, "orders").enqueue_many([ADA, ADA], keys=["bob", 'c"\\']) 
+            await queue_on(connection, "ranked").draft(ADA).priority(2).enqueue()
+            orders = queue_on(connection, "orders")
+            await orders.draft(ADA).key("ada").enqueue()
+            await orders.enqueue_many([orders.draft(ADA).key("bob"), orders.draft(ADA).key('c"\\')])
             reports = queue_on(connection, "reports")
-            first = await reports.enqueue_unique(ADA, "acme", within=timedelta(hours=1))
-            assert (first.outcome, await reports.enqueue(ADA, unique="acme")) == ("new", first.id)
-            second = await reports.enqueue_unique({"to": "bob"}, "acme", replaces=True)
+            first = await reports.draft(ADA).unique("acme", timedelta(hours=1)).enqueue_unique()
+            assert (first.outcome, await reports.draft(ADA).unique("acme").enqueue()) == ("new", first.id)
+            second = await reports.draft({"to": "bob"}).unique("acme", replaces=True).enqueue_unique()
             assert (second.id, second.outcome) == (first.id, "replaced")
-            many = await reports.enqueue_many([ADA, ADA], unique=["acme", None])
+            many = await reports.enqueue_many([reports.draft(ADA).unique("acme"), ADA])
             assert many[0] == first.id
+            with pytest.raises(ValueError, match="no unique key"):
+                await reports.draft(ADA).enqueue_unique()
         assert sql("select priority from trunkline.messages('ranked')") == [2]
         assert sorted(sql("select key from trunkline.messages('orders')")) == ["ada", "bob", 'c"\\']
 
@@ -137,12 +149,13 @@ def test_a_lease_that_is_lost_is_an_error_of_its_own_and_nothing_commits(door, s
         async with door.begin() as connection:
             (message,) = await queue_on(connection).lease(1)
         assert (message.id, message.attempt) == (late.id, late.attempt + 1)
-        for verb in ["ack", "archive", "retry", "bury", "release"]:
+        for verb, more in {"ack": [], "archive": [], "retry": [60, "busy"], "bury": ["hopeless"], "release": [], "extend": [60]}.items():
             with pytest.raises(trunkline.LeaseLost) as lost:
                 async with door.begin() as connection:
                     await door.effect(connection)
-                    await getattr(queue_on(connection), verb)(late)
-            assert lost.value.__cause__ is not None
+                    await getattr(queue_on(connection), verb)(late, *more)
+            assert lost.value.is_lease_lost and lost.value.sqlstate == "TL001" and lost.value.__cause__ is not None
+            assert "the lease of message" in str(lost.value)
         assert sql("select count(*) from effects") == [0]
         assert sql("select leased from trunkline.stats('mails')") == [1]
 
@@ -160,7 +173,7 @@ def test_what_is_taken_comes_back_with_a_rollback_and_can_be_charged(door, sql, 
                     assert abs(datetime.now(timezone.utc) - message.enqueued_at) < timedelta(minutes=1)
                     raise Broke
             async with door.begin() as connection:
-                await queue_on(connection).charge(message, error="no such host")
+                await queue_on(connection).charge(message, 0, "no such host")
         assert sql("select due, dead from trunkline.stats('mails')") == [(0, 1)]
 
     asyncio.run(scenario())
@@ -174,7 +187,7 @@ def test_the_other_ends_of_a_lease(door, sql, queue_on):
             mails = queue_on(connection)
             archived, retried, buried, released, extended = await mails.lease(5, 60)
             await mails.archive(archived)
-            await mails.retry(retried, after=timedelta(hours=1), error="busy: 50%")
+            await mails.retry(retried, timedelta(hours=1), "busy: 50%")
             await mails.bury(buried, "no such address")
             await mails.release(released)
             await mails.extend(extended, timedelta(hours=1))
@@ -194,5 +207,33 @@ def test_other_refusals_stay_the_drivers_own(door, sql, queue_on):
                 await queue_on(connection, "no_such_queue").enqueue(ADA)
         assert not isinstance(refused.value, trunkline.LeaseLost)
         assert type(refused.value).__module__.partition(".")[0] in {"psycopg", "asyncpg", "sqlalchemy", "django"}
+
+    asyncio.run(scenario())
+
+
+def test_a_payload_that_cannot_be_read_fails_its_attempt_and_no_other_message(door, sql, queue_on):
+    async def scenario():
+        sql("select trunkline.enqueue_many('mails', array['{\"to\": 1}', '{\"to\": \"ada\"}'])")
+        async with door.begin() as connection:
+            (ada,) = await queue_on(connection, "mails", Mail).lease(2)
+        assert ada.payload == Mail("ada")
+        assert sql("select due, leased from trunkline.stats('mails')") == [(1, 1)]
+        bad = ada.id - 1
+        assert "a text expected" in sql("select error from trunkline.find('mails', %s)", bad)[0]
+        with pytest.raises(trunkline.BadPayload, match=rf"message {bad} .* charge Lease\({bad}, 1\)"):
+            async with door.begin() as connection:
+                await queue_on(connection, "mails", Mail).take(2)
+
+    asyncio.run(scenario())
+
+
+def test_a_payload_that_cannot_be_written_leaves_the_transaction_whole(door, sql, queue_on):
+    async def scenario():
+        async with door.begin() as connection:
+            for bad in ({"n": float("nan")}, {"n": object()}):
+                with pytest.raises(trunkline.BadPayload):
+                    await queue_on(connection).enqueue(bad)
+            await queue_on(connection).enqueue(ADA)
+        assert waiting(sql) == 1
 
     asyncio.run(scenario())

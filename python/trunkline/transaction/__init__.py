@@ -12,9 +12,9 @@ psycopg 3 (both faces), asyncpg, SQLAlchemy 2 (connections and sessions, both fa
 package. Each verb is one statement that calls an SQL function; payloads are written as the rest of the package writes them.
 """
 
-from trunkline.transaction.async_queue import AsyncQueue
-from trunkline.transaction.message import Enqueued, Message
+from trunkline.transaction.async_queue import AsyncDraft, AsyncQueue
+from trunkline.transaction.message import Message
 from trunkline.transaction.of import queue
-from trunkline.transaction.sync_queue import SyncQueue
+from trunkline.transaction.sync_queue import SyncDraft, SyncQueue
 
-__all__ = ["AsyncQueue", "Enqueued", "Message", "SyncQueue", "queue"]
+__all__ = ["AsyncDraft", "AsyncQueue", "Message", "SyncDraft", "SyncQueue", "queue"]

@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
-import datetime
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from trunkline import Enqueued
+from trunkline.draft import Drafted
+from trunkline.times import Duration, seconds, seconds_or_none
 from trunkline.transaction import calls
-from trunkline.transaction.calls import Call, Delay, Delivery, Options
+from trunkline.transaction.calls import Call, Value
 from trunkline.transaction.connection import Rows, RunAsync
-from trunkline.transaction.deliveries import listed
-from trunkline.transaction.message import Enqueued, Message, messages
+from trunkline.transaction.delivered import delivered
+from trunkline.transaction.deliveries import Deliveries, listed
+from trunkline.transaction.drafts import PLAIN, calls_of, in_order, written
+from trunkline.transaction.message import Message
 from trunkline.transaction.payload_text import PayloadText
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class AsyncDraft(Drafted[T]):
+    """A message with options, of one queue in your transaction: `await queue.draft(mail).after(minutes=5).enqueue()`."""
+
+    queue: AsyncQueue[T] = field(repr=False, compare=False)
+
+    async def enqueue(self) -> int:
+        """Enqueues it, and returns the id of the message that is there: with a unique key it may be another's."""
+        return await self.queue.enqueue(self)
+
+    async def enqueue_unique(self) -> Enqueued:
+        """Enqueues it, and says whether the message is new, or another has its unique key.
+
+        Waits for the end of another transaction that has claimed the key.
+        """
+        return await self.queue.enqueue_unique(self)
 
 
 class AsyncQueue(Generic[T]):
@@ -33,72 +56,30 @@ class AsyncQueue(Generic[T]):
     async def _run(self, call: Call) -> Rows:
         return await self._run_call(self._connection, call)
 
-    async def enqueue(
-        self,
-        payload: T,
-        *,
-        after: Delay | None = None,
-        at: datetime.datetime | None = None,
-        metadata: Mapping[str, str] | None = None,
-        priority: int = 0,
-        key: str | None = None,
-        unique: str | None = None,
-        within: Delay | None = None,
-        replaces: bool = False,
-    ) -> int:
-        """Enqueues a message, which consumers see with your commit, and returns its id. Consumers that wait are woken at the commit.
+    def draft(self, payload: T) -> AsyncDraft[T]:
+        """A message with options: `.after(minutes=5)`, `.at(time)`, `.key(k)`, `.priority(p)`, `.unique(k, ttl)`, `.metadata({})`, and
+        then `.enqueue()`. A delay is counted from the call and not from the commit."""
+        return AsyncDraft(payload, PLAIN, self)
 
-        after: how long until it is due, from now on and not from the commit: a `timedelta` or seconds, at most 36,500 days. at: the time
-        when it is due, with a time zone; at once where that has passed. metadata: names and texts beside the payload, at most 16,384 bytes.
-        priority: from 0, the lowest, in a queue with priorities. key: in a queue with keys, 1 to 1,024 bytes. unique, within,
-        replace: as of `enqueue_unique`; where another message has the key, the id is that one's.
-        """
-        options = Options(after, at, priority, within, replaces)
-        call = calls.enqueue(self._schema, self.name, self._payloads.write(payload), metadata, key, unique, options)
+    async def enqueue(self, message: T | Drafted[T]) -> int:
+        """Enqueues a payload or a draft, which consumers see with your commit, and returns its id. Consumers that wait are woken at
+        the commit. Raises `BadPayload` before anything is sent where the payload cannot be written."""
+        call = calls.enqueue(self._schema, self.name, written(message, self._payloads))
         id: int = (await self._run(call))[0][0]
         return id
 
-    async def enqueue_many(
-        self,
-        payloads: Iterable[T],
-        *,
-        after: Delay | None = None,
-        at: datetime.datetime | None = None,
-        metadata: Sequence[Mapping[str, str] | None] | None = None,
-        priority: int = 0,
-        keys: Sequence[str] | None = None,
-        unique: Sequence[str | None] | None = None,
-        within: Delay | None = None,
-        replaces: bool = False,
-    ) -> list[int]:
-        """Enqueues messages together, up to the queue's `max_batch` in a row, and returns their ids in order: one statement.
+    async def enqueue_many(self, messages: Iterable[T | Drafted[T]]) -> list[int]:
+        """Enqueues messages together, up to the queue's `max_batch` in a row, and returns their ids in their order.
 
-        metadata, keys, unique: one for each payload. The rest is of all of them; see `enqueue`.
+        One statement, or one for each delay, time, priority or rule of uniqueness among drafts.
         """
-        written = [self._payloads.write(payload) for payload in payloads]
-        options = Options(after, at, priority, within, replaces)
-        call = calls.enqueue_many(self._schema, self.name, written, metadata, keys, unique, options)
-        return [id for (id,) in await self._run(call)]
+        made = calls_of(self._schema, self.name, messages, self._payloads)
+        ids = [[id for (id,) in await self._run(call)] for _, call in made]
+        return in_order([places for places, _ in made], ids)
 
-    async def enqueue_unique(
-        self,
-        payload: T,
-        unique: str,
-        *,
-        within: Delay | None = None,
-        replaces: bool = False,
-        after: Delay | None = None,
-        at: datetime.datetime | None = None,
-        metadata: Mapping[str, str] | None = None,
-        priority: int = 0,
-    ) -> Enqueued:
-        """Enqueues a message unless another has its unique key, in a queue with uniqueness, and says what became of it.
-
-        unique: 1 to 1,024 bytes. within: for how long no other gets the key, whatever becomes of this message; none is until it has
-        ended. replaces: whether one that waits is replaced by this. Waits for the end of another transaction that has claimed the key.
-        """
-        options = Options(after, at, priority, within, replaces)
-        call = calls.enqueue_unique(self._schema, self.name, self._payloads.write(payload), unique, metadata, options)
+    async def enqueue_unique(self, draft: Drafted[T]) -> Enqueued:
+        """Enqueues a draft with a unique key unless another message has it, and says what became of it: see `draft`."""
+        call = calls.enqueue_unique(self._schema, self.name, written(draft, self._payloads))
         id, outcome = (await self._run(call))[0]
         return Enqueued(id, outcome)
 
@@ -106,55 +87,57 @@ class AsyncQueue(Generic[T]):
         """Takes up to n messages that are due, oldest first: exactly once for effects in your transaction.
 
         A rollback brings them back at once, without an attempt charged: see `charge`. The rest of a row that is cut is hidden from
-        others until your commit.
+        others until your commit. Raises `BadPayload`, which names the message, where a payload cannot be read.
         """
-        return messages(await self._run(calls.take(self._schema, self.name, n)), self._payloads)
+        return delivered(await self._run(calls.take(self._schema, self.name, n)), self._payloads).all()
 
-    async def lease(self, n: int = 1, lease: Delay | None = None) -> list[Message[T]]:
-        """Leases up to n messages that are due, oldest first. Commit at once: before that nobody sees the lease, nor the rest of a row.
+    async def lease(self, n: int = 1, for_: Duration | None = None) -> list[Message[T]]:
+        """Leases up to n messages that are due, oldest first, for the queue's lease time, or for `for_`: at most 365 days.
 
-        lease: more than zero, at most 365 days; none is the queue's.
+        Commit at once: before that nobody sees the lease, nor the rest of a row. A payload that cannot be read fails its attempt with
+        that error; the others are returned.
         """
-        return messages(await self._run(calls.lease(self._schema, self.name, n, lease)), self._payloads)
+        read = delivered(await self._run(calls.lease(self._schema, self.name, n, seconds_or_none(for_))), self._payloads)
+        for lease, why in read.unreadable:
+            await self.retry(lease, error=why)
+        return read.messages
 
-    async def ack(self, messages: Delivery | Iterable[Delivery]) -> None:
-        """Acknowledges messages that are leased: their end and your effects commit together.
+    async def ack(self, messages: Deliveries) -> None:
+        """Acknowledges messages that are leased, here or by the library: their end and your effects commit together.
 
-        Errs with `LeaseLost` where one is not leased any more; then roll back, and none of your effects remain.
+        Raises `LeaseLost` where one is not leased any more; then roll back, and none of your effects remain.
         """
         await self._end("ack", messages)
 
-    async def archive(self, messages: Delivery | Iterable[Delivery]) -> None:
-        """Acknowledges messages and keeps them in the queue's archive. Errs with `LeaseLost`, as `ack`."""
+    async def archive(self, messages: Deliveries) -> None:
+        """Acknowledges messages and keeps them in the queue's archive. Raises as `ack`."""
         await self._end("archive", messages)
 
-    async def retry(self, messages: Delivery | Iterable[Delivery], *, after: Delay = 0, error: str = "") -> None:
-        """Gives messages back after a failure: due again after a delay of at most 365 days, dead letters after their last attempt.
+    async def retry(self, messages: Deliveries, after: Duration = 0, error: str = "") -> None:
+        """Gives messages back after a failure: due again after a delay of at most 365 days, or dead letters after their last attempt.
+        Raises as `ack`."""
+        await self._end("retry", messages, delay=seconds(after), error=error)
 
-        Errs with `LeaseLost`, as `ack`.
-        """
-        await self._end("retry", messages, delay=calls.seconds(after), error=error)
-
-    async def bury(self, messages: Delivery | Iterable[Delivery], reason: str = "") -> None:
-        """Makes messages dead letters at once, however many attempts are left. Errs with `LeaseLost`, as `ack`."""
+    async def bury(self, messages: Deliveries, reason: str) -> None:
+        """Makes messages dead letters at once. Raises as `ack`."""
         await self._end("bury", messages, reason=reason)
 
-    async def release(self, messages: Delivery | Iterable[Delivery]) -> None:
-        """Gives messages back: due at once, the attempt not charged. Errs with `LeaseLost`, as `ack`."""
+    async def extend(self, messages: Deliveries, by: Duration) -> None:
+        """Makes leases end that long from now; more than zero, at most 365 days. Raises as `ack`."""
+        await self._end("extend", messages, lease=seconds(by))
+
+    async def release(self, messages: Deliveries) -> None:
+        """Gives messages back unharmed: due again at once, and not charged. Raises as `ack`."""
         await self._end("release", messages)
 
-    async def extend(self, messages: Delivery | Iterable[Delivery], lease: Delay) -> None:
-        """Makes leases end that long from now, at most 365 days. Errs with `LeaseLost`, as `ack`."""
-        await self._end("extend", messages, lease=calls.seconds(lease))
-
-    async def charge(self, messages: Delivery | Iterable[Delivery], *, after: Delay = 0, error: str = "") -> None:
+    async def charge(self, messages: Deliveries, after: Duration = 0, error: str = "") -> None:
         """After a rollback, charges an attempt for messages that were taken in it, so that one which always fails becomes a dead letter.
 
-        They are due again after the delay. Errs with `LeaseLost` where somebody else has one.
+        They are due again after the delay. Raises `LeaseLost` where somebody else has one.
         """
-        await self._end("charge", messages, delay=calls.seconds(after), error=error)
+        await self._end("charge", messages, delay=seconds(after), error=error)
 
-    async def _end(self, verb: str, messages: Delivery | Iterable[Delivery], **options: float | str) -> None:
+    async def _end(self, verb: str, messages: Deliveries, **options: Value) -> None:
         deliveries = listed(messages)
         if deliveries:
             await self._run(calls.end(self._schema, verb, self.name, deliveries, **options))

@@ -6,25 +6,14 @@ the user has taught theirs. Lists travel as array literals, metadata as JSON.
 
 from __future__ import annotations
 
-import datetime
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, Union
 
-Value = Union[str, int, float, bool, None]
-Metadata = Mapping[str, str]
-Delay = Union[datetime.timedelta, float]
-"""A `timedelta`, or seconds."""
+from trunkline.draft import Options
+from trunkline.transaction.deliveries import Delivery
 
-
-class Delivery(Protocol):
-    """What names one delivery of a message: any message that was leased, here or by the library."""
-
-    @property
-    def id(self) -> int: ...
-    @property
-    def attempt(self) -> int: ...
+Value = str | int | float | bool | None
 
 
 @dataclass(frozen=True)
@@ -42,69 +31,68 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Options:
-    """What a message is enqueued with beside its payload: see `trunkline.transaction.SyncQueue.enqueue`."""
+class Written:
+    """A message: its payload as text, its metadata with the trace's, and the rest of its options."""
 
-    after: Delay | None = None
-    at: datetime.datetime | None = None
-    priority: int = 0
-    within: Delay | None = None
-    replaces: bool = False
+    payload: str
+    metadata: Mapping[str, str] | None
+    options: Options
+
+    def kind(self) -> object:
+        """What the messages of one call have in common."""
+        of = self.options
+        return of.after, of.at, of.priority, of.within, of.replaces
 
     def delay(self) -> tuple[str, Value]:
-        if self.at is None:
-            return "make_interval(secs => cast(? as float8))", seconds(self.after or 0)
-        if self.after is not None:
-            raise ValueError("a message is due after a delay or at a time: give one of after and at")
-        if self.at.tzinfo is None:
-            raise ValueError("the time at which a message is due needs a time zone: datetime.now(timezone.utc), for example")
-        return "greatest(interval '0', cast(cast(? as text) as timestamptz) - clock_timestamp())", self.at.isoformat()
+        """Counted from the call, as the functions do. A time becomes a delay by the server's clock."""
+        if self.options.at is None:
+            return _SECONDS, self.options.after or 0.0
+        return "greatest(interval '0', cast(cast(? as text) as timestamptz) - clock_timestamp())", self.options.at.isoformat()
 
 
-def enqueue(schema: str, queue: str, payload: str, metadata: Metadata | None, key: str | None, unique: str | None, options: Options) -> Call:
-    due, delay = options.delay()
+_SECONDS = "make_interval(secs => cast(? as float8))"
+_TEXTS = "cast(cast(? as text) as text[])"
+
+
+def enqueue(schema: str, queue: str, message: Written) -> Call:
+    (due, delay), of = message.delay(), message.options
     return Call(
-        f"select {schema}.enqueue(cast(? as text), cast(? as text), {due}, cast(cast(? as text) as jsonb), cast(? as int), cast(? as text),"
-        " make_interval(secs => cast(? as float8)), cast(? as bool), cast(? as text))",
-        (queue, payload, delay, document(metadata), options.priority, unique, lasting(options.within), options.replaces, key),
+        f"select {schema}.enqueue(cast(? as text), cast(? as text), {due}, cast(cast(? as text) as jsonb), cast(? as int),"
+        f" cast(? as text), {_SECONDS}, cast(? as bool), cast(? as text))",
+        (queue, message.payload, delay, document(message.metadata), of.priority, of.unique, of.within, of.replaces, of.key),
     )
 
 
-def enqueue_many(
-    schema: str,
-    queue: str,
-    payloads: Sequence[str],
-    metadata: Sequence[Metadata | None] | None,
-    keys: Sequence[str] | None,
-    unique: Sequence[str | None] | None,
-    options: Options,
-) -> Call:
-    due, delay = options.delay()
-    documents = None if metadata is None else array(map(document, metadata))
+def enqueue_many(schema: str, queue: str, messages: Sequence[Written]) -> Call:
+    """Of one kind."""
+    (due, delay), of = messages[0].delay(), messages[0].options
+    documents = [document(one.metadata) for one in messages]
+    unique, keys = [one.options.unique for one in messages], [one.options.key for one in messages]
     return Call(
-        f"select * from {schema}.enqueue_many(cast(? as text), cast(cast(? as text) as text[]), {due}, cast(cast(? as text) as jsonb[]),"
-        " cast(? as int), cast(cast(? as text) as text[]), make_interval(secs => cast(? as float8)), cast(? as bool),"
-        " cast(cast(? as text) as text[]))",
+        f"select * from {schema}.enqueue_many(cast(? as text), {_TEXTS}, {due}, cast(cast(? as text) as jsonb[]), cast(? as int),"
+        f" {_TEXTS}, {_SECONDS}, cast(? as bool), {_TEXTS})",
         (
             queue,
-            array(payloads),
+            array(one.payload for one in messages),
             delay,
-            documents,
-            options.priority,
-            None if unique is None else array(unique),
-            lasting(options.within),
-            options.replaces,
-            None if keys is None else array(keys),
+            any_of(documents),
+            of.priority,
+            any_of(unique),
+            of.within,
+            of.replaces,
+            any_of(keys),
         ),
     )
 
 
-def enqueue_unique(schema: str, queue: str, payload: str, unique: str, metadata: Metadata | None, options: Options) -> Call:
-    due, delay = options.delay()
+def enqueue_unique(schema: str, queue: str, message: Written) -> Call:
+    (due, delay), of = message.delay(), message.options
+    if of.unique is None:
+        raise ValueError("the draft has no unique key: give it one with unique(key)")
     return Call(
-        f"select id, outcome from {schema}.enqueue_unique(cast(? as text), cast(? as text), cast(? as text),"
-        f" make_interval(secs => cast(? as float8)), cast(? as bool), {due}, cast(cast(? as text) as jsonb), cast(? as int))",
-        (queue, payload, unique, lasting(options.within), options.replaces, delay, document(metadata), options.priority),
+        f"select id, outcome from {schema}.enqueue_unique(cast(? as text), cast(? as text), cast(? as text), {_SECONDS},"
+        f" cast(? as bool), {due}, cast(cast(? as text) as jsonb), cast(? as int))",
+        (queue, message.payload, of.unique, of.within, of.replaces, delay, document(message.metadata), of.priority),
     )
 
 
@@ -115,19 +103,14 @@ def take(schema: str, queue: str, n: int) -> Call:
     return Call(f"select {_DELIVERED} from {schema}.take(cast(? as text), cast(? as int))", (queue, n))
 
 
-def lease(schema: str, queue: str, n: int, lease: Delay | None) -> Call:
-    return Call(
-        f"select {_DELIVERED} from {schema}.lease(cast(? as text), cast(? as int), make_interval(secs => cast(? as float8)))",
-        (queue, n, lasting(lease)),
-    )
+def lease(schema: str, queue: str, n: int, seconds: float | None) -> Call:
+    return Call(f"select {_DELIVERED} from {schema}.lease(cast(? as text), cast(? as int), {_SECONDS})", (queue, n, seconds))
 
 
 def end(schema: str, verb: str, queue: str, deliveries: Sequence[Delivery], **options: Value) -> Call:
     """What ends leases, or renews them: the deliveries, and what the verb takes besides. Seconds are named `delay` or `lease`."""
     spans = {"delay", "lease"}
-    more = "".join(
-        f", {name} => " + ("make_interval(secs => cast(? as float8))" if name in spans else "cast(? as text)") for name in options
-    )
+    more = "".join(f", {name} => {_SECONDS if name in spans else 'cast(? as text)'}" for name in options)
     ids, attempts = array(str(one.id) for one in deliveries), array(str(one.attempt) for one in deliveries)
     return Call(
         f"select {schema}.{verb}_many(cast(? as text), cast(cast(? as text) as bigint[]), cast(cast(? as text) as int[]){more})",
@@ -135,15 +118,7 @@ def end(schema: str, verb: str, queue: str, deliveries: Sequence[Delivery], **op
     )
 
 
-def seconds(delay: Delay) -> float:
-    return delay.total_seconds() if isinstance(delay, datetime.timedelta) else float(delay)
-
-
-def lasting(delay: Delay | None) -> float | None:
-    return None if delay is None else seconds(delay)
-
-
-def document(metadata: Metadata | None) -> str | None:
+def document(metadata: Mapping[str, str] | None) -> str | None:
     return None if metadata is None else json.dumps(dict(metadata), ensure_ascii=False)
 
 
@@ -151,6 +126,11 @@ def array(texts: Iterable[str | None]) -> str:
     """A list as PostgreSQL reads an array."""
     quoted = ("NULL" if text is None else '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"' for text in texts)
     return "{" + ",".join(quoted) + "}"
+
+
+def any_of(texts: Sequence[str | None]) -> str | None:
+    """The list, or none where it says nothing."""
+    return array(texts) if any(text is not None for text in texts) else None
 
 
 def identifier(schema: str) -> str:

@@ -1,14 +1,22 @@
-"""One message or several, where either may be given."""
+"""One delivery or several, where either may be given."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import cast
+from typing import Any, Protocol, cast
 
-from trunkline.transaction.calls import Delivery
+class Delivery(Protocol):
+    """What names one delivery: a message that was leased, here or by the library, or its lease."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def attempt(self) -> int: ...
 
 
-def listed(messages: Delivery | Iterable[Delivery]) -> Sequence[Delivery]:
-    if hasattr(messages, "attempt") and hasattr(messages, "id"):
-        return [messages]
-    return list(cast("Iterable[Delivery]", messages))
+Deliveries = Delivery | Iterable[Delivery]
+
+
+def listed(messages: Deliveries) -> Sequence[Delivery]:
+    one: Any = messages
+    return [one] if hasattr(one, "attempt") else list(cast("Iterable[Delivery]", messages))

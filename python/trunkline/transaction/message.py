@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import datetime
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, TypeVar
+from datetime import datetime
+from typing import Generic, TypeVar
 
-from trunkline.transaction.payload_text import PayloadText
+from trunkline import Lease
 
 T = TypeVar("T")
 
@@ -19,27 +18,11 @@ class Message(Generic[T]):
 
     id: int
     attempt: int
-    enqueued_at: datetime.datetime
+    enqueued_at: datetime
     payload: T
-    metadata: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, str] = field(default_factory=dict[str, str])
 
-
-@dataclass(frozen=True)
-class Enqueued:
-    """What became of a message with a unique key: its id, or that of the one that has the key."""
-
-    id: int
-    outcome: Literal["new", "duplicate", "replaced"]
-
-
-def messages(rows: Sequence[Sequence[Any]], payloads: PayloadText[T]) -> list[Message[T]]:
-    return [
-        Message(
-            id=id,
-            attempt=attempt,
-            enqueued_at=datetime.datetime.fromtimestamp(enqueued_at, datetime.timezone.utc),
-            payload=payloads.read(payload),
-            metadata=json.loads(metadata) if metadata else {},
-        )
-        for id, attempt, enqueued_at, payload, metadata in rows
-    ]
+    @property
+    def lease(self) -> Lease:
+        """The name of this delivery, without the payload: what the verbs of `trunkline.Queue` take, too."""
+        return Lease(self.id, self.attempt)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Any, Protocol, TypeVar, overload
 
+from trunkline.codec import Codec, codec_of
 from trunkline.transaction.async_queue import AsyncQueue
 from trunkline.transaction.connection import KNOWN, async_runner, runner
-from trunkline.transaction.payload_text import PayloadText, text_of
+from trunkline.transaction.payload_text import PayloadText
 from trunkline.transaction.sync_queue import SyncQueue
 
 T = TypeVar("T")
@@ -35,23 +36,40 @@ class OfDjango(Protocol):
     def cursor(self) -> Any: ...
 
 
+class OfLibrary(Protocol[T]):
+    """A queue of the library, of either face: it has the name and the codec."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def codec(self) -> Codec[T]: ...
+
+
 @overload
-def queue(connection: Blocking, name: str, payload: type[T], *, schema: str = ...) -> SyncQueue[T]: ...
+def queue(connection: Blocking, name: str, type: type[T] | Codec[T], *, schema: str = ...) -> SyncQueue[T]: ...
 @overload
-def queue(connection: Awaiting, name: str, payload: type[T], *, schema: str = ...) -> AsyncQueue[T]: ...
+def queue(connection: Awaiting, name: str, type: type[T] | Codec[T], *, schema: str = ...) -> AsyncQueue[T]: ...
 @overload
-def queue(connection: OfDjango, name: str, payload: type[T], *, schema: str = ...) -> SyncQueue[T]: ...
-def queue(connection: Any, name: str, payload: type[T], *, schema: str = "trunkline") -> SyncQueue[T] | AsyncQueue[T]:
+def queue(connection: OfDjango, name: str, type: type[T] | Codec[T], *, schema: str = ...) -> SyncQueue[T]: ...
+@overload
+def queue(connection: Blocking, name: OfLibrary[T], *, schema: str = ...) -> SyncQueue[T]: ...
+@overload
+def queue(connection: Awaiting, name: OfLibrary[T], *, schema: str = ...) -> AsyncQueue[T]: ...
+@overload
+def queue(connection: OfDjango, name: OfLibrary[T], *, schema: str = ...) -> SyncQueue[T]: ...
+def queue(connection: Any, name: Any, type: Any = Any, *, schema: str = "trunkline") -> Any:
     """A queue in the transaction of a connection: with the verbs of `SyncQueue`, or of `AsyncQueue` where the connection awaits.
 
-    name: the queue's. payload: the type of its payloads, as `Db.queue` takes it. schema: the one that holds the queues. Costs nothing until
-    a verb is called. A connection that commits by itself commits each verb by itself. Errs with `TypeError` on any other connection.
+    name, type: as `Db.queue` takes them; or a queue that it opened, which has both. schema: the one that holds the queues. Costs nothing
+    until a verb is called. A connection that commits by itself commits each verb by itself. Raises `TypeError` for any other connection.
     """
-    payloads: PayloadText[T] = text_of(payload)
+    codec = codec_of(type) if isinstance(name, str) else name.codec
+    named, payloads = name if isinstance(name, str) else name.name, PayloadText(codec)
     blocks = runner(connection)
     if blocks is not None:
-        return SyncQueue(connection, blocks, schema, name, payloads)
+        return SyncQueue(connection, blocks, schema, named, payloads)
     awaits = async_runner(connection)
     if awaits is not None:
-        return AsyncQueue(connection, awaits, schema, name, payloads)
-    raise TypeError(f"{type(connection).__module__}.{type(connection).__qualname__} is not {KNOWN}")
+        return AsyncQueue(connection, awaits, schema, named, payloads)
+    kind = connection.__class__
+    raise TypeError(f"{kind.__module__}.{kind.__qualname__} is not {KNOWN}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from trunkline import LeaseLost
+from trunkline.errors import LeaseLost
 
 LEASE_LOST = "TL001"
 
@@ -16,7 +16,7 @@ def refused(error_of_the_driver: type[Exception]) -> Iterator[None]:
         yield
     except error_of_the_driver as error:
         if sqlstate(error) == LEASE_LOST:
-            raise LeaseLost(str(_bare(error))) from error
+            raise LeaseLost(str(_bare(error)), sqlstate=LEASE_LOST) from error
         raise
 
 
