@@ -28,6 +28,7 @@ pub use self::{
         metadata::{MAX_METADATA, Metadata},
         migrate::SCHEMA_VERSION,
         observability,
+        offer::Offer,
         payload::{Binary, ColumnType, MAX_PAYLOAD, Payload},
         readable::Readable,
         rights::Right,

@@ -25,7 +25,7 @@ use crate::{
         metadata::Carried,
         metric::End,
         ownerless::{Ownerless, Unreadable},
-        payload::Payload,
+        payload::{self, Payload},
         share::{Batches, Call, Dequeue, PAGE, Turn},
         span,
     },
@@ -157,6 +157,16 @@ impl Shared {
     ///
     /// Taken messages that cannot be read are on their way back when this returns, and charged.
     pub fn open<T: Payload>(self: &Arc<Self>, pages: Vec<Batches>, count: usize) -> Result<Dequeued<T>> {
+        self.open_as(pages, count, |payload: T| Ok(payload))
+    }
+
+    /// The same; a payload that `read` refuses cannot be read either.
+    pub fn open_as<T: Payload, U>(
+        self: &Arc<Self>,
+        pages: Vec<Batches>,
+        count: usize,
+        mut read: impl FnMut(T) -> Read<U>,
+    ) -> Result<Dequeued<U>> {
         let mut dequeued =
             Dequeued { messages: Vec::with_capacity(count.min(PAGE)), unreadable: Vec::new(), met_unreadable: false };
         for page in &pages {
@@ -178,11 +188,11 @@ impl Shared {
                     released,
                     own: if page.how == Dequeue::Take { row.read(8)? } else { None },
                 };
-                let message = |message: Message<T>| {
+                let message = |message: Message<U>| {
                     let (key, rate) = (key_of(&keys, message.id - row.id), rate.clone());
                     Message { key, rate, ran_out, ..message }
                 };
-                self.open_row(&row, message, &mut dequeued)?;
+                self.open_row(&row, (message, &mut read), &mut dequeued)?;
             }
         }
         dequeued.met_unreadable = !dequeued.unreadable.is_empty();
@@ -209,17 +219,17 @@ impl Shared {
                 released: row.read(7)?,
                 own: if how == Dequeue::Take { row.read(8)? } else { None },
             };
-            self.open_row(&row, |message| message, &mut dequeued)?;
+            self.open_row(&row, (|message| message, &mut |payload: T| Ok(payload)), &mut dequeued)?;
         }
         dequeued.met_unreadable = !dequeued.unreadable.is_empty();
         Ok(dequeued)
     }
 
-    fn open_row<T: Payload>(
+    fn open_row<T: Payload, U>(
         &self,
         row: &Opened<'_>,
-        complete: impl Fn(Message<T>) -> Message<T>,
-        dequeued: &mut Dequeued<T>,
+        (complete, read): (impl Fn(Message<U>) -> Message<U>, &mut impl FnMut(T) -> Read<U>),
+        dequeued: &mut Dequeued<U>,
     ) -> Result<()> {
         let Opened { id: first, attempt, released, size, enqueued_at: (enqueued_at, time), batch, metadata, own } = row;
         let mut carried = Carried::of(metadata.as_ref().map(|metadata| Received::of(metadata.bytes())));
@@ -228,7 +238,8 @@ impl Shared {
         let whole =
             self.column.decode(self.name(), (*first, size.unsigned_abs() as usize), batch, |id, raw, payload| {
                 let metadata = carried.next();
-                match payload {
+                let refused = |cause| payload::refused(self.name(), id, cause);
+                match payload.and_then(|payload: T| read(payload).map_err(refused)) {
                     Ok(payload) => {
                         let (attempt, enqueued_at, ran_out, released) = (*attempt, *enqueued_at, false, *released);
                         messages.push(complete(Message {
@@ -273,6 +284,9 @@ async fn dequeue_all(shared: Arc<Shared>, mut turn: Turn) {
         give_way(answered, turn.others_wait()).await;
     }
 }
+
+/// A payload as its reader makes it, or why it is none.
+pub(crate) type Read<U> = std::result::Result<U, Box<dyn std::error::Error + Send + Sync>>;
 
 /// A row, of either driver.
 struct Opened<'a> {

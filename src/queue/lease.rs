@@ -55,7 +55,7 @@ impl<T: Payload> Queue<T> {
     }
 
     /// Those that are `T`s; the others fail their attempt.
-    fn readable(&self, dequeued: Dequeued<T>) -> Vec<Message<T>> {
+    pub(crate) fn readable<U>(&self, dequeued: Dequeued<U>) -> Vec<Message<U>> {
         for unreadable in dequeued.unreadable {
             let (queue, pause) = (self.clone(), Duration::from_secs(1));
             let leases: Vec<Lease> = unreadable.leases().collect();
@@ -129,6 +129,6 @@ impl<T: Payload> Queue<T> {
 }
 
 /// A lease time as a number that Postgres can make an interval of, to say that it is out of bounds where it is.
-fn seconds(lease: Duration) -> f64 {
+pub(crate) fn seconds(lease: Duration) -> f64 {
     lease.as_secs_f64().min(1e9)
 }

@@ -39,6 +39,13 @@ impl<T> Message<T> {
         Lease { id: self.id, attempt: self.attempt }
     }
 
+    /// The same message with what the function makes of its payload.
+    #[must_use]
+    pub fn map<U>(self, make: impl FnOnce(T) -> U) -> Message<U> {
+        let Self { id, attempt, enqueued_at, payload, metadata, key, rate, ran_out, released } = self;
+        Message { id, attempt, enqueued_at, payload: make(payload), metadata, key, rate, ran_out, released }
+    }
+
     /// Attempts that were charged, this one included: what the queue's maximum and a retry policy count. A worker that has leased more than it can
     /// start soon gives that back without a charge, so this is 1 where a handler meets a message for the first time, and [`Message::attempt`] may be more.
     #[must_use]

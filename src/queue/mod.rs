@@ -47,3 +47,4 @@ pub(crate) mod stats;
 pub mod testing;
 pub(crate) mod hand_over;
 pub(crate) mod consumer;
+pub(crate) mod offer;

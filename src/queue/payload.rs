@@ -254,6 +254,11 @@ impl PayloadColumn {
     }
 }
 
+/// A payload that its reader refused.
+pub(crate) fn refused(queue: &str, id: i64, cause: BadArray) -> Error {
+    Error::new(Kind::Decode { queue: queue.to_owned(), id, rust: "what its consumer expects", cause })
+}
+
 fn unreadable<T>(queue: &str, id: i64, cause: BadArray) -> Error {
     Error::new(Kind::Decode { queue: queue.to_owned(), id, rust: std::any::type_name::<T>(), cause })
 }

@@ -226,6 +226,13 @@ impl<T: Payload> Attempt<T> {
         outcome.map(|()| transaction)
     }
 
+    /// Says that the handler acknowledges the message by itself, on a connection that this library does not know: with the SQL function `ack` in a
+    /// transaction of another driver. Call it before that statement; from then on the worker leaves the message alone, if the handler answers
+    /// `Ok`, as with [`Attempt::ack_in`].
+    pub async fn ends_elsewhere(&self) {
+        self.told.about_to_end(Ended::InTheirs).await;
+    }
+
     /// Acknowledges the message inside a transaction of the handler's own. The worker leaves the message alone from then on, if
     /// the handler answers `Ok`, because it cannot know how that transaction ends: if it is not committed, the message comes
     /// back when its lease ends. [`Attempt::transaction`] knows.

@@ -94,7 +94,7 @@ impl<T: Payload> Consumer<T> {
 
     /// Leasing, taking or looking again is within the contract where the connection was lost; the door waits for the database. Nor is it the caller's
     /// business that another runtime ended, before or after the statement that was shared with it was sent. What else went wrong is.
-    fn try_again(&self, error: Error) -> Result<()> {
+    pub(crate) fn try_again(&self, error: Error) -> Result<()> {
         let is_lost = error.is_outcome_unknown() && error.is_closed();
         if !is_lost && !error.is_ended() {
             return Err(error);

@@ -1,0 +1,318 @@
+//! Between the runtime's threads and an event loop: outcomes gather in a list, and a byte in a pipe wakes the loop, which resolves all of
+//! them in one go. No thread of the runtime waits for Python's lock, and no call costs a wake-up of its own.
+
+use std::{
+    collections::VecDeque,
+    io::{ErrorKind, Read, Write},
+    os::{fd::AsRawFd, unix::net::UnixStream},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+};
+
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use pyo3::{intern, prelude::*};
+use tokio::task::AbortHandle;
+use trunkline::{Draft, Queue};
+
+use crate::{answer::Answer, raw::Raw, runtime};
+
+/// Calls of one turn of the loop that are sent before its end, so that the server works while Python goes on.
+const CHUNK: usize = 256;
+/// Outcomes that are handed over at a time at most.
+const READY: usize = 4096;
+
+/// The bridge of one event loop.
+#[pyclass(frozen, module = "trunkline._trunkline")]
+pub struct Bridge {
+    list: Arc<List>,
+    wakes: UnixStream,
+    create_future: Py<PyAny>,
+    call_soon: Py<PyAny>,
+    out: Mutex<Out>,
+}
+
+/// Enqueues of this turn of the loop.
+#[derive(Default)]
+struct Out {
+    calls: Vec<Enqueue>,
+    /// The loop will flush them.
+    is_scheduled: bool,
+}
+
+/// An enqueue on its way.
+struct Enqueue {
+    queue: Queue<Raw>,
+    draft: Draft<Raw>,
+    says_outcome: bool,
+    owed: Owed,
+}
+
+/// Outcomes that the loop has not seen.
+struct List {
+    done: Mutex<VecDeque<Done>>,
+    wake: UnixStream,
+    /// Enqueues without an answer.
+    under_way: AtomicUsize,
+}
+
+struct Done {
+    future: Py<PyAny>,
+    answer: Answer,
+}
+
+impl List {
+    fn done(&self) -> MutexGuard<'_, VecDeque<Done>> {
+        self.done.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, more: impl IntoIterator<Item = Done>) {
+        let was_empty = {
+            let mut done = self.done();
+            let was_empty = done.is_empty();
+            done.extend(more);
+            was_empty
+        };
+        if was_empty {
+            // A full pipe has woken it already; a closed one has nobody behind it.
+            let _ = (&self.wake).write(&[1]);
+        }
+    }
+}
+
+/// An answer that is owed to a future. Dropped, it says that there will be none.
+pub struct Owed {
+    list: Arc<List>,
+    future: Option<Py<PyAny>>,
+    /// Set under the list's lock once nobody waits for it.
+    gone: Option<Arc<AtomicBool>>,
+}
+
+impl Owed {
+    pub fn new(bridge: &Bridge, future: Py<PyAny>) -> Self {
+        Self { list: bridge.list.clone(), future: Some(future), gone: None }
+    }
+
+    pub fn pay(mut self, answer: Answer) {
+        self.settle(answer);
+    }
+
+    fn settle(&mut self, answer: Answer) {
+        let Some(future) = self.future.take() else { return };
+        let mut done = self.list.done();
+        if self.gone.as_ref().is_some_and(|gone| gone.load(Ordering::Relaxed)) {
+            drop(done);
+            drop(answer); // within the runtime, so what it holds goes back
+            return;
+        }
+        let was_empty = done.is_empty();
+        done.push_back(Done { future, answer });
+        drop(done);
+        if was_empty {
+            let _ = (&self.list.wake).write(&[1]);
+        }
+    }
+
+    fn into_done(mut self, answer: Answer) -> Option<Done> {
+        self.future.take().map(|future| Done { future, answer })
+    }
+}
+
+impl Drop for Owed {
+    fn drop(&mut self) {
+        self.settle(Answer::Gone);
+    }
+}
+
+/// A call whose caller may leave before the answer comes.
+#[pyclass(frozen, module = "trunkline._trunkline")]
+pub struct Call {
+    list: Arc<List>,
+    gone: Arc<AtomicBool>,
+    task: Option<AbortHandle>,
+}
+
+impl Call {
+    pub fn new(bridge: &Bridge, future: Py<PyAny>) -> (Self, Owed) {
+        let gone = Arc::new(AtomicBool::new(false));
+        let owed = Owed { list: bridge.list.clone(), future: Some(future), gone: Some(gone.clone()) };
+        (Self { list: bridge.list.clone(), gone, task: None }, owed)
+    }
+
+    pub fn of(self, task: AbortHandle) -> Self {
+        Self { task: Some(task), ..self }
+    }
+}
+
+#[pymethods]
+impl Call {
+    /// The caller leaves: what comes, or has come and was not looked at, goes back.
+    fn leave(&self) {
+        let left = {
+            let mut done = self.list.done();
+            self.gone.store(true, Ordering::Relaxed);
+            std::mem::take(&mut *done)
+        };
+        if let Some(task) = &self.task {
+            task.abort();
+        }
+        let _ = Python::attach(|py| resolve(py, left)); // an event loop that refuses callbacks is closed
+    }
+}
+
+#[pymethods]
+impl Bridge {
+    /// `event_loop` is the one that runs in this thread.
+    #[new]
+    fn new(event_loop: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let (wake, wakes) = UnixStream::pair()?;
+        wake.set_nonblocking(true)?;
+        wakes.set_nonblocking(true)?;
+        let list = Arc::new(List { done: Mutex::default(), wake, under_way: AtomicUsize::new(0) });
+        Ok(Self {
+            list,
+            wakes,
+            create_future: event_loop.getattr("create_future")?.unbind(),
+            call_soon: event_loop.getattr("call_soon")?.unbind(),
+            out: Mutex::default(),
+        })
+    }
+
+    /// What the loop has to watch.
+    fn fileno(&self) -> i32 {
+        self.wakes.as_raw_fd()
+    }
+
+    /// Resolves the futures whose outcomes are there.
+    fn resolve(&self, py: Python<'_>) -> PyResult<()> {
+        let mut bytes = [0; 64];
+        loop {
+            match (&self.wakes).read(&mut bytes) {
+                Ok(read) if read == bytes.len() => {}
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Ok(_) | Err(_) => break, // empty
+            }
+        }
+        let done = std::mem::take(&mut *self.list.done());
+        resolve(py, done)
+    }
+
+    /// Sends the enqueues of this turn.
+    fn flush(&self) -> PyResult<()> {
+        let calls = {
+            let mut out = self.out();
+            out.is_scheduled = false;
+            std::mem::take(&mut out.calls)
+        };
+        self.send(calls)
+    }
+}
+
+fn resolve(py: Python<'_>, done: VecDeque<Done>) -> PyResult<()> {
+    let (is_done, set_result) = (intern!(py, "done"), intern!(py, "set_result"));
+    for Done { future, answer } in done {
+        let future = future.bind(py);
+        if future.call_method0(is_done)?.is_truthy()? {
+            runtime::drop_within(answer); // its caller was cancelled
+            continue;
+        }
+        match answer.into_python(py) {
+            Ok(result) => future.call_method1(set_result, (result,))?,
+            Err(error) => future.call_method1(intern!(py, "set_exception"), (error,))?,
+        };
+    }
+    Ok(())
+}
+
+impl Bridge {
+    fn out(&self) -> MutexGuard<'_, Out> {
+        self.out.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn future(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.create_future.call0(py)
+    }
+
+    /// Enqueues together with the other calls of this turn of the loop; at once where nothing is on its way.
+    pub fn enqueue(
+        bridge: &Bound<'_, Self>,
+        queue: &Queue<Raw>,
+        draft: Draft<Raw>,
+        says_outcome: bool,
+    ) -> PyResult<Py<PyAny>> {
+        let (this, py) = (bridge.get(), bridge.py());
+        let future = this.future(py)?;
+        let owed = Owed::new(this, future.clone_ref(py));
+        let call = Enqueue { queue: queue.clone(), draft, says_outcome, owed };
+        let (calls, schedules) = {
+            let mut out = this.out();
+            out.calls.push(call);
+            let is_lonely = out.calls.len() == 1 && this.list.under_way.load(Ordering::Relaxed) == 0;
+            match is_lonely || out.calls.len() >= CHUNK {
+                true => (std::mem::take(&mut out.calls), false),
+                false => (Vec::new(), !std::mem::replace(&mut out.is_scheduled, true)),
+            }
+        };
+        if schedules {
+            this.call_soon.call1(py, (bridge.getattr(intern!(py, "flush"))?,))?;
+        }
+        this.send(calls)?;
+        Ok(future)
+    }
+
+    fn send(&self, calls: Vec<Enqueue>) -> PyResult<()> {
+        if calls.is_empty() {
+            return Ok(());
+        }
+        let handle = runtime::handle()?;
+        let list = self.list.clone();
+        let under_way = UnderWay::of(list.clone(), calls.len());
+        handle.spawn(async move {
+            let mut under_way = under_way;
+            let calls: FuturesUnordered<_> = calls.into_iter().map(Enqueue::run).collect();
+            let mut ready = calls.ready_chunks(READY);
+            while let Some(answers) = ready.next().await {
+                under_way.less(answers.len());
+                list.push(answers.into_iter().filter_map(|(owed, answer)| owed.into_done(answer)));
+            }
+        });
+        Ok(())
+    }
+}
+
+impl Enqueue {
+    async fn run(self) -> (Owed, Answer) {
+        let Self { queue, draft, says_outcome, owed } = self;
+        let answer = match queue.enqueue_unique(draft).await {
+            Ok(enqueued) if says_outcome => Answer::Outcome(enqueued),
+            Ok(enqueued) => Answer::Id(enqueued.id()),
+            Err(error) => Answer::Failed(error),
+        };
+        (owed, answer)
+    }
+}
+
+/// Counts enqueues that are under way, for as long as they are.
+struct UnderWay {
+    list: Arc<List>,
+    count: usize,
+}
+
+impl UnderWay {
+    fn of(list: Arc<List>, count: usize) -> Self {
+        list.under_way.fetch_add(count, Ordering::Relaxed);
+        Self { list, count }
+    }
+
+    fn less(&mut self, count: usize) {
+        self.count -= count;
+        self.list.under_way.fetch_sub(count, Ordering::Relaxed);
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.list.under_way.fetch_sub(self.count, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,52 @@
+//! A consumer: waits until something is due.
+
+use std::sync::Arc;
+
+use pyo3::{IntoPyObjectExt, prelude::*};
+use tokio::sync::Mutex;
+
+use crate::{
+    answer::reply_or_leave,
+    draft::seconds,
+    offer::Offer,
+    queue::{Answered, Loop},
+    raw::Raw,
+    runtime::{self, Owner},
+};
+
+/// A consumer of one queue.
+#[pyclass(frozen, module = "trunkline._trunkline")]
+pub struct Consumer {
+    consumer: Option<Arc<Mutex<trunkline::Consumer<Raw>>>>,
+    owner: Owner,
+}
+
+impl Consumer {
+    pub fn new(consumer: trunkline::Consumer<Raw>, owner: Owner) -> Self {
+        Self { consumer: Some(Arc::new(Mutex::new(consumer))), owner }
+    }
+}
+
+impl Drop for Consumer {
+    fn drop(&mut self) {
+        runtime::drop_within(self.consumer.take());
+    }
+}
+
+#[pymethods]
+impl Consumer {
+    #[pyo3(signature = (bridge, n, takes, longest=None))]
+    fn next(&self, py: Python<'_>, bridge: Loop<'_>, n: usize, takes: bool, longest: Option<f64>) -> Answered {
+        self.owner.check()?;
+        let (consumer, longest) = (self.consumer.clone(), longest.map(seconds).transpose()?);
+        let work = async move {
+            let Some(consumer) = consumer else { std::future::pending().await };
+            let mut consumer = consumer.lock().await;
+            match takes {
+                true => consumer.offer_take(n, longest).await,
+                false => consumer.offer_lease(n, longest).await,
+            }
+        };
+        reply_or_leave(py, bridge.as_deref(), work, |py, offer| Offer::new(offer).into_py_any(py))
+    }
+}

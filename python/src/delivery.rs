@@ -1,0 +1,157 @@
+//! One call of a handler: its messages, and what came of them.
+
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::{exceptions::PyRuntimeError, prelude::*, types::{PyBytes, PyDict, PyList}};
+use tokio::sync::oneshot;
+use trunkline::{Attempt, Failure};
+
+use crate::{
+    answer::reply,
+    bridge::Bridge,
+    db::none,
+    draft::seconds,
+    message::{Message, metadata},
+    raw::Raw,
+};
+
+/// What a handler answers: for each of its messages nothing, or why it failed.
+pub type Answers = Vec<Result<(), Failure>>;
+type Loop<'a> = Option<PyRef<'a, Bridge>>;
+
+/// As Python says it: nothing, or the kind of failure ("retry", "after", "dead"), the seconds, and the reason.
+type Said = Option<(String, f64, String)>;
+
+/// One call of a handler. Dropped without an answer, it has failed.
+#[pyclass(frozen, module = "trunkline._trunkline")]
+pub struct Delivery {
+    /// Which of the worker's tasks it is for, and its number among all calls.
+    #[pyo3(get)]
+    task: usize,
+    #[pyo3(get)]
+    nr: u64,
+    messages: Vec<trunkline::Message<Raw>>,
+    attempt: Option<Attempt<Raw>>,
+    answer: Mutex<Option<oneshot::Sender<Answers>>>,
+}
+
+/// The same before Python sees it.
+pub struct Call {
+    pub task: usize,
+    pub nr: u64,
+    pub messages: Vec<trunkline::Message<Raw>>,
+    pub attempt: Option<Attempt<Raw>>,
+    pub answer: oneshot::Sender<Answers>,
+}
+
+impl From<Call> for Delivery {
+    fn from(Call { task, nr, messages, attempt, answer }: Call) -> Self {
+        Self { task, nr, messages, attempt, answer: Mutex::new(Some(answer)) }
+    }
+}
+
+impl Delivery {
+    /// The answer with its way to the worker.
+    pub fn answered(&self, said: Said) -> PyResult<Option<(oneshot::Sender<Answers>, Answers)>> {
+        let answer = answer_of(said)?;
+        let answers = vec![answer; self.messages.len()];
+        Ok(self.take().map(|sender| (sender, answers)))
+    }
+
+    /// The same of several messages, each with its own.
+    pub fn answered_each(&self, said: Vec<Said>) -> PyResult<Option<(oneshot::Sender<Answers>, Answers)>> {
+        let answers = said.into_iter().map(answer_of).collect::<PyResult<Answers>>()?;
+        Ok(self.take().map(|sender| (sender, answers)))
+    }
+
+    fn take(&self) -> Option<oneshot::Sender<Answers>> {
+        self.answer.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn first(&self) -> PyResult<&trunkline::Message<Raw>> {
+        self.messages.first().ok_or_else(|| PyRuntimeError::new_err("a delivery without a message"))
+    }
+
+    fn attempt(&self) -> PyResult<Attempt<Raw>> {
+        self.attempt.clone().ok_or_else(|| PyRuntimeError::new_err("a handler of batches has no attempt of one message"))
+    }
+}
+
+fn answer_of(said: Said) -> PyResult<Result<(), Failure>> {
+    let Some((kind, after, reason)) = said else { return Ok(Ok(())) };
+    Ok(Err(match &*kind {
+        "after" => Failure::retry_after(seconds(after)?, reason),
+        "dead" => Failure::dead(reason),
+        _ => Failure::retry(reason),
+    }))
+}
+
+#[pymethods]
+impl Delivery {
+    /// Of the first message.
+    #[getter]
+    fn payload<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let Raw(bytes) = &self.first()?.payload;
+        Ok(PyBytes::new(py, bytes))
+    }
+
+    #[getter]
+    fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        metadata(py, &self.first()?.metadata)
+    }
+
+    /// Whether the first message carries a trace.
+    #[getter]
+    fn has_metadata(&self) -> PyResult<bool> {
+        Ok(!self.first()?.metadata.is_empty())
+    }
+
+    #[getter]
+    fn charged(&self) -> PyResult<u32> {
+        Ok(self.first()?.charged())
+    }
+
+    /// The first message, with this payload.
+    fn message(&self, payload: Py<PyAny>) -> PyResult<Message> {
+        Ok(Message::of(with(self.first()?, payload)))
+    }
+
+    /// All messages, each with its payload as bytes.
+    fn messages<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let all = self.messages.iter().map(|message| {
+            let Raw(bytes) = &message.payload;
+            Py::new(py, Message::of(with(message, PyBytes::new(py, bytes).into_any().unbind())))
+        });
+        PyList::new(py, all.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// The lease ends so many seconds from now.
+    #[pyo3(signature = (bridge, by))]
+    fn extend(&self, py: Python<'_>, bridge: Loop<'_>, by: f64) -> PyResult<Py<PyAny>> {
+        let (attempt, by) = (self.attempt()?, seconds(by)?);
+        reply(py, bridge.as_deref(), async move { attempt.extend(by).await }, none)
+    }
+
+    /// The message goes back unharmed.
+    #[pyo3(signature = (bridge))]
+    fn release(&self, py: Python<'_>, bridge: Loop<'_>) -> PyResult<Py<PyAny>> {
+        let attempt = self.attempt()?;
+        reply(py, bridge.as_deref(), async move { attempt.release().await }, none)
+    }
+
+    /// The handler acknowledges it on a connection of its own.
+    #[pyo3(signature = (bridge))]
+    fn ends_elsewhere(&self, py: Python<'_>, bridge: Loop<'_>) -> PyResult<Py<PyAny>> {
+        let attempt = self.attempt()?;
+        let work = async move {
+            attempt.ends_elsewhere().await;
+            Ok(())
+        };
+        reply(py, bridge.as_deref(), work, none)
+    }
+}
+
+/// A copy with another payload.
+fn with(message: &trunkline::Message<Raw>, payload: Py<PyAny>) -> trunkline::Message<Py<PyAny>> {
+    message.clone().map(|_| payload)
+}

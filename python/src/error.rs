@@ -1,0 +1,27 @@
+//! The library's errors as exceptions: the classes are in `trunkline/errors.py`.
+
+use pyo3::{intern, prelude::*, sync::PyOnceLock};
+use trunkline::Error;
+
+static MAKE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+/// The exception for an error, with everything that its predicates say.
+pub fn raised(py: Python<'_>, error: &Error) -> PyErr {
+    let made = || -> PyResult<PyErr> {
+        let make = MAKE.get_or_try_init(py, || {
+            py.import("trunkline.errors")?.getattr(intern!(py, "made")).map(Bound::unbind)
+        })?;
+        let flags = (
+            error.is_lease_lost(),
+            error.is_outcome_unknown(),
+            error.is_closed(),
+            error.is_no_queue(),
+            error.is_wrong_type(),
+            error.is_bad_payload(),
+        );
+        let sqlstate = error.sqlstate().map(|code| code.code());
+        let value = make.bind(py).call1((error.to_string(), sqlstate, error.lost_ids().to_vec(), flags))?;
+        Ok(PyErr::from_value(value))
+    };
+    made().unwrap_or_else(|error| error)
+}

@@ -1,0 +1,39 @@
+//! What the Python package stands on: the Rust library behind a few classes. The Python around it is in `trunkline/`.
+
+mod runtime;
+mod error;
+mod answer;
+mod bridge;
+mod raw;
+mod message;
+mod draft;
+mod offer;
+mod pages;
+mod settings;
+mod db;
+mod schedule;
+mod queue;
+mod by_id;
+mod consumer;
+mod delivery;
+mod worker;
+mod embedded;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _trunkline {
+    #[pymodule_export]
+    use super::{
+        bridge::{Bridge, Call},
+        consumer::Consumer,
+        db::Db,
+        delivery::Delivery,
+        draft::Draft,
+        embedded::{Cluster, test_database},
+        message::{Lease, Message},
+        offer::Offer,
+        queue::Queue,
+        worker::Station,
+    };
+}

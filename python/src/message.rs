@@ -1,0 +1,115 @@
+//! A message and the name of its lease.
+
+use std::{sync::Arc, time::SystemTime};
+
+use pyo3::{exceptions::PyTypeError, prelude::*, types::PyDict};
+use trunkline::Metadata;
+
+/// The right to one message under one attempt.
+#[pyclass(frozen, eq, hash, ord, from_py_object, get_all, module = "trunkline._trunkline")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Lease {
+    pub id: i64,
+    pub attempt: i32,
+}
+
+#[pymethods]
+impl Lease {
+    #[new]
+    fn new(id: i64, attempt: i32) -> Self {
+        Self { id, attempt }
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Lease(id={}, attempt={})", self.id, self.attempt)
+    }
+}
+
+impl From<Lease> for trunkline::Lease {
+    fn from(Lease { id, attempt }: Lease) -> Self {
+        Self { id, attempt }
+    }
+}
+
+/// A message as a consumer gets it.
+#[pyclass(frozen, generic, module = "trunkline._trunkline")]
+pub struct Message {
+    #[pyo3(get)]
+    id: i64,
+    #[pyo3(get)]
+    attempt: i32,
+    #[pyo3(get)]
+    charged: u32,
+    #[pyo3(get)]
+    payload: Py<PyAny>,
+    enqueued_at: SystemTime,
+    metadata: Metadata,
+    key: Option<Arc<str>>,
+}
+
+impl Message {
+    pub fn of(message: trunkline::Message<Py<PyAny>>) -> Self {
+        let charged = message.charged();
+        let trunkline::Message { id, attempt, enqueued_at, payload, metadata, key, .. } = message;
+        Self { id, attempt, charged, payload, enqueued_at, metadata, key }
+    }
+}
+
+#[pymethods]
+impl Message {
+    #[getter]
+    fn enqueued_at(&self) -> SystemTime {
+        self.enqueued_at
+    }
+
+    #[getter]
+    fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        metadata(py, &self.metadata)
+    }
+
+    #[getter]
+    fn key(&self) -> Option<&str> {
+        self.key.as_deref()
+    }
+
+    #[getter]
+    fn lease(&self) -> Lease {
+        Lease { id: self.id, attempt: self.attempt }
+    }
+
+    /// The same message with another payload.
+    fn with_payload(&self, payload: Py<PyAny>) -> Self {
+        let Self { id, attempt, charged, enqueued_at, .. } = *self;
+        Self { id, attempt, charged, payload, enqueued_at, metadata: self.metadata.clone(), key: self.key.clone() }
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let payload = self.payload.bind(py).repr()?;
+        Ok(format!("Message(id={}, attempt={}, payload={payload})", self.id, self.attempt))
+    }
+}
+
+/// Names and texts as a dictionary.
+pub fn metadata<'py>(py: Python<'py>, metadata: &Metadata) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for (name, text) in metadata.iter() {
+        dict.set_item(name, text)?;
+    }
+    Ok(dict)
+}
+
+/// The leases of a message, a lease, or several of either.
+pub fn leases(of: &Bound<'_, PyAny>) -> PyResult<Vec<trunkline::Lease>> {
+    if let Some(lease) = one(of) {
+        return Ok(vec![lease]);
+    }
+    let wrong = || PyTypeError::new_err("a message, a lease, or several of them are expected");
+    of.try_iter().map_err(|_| wrong())?.map(|each| one(&each?).ok_or_else(wrong)).collect()
+}
+
+fn one(of: &Bound<'_, PyAny>) -> Option<trunkline::Lease> {
+    if let Ok(message) = of.cast::<Message>() {
+        return Some(message.get().lease().into());
+    }
+    of.cast::<Lease>().ok().map(|lease| (*lease.get()).into())
+}

@@ -1,0 +1,217 @@
+//! A queue: its verbs but for those by id, which are in `by_id`.
+
+use std::time::Duration;
+
+use pyo3::{IntoPyObjectExt, exceptions::PyValueError, prelude::*, types::PyDict};
+use trunkline::{Error, Wait, testing};
+
+use crate::{
+    answer::{Answer, reply, reply_or_leave},
+    bridge::Bridge,
+    consumer::Consumer,
+    db::none,
+    draft::{draft_of, seconds},
+    message::leases,
+    offer::Offer,
+    pages::Seen,
+    raw::Raw,
+    runtime::{self, Owner},
+    schedule::Declared,
+};
+
+pub type Loop<'a> = Option<PyRef<'a, Bridge>>;
+pub type Answered = PyResult<Py<PyAny>>;
+
+/// A queue of payloads as bytes.
+#[pyclass(frozen, module = "trunkline._trunkline")]
+pub struct Queue {
+    pub queue: trunkline::Queue<Raw>,
+    /// The same, for looks at what may be no such payload.
+    pub seen: trunkline::Queue<Seen>,
+    pub owner: Owner,
+}
+
+impl Queue {
+    pub fn reply<R: Send + 'static, F: Future<Output = Result<R, Error>> + Send + 'static>(
+        &self,
+        py: Python<'_>,
+        bridge: &Loop<'_>,
+        work: impl FnOnce(trunkline::Queue<Raw>) -> F,
+        make: impl FnOnce(Python<'_>, R) -> PyResult<Py<PyAny>> + Send + 'static,
+    ) -> Answered {
+        self.owner.check()?;
+        reply(py, bridge.as_deref(), work(self.queue.clone()), make)
+    }
+}
+
+#[pymethods]
+impl Queue {
+    #[getter]
+    fn name(&self) -> &str {
+        &self.queue.description().name
+    }
+
+    #[getter]
+    fn column(&self) -> &str {
+        &self.queue.description().payload
+    }
+
+    /// How long a lease lasts, in seconds.
+    #[getter]
+    fn lease_seconds(&self) -> f64 {
+        self.queue.description().lease.as_secs_f64()
+    }
+
+    /// A payload, or a draft.
+    #[pyo3(signature = (bridge, message, says_outcome=false))]
+    fn enqueue(
+        &self,
+        py: Python<'_>,
+        bridge: Option<&Bound<'_, Bridge>>,
+        message: &Bound<'_, PyAny>,
+        says_outcome: bool,
+    ) -> Answered {
+        self.owner.check()?;
+        let draft = draft_of(message)?;
+        if let Some(bridge) = bridge {
+            return Bridge::enqueue(bridge, &self.queue, draft, says_outcome);
+        }
+        let queue = self.queue.clone();
+        let work = async move { queue.enqueue_unique(draft).await };
+        reply(py, None, work, move |py, enqueued| match says_outcome {
+            true => Answer::Outcome(enqueued).into_python(py),
+            false => Answer::Id(enqueued.id()).into_python(py),
+        })
+    }
+
+    #[pyo3(signature = (bridge, messages))]
+    fn enqueue_many(&self, py: Python<'_>, bridge: Loop<'_>, messages: &Bound<'_, PyAny>) -> Answered {
+        let drafts = messages.try_iter()?.map(|message| draft_of(&message?)).collect::<PyResult<Vec<_>>>()?;
+        let work = |queue: trunkline::Queue<Raw>| async move { queue.enqueue_many(drafts).await };
+        self.reply(py, &bridge, work, |py, ids| ids.into_py_any(py))
+    }
+
+    #[pyo3(signature = (bridge, n))]
+    fn take(&self, py: Python<'_>, bridge: Loop<'_>, n: usize) -> Answered {
+        self.owner.check()?;
+        let queue = self.queue.clone();
+        let work = async move { queue.offer_take(n).await };
+        reply_or_leave(py, bridge.as_deref(), work, |py, offer| Offer::new(offer).into_py_any(py))
+    }
+
+    #[pyo3(signature = (bridge, n, lease=None))]
+    fn lease(&self, py: Python<'_>, bridge: Loop<'_>, n: usize, lease: Option<f64>) -> Answered {
+        self.owner.check()?;
+        let (queue, lease) = (self.queue.clone(), lease.map(seconds).transpose()?);
+        let work = async move { queue.offer_lease(n, lease).await };
+        reply_or_leave(py, bridge.as_deref(), work, |py, offer| Offer::new(offer).into_py_any(py))
+    }
+
+    #[pyo3(signature = (bridge, of))]
+    fn ack(&self, py: Python<'_>, bridge: Loop<'_>, of: &Bound<'_, PyAny>) -> Answered {
+        let leases = leases(of)?;
+        self.reply(py, &bridge, |queue| async move { queue.ack(leases).await }, none)
+    }
+
+    #[pyo3(signature = (bridge, of))]
+    fn archive(&self, py: Python<'_>, bridge: Loop<'_>, of: &Bound<'_, PyAny>) -> Answered {
+        let leases = leases(of)?;
+        self.reply(py, &bridge, |queue| async move { queue.archive(leases).await }, none)
+    }
+
+    #[pyo3(signature = (bridge, of))]
+    fn release(&self, py: Python<'_>, bridge: Loop<'_>, of: &Bound<'_, PyAny>) -> Answered {
+        let leases = leases(of)?;
+        self.reply(py, &bridge, |queue| async move { queue.release(leases).await }, none)
+    }
+
+    /// As `release`, and nobody hears of the outcome.
+    fn release_unheard(&self, of: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.owner.check()?;
+        let (queue, leases) = (self.queue.clone(), leases(of)?);
+        runtime::handle()?.spawn(async move { queue.release(leases).await });
+        Ok(())
+    }
+
+    #[pyo3(signature = (bridge, of, after, error))]
+    fn retry(&self, py: Python<'_>, bridge: Loop<'_>, of: &Bound<'_, PyAny>, after: f64, error: String) -> Answered {
+        let (leases, after) = (leases(of)?, seconds(after)?);
+        self.reply(py, &bridge, |queue| async move { queue.retry(leases, after, error).await }, none)
+    }
+
+    #[pyo3(signature = (bridge, of, reason))]
+    fn bury(&self, py: Python<'_>, bridge: Loop<'_>, of: &Bound<'_, PyAny>, reason: String) -> Answered {
+        let leases = leases(of)?;
+        self.reply(py, &bridge, |queue| async move { queue.bury(leases, reason).await }, none)
+    }
+
+    #[pyo3(signature = (bridge, of, by))]
+    fn extend(&self, py: Python<'_>, bridge: Loop<'_>, of: &Bound<'_, PyAny>, by: f64) -> Answered {
+        let (leases, by) = (leases(of)?, seconds(by)?);
+        self.reply(py, &bridge, |queue| async move { queue.extend(leases, by).await }, none)
+    }
+
+    #[pyo3(signature = (bridge))]
+    fn stats(&self, py: Python<'_>, bridge: Loop<'_>) -> Answered {
+        self.reply(py, &bridge, |queue| async move { queue.stats().await }, |py, stats| {
+            let dict = PyDict::new(py);
+            dict.set_item("due", stats.due)?;
+            dict.set_item("delayed", stats.delayed)?;
+            dict.set_item("leased", stats.leased)?;
+            dict.set_item("to_retry", stats.to_retry)?;
+            dict.set_item("dead", stats.dead)?;
+            dict.set_item("archived", stats.archived)?;
+            dict.set_item("rows", stats.rows)?;
+            dict.set_item("messages", stats.messages)?;
+            dict.set_item("oldest_due", stats.oldest_due)?;
+            dict.into_py_any(py)
+        })
+    }
+
+    #[pyo3(signature = (bridge))]
+    fn purge(&self, py: Python<'_>, bridge: Loop<'_>) -> Answered {
+        self.reply(py, &bridge, |queue| async move { queue.purge().await }, |py, count| count.into_py_any(py))
+    }
+
+    #[pyo3(signature = (bridge, age))]
+    fn prune(&self, py: Python<'_>, bridge: Loop<'_>, age: f64) -> Answered {
+        let age = seconds(age)?;
+        self.reply(py, &bridge, |queue| async move { queue.prune(age).await }, |py, count| count.into_py_any(py))
+    }
+
+    #[pyo3(signature = (bridge, schedule, payload))]
+    fn schedule(&self, py: Python<'_>, bridge: Loop<'_>, schedule: Declared, payload: &[u8]) -> Answered {
+        let (schedule, payload) = (schedule.schedule()?, Raw::copy(payload));
+        let work = |queue: trunkline::Queue<Raw>| async move { queue.schedule(&schedule, &payload).await };
+        self.reply(py, &bridge, work, |py, changed| changed.into_py_any(py))
+    }
+
+    /// Lets time pass, for tests.
+    #[pyo3(signature = (bridge, by))]
+    fn shift(&self, py: Python<'_>, bridge: Loop<'_>, by: f64) -> Answered {
+        let by = seconds(by)?;
+        let work = |queue: trunkline::Queue<Raw>| async move { testing::shift(&queue, by).await };
+        self.reply(py, &bridge, work, |py, count| count.into_py_any(py))
+    }
+
+    /// `wait` is "adaptive", "notify", or seconds between polls.
+    fn consumer(&self, wait: &Bound<'_, PyAny>) -> PyResult<Consumer> {
+        self.owner.check()?;
+        Ok(Consumer::new(self.queue.consumer(wait_of(wait)?), self.owner))
+    }
+}
+
+/// A way to wait.
+pub fn wait_of(wait: &Bound<'_, PyAny>) -> PyResult<Wait> {
+    if let Ok(every) = wait.extract::<f64>() {
+        return Ok(Wait::Poll(seconds(every)?.max(Duration::from_millis(1))));
+    }
+    match &*wait.extract::<String>()? {
+        "adaptive" => Ok(Wait::Adaptive),
+        "notify" => Ok(Wait::Notify),
+        "poll" => Ok(Wait::poll()),
+        other => Err(PyValueError::new_err(format!(
+            "a consumer waits \"adaptive\", \"notify\", \"poll\", or by polls so many seconds apart, not {other:?}"
+        ))),
+    }
+}

@@ -1,0 +1,53 @@
+//! Payloads as they travel: the codec that makes values of them is Python's.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use postgres_types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
+
+/// The version byte before a `jsonb`'s text.
+const VERSION: u8 = 1;
+
+/// A payload in the binary format of its column: JSON as its text, an `int8` as eight bytes, a `uuid` as sixteen.
+#[derive(Debug, Clone)]
+pub struct Raw(pub Bytes);
+
+impl Raw {
+    pub fn copy(bytes: &[u8]) -> Self {
+        Self(Bytes::copy_from_slice(bytes))
+    }
+}
+
+fn accepts_type(ty: &Type) -> bool {
+    [Type::JSONB, Type::JSON, Type::BYTEA, Type::TEXT, Type::VARCHAR, Type::INT8, Type::UUID, Type::FLOAT8, Type::BOOL].contains(ty)
+}
+
+impl ToSql for Raw {
+    fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+        if *ty == Type::JSONB {
+            out.put_u8(VERSION);
+        }
+        out.put_slice(&self.0);
+        Ok(IsNull::No)
+    }
+
+    fn accepts(ty: &Type) -> bool {
+        accepts_type(ty)
+    }
+
+    to_sql_checked!();
+}
+
+impl FromSql<'_> for Raw {
+    fn from_sql(ty: &Type, raw: &[u8]) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
+        match raw.split_first() {
+            Some((&VERSION, text)) if *ty == Type::JSONB => Ok(Self::copy(text)),
+            Some((version, _)) if *ty == Type::JSONB => {
+                Err(format!("jsonb of version {version}, where only 1 is known").into())
+            }
+            _ => Ok(Self::copy(raw)),
+        }
+    }
+
+    fn accepts(ty: &Type) -> bool {
+        accepts_type(ty)
+    }
+}

@@ -1,0 +1,264 @@
+//! A worker whose handlers are Python's: calls gather in a list for the event loop, and answers come back many at a time.
+
+use std::{
+    io::{Read, Write},
+    os::{fd::AsRawFd, unix::net::UnixStream},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use pyo3::{IntoPyObjectExt, exceptions::PyRuntimeError, prelude::*, types::{PyDict, PyList}};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+use trunkline::{Attempt, Failure, Message, RetryPolicy, Summary, Worker, Workers};
+
+use crate::{
+    answer::reply,
+    bridge::Bridge,
+    delivery::{Answers, Call, Delivery},
+    draft::seconds,
+    queue::{Queue, wait_of},
+    raw::Raw,
+    runtime,
+};
+
+/// What the event loop has to know.
+enum News {
+    Call(Call),
+    /// The call's lease is lost, or the worker gives up on it soon.
+    Lost(u64),
+    /// Nobody waits for the call's answer any more.
+    Over(u64),
+}
+
+/// News for the event loop.
+struct Inbox {
+    news: Mutex<Vec<News>>,
+    wake: UnixStream,
+    next: AtomicU64,
+}
+
+impl Inbox {
+    fn push(&self, news: News) {
+        let was_empty = {
+            let mut all = self.news.lock().unwrap_or_else(PoisonError::into_inner);
+            all.push(news);
+            all.len() == 1
+        };
+        if was_empty {
+            let _ = (&self.wake).write(&[1]); // a full pipe has woken it already; a closed one has nobody behind it
+        }
+    }
+
+    /// Calls the handler of a task, in Python.
+    async fn call(
+        self: Arc<Self>,
+        task: usize,
+        messages: Vec<Message<Raw>>,
+        attempt: Option<Attempt<Raw>>,
+    ) -> Answers {
+        let (nr, count) = (self.next.fetch_add(1, Ordering::Relaxed), messages.len());
+        let (answer, answered) = oneshot::channel();
+        let lost = attempt.as_ref().map(Attempt::lost);
+        self.push(News::Call(Call { task, nr, messages, attempt, answer }));
+        let mut running = Running { inbox: self, nr, is_over: false };
+        let answers = running.wait(answered, lost).await;
+        running.is_over = true;
+        answers.unwrap_or_else(|_| vec![Err(Failure::retry("the handler was dropped without an answer")); count])
+    }
+}
+
+/// A call that runs in Python, which is told when nobody waits for it any more.
+struct Running {
+    inbox: Arc<Inbox>,
+    nr: u64,
+    is_over: bool,
+}
+
+impl Running {
+    async fn wait(
+        &self,
+        mut answered: oneshot::Receiver<Answers>,
+        lost: Option<CancellationToken>,
+    ) -> Result<Answers, oneshot::error::RecvError> {
+        if let Some(lost) = lost {
+            tokio::select! {
+                biased;
+                answers = &mut answered => return answers,
+                () = lost.cancelled() => self.inbox.push(News::Lost(self.nr)),
+            }
+        }
+        answered.await
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.inbox.push(News::Over(self.nr));
+        }
+    }
+}
+
+/// The options of one task.
+#[derive(FromPyObject)]
+struct Task {
+    #[pyo3(item)]
+    queue: Py<Queue>,
+    #[pyo3(item)]
+    weight: u32,
+    /// Messages a call, where the handler gets several.
+    #[pyo3(item)]
+    batch: Option<usize>,
+    #[pyo3(item)]
+    timeout: Option<f64>,
+    #[pyo3(item)]
+    lease: Option<f64>,
+    #[pyo3(item)]
+    shutdown_after: f64,
+    /// Whether delays grow, the first and the longest of them, and how many attempts there are.
+    #[pyo3(item)]
+    retry: (bool, f64, f64, Option<u32>),
+}
+
+impl Task {
+    fn worker(&self, nr: usize, inbox: &Arc<Inbox>, wait: &Bound<'_, PyAny>) -> PyResult<Worker<Raw>> {
+        let (queue, inbox) = (self.queue.get().queue.clone(), inbox.clone());
+        let worker = match self.batch {
+            Some(most) => Worker::of_batches(queue, most, move |messages| inbox.clone().call(nr, messages, None)),
+            None => Worker::with_attempt(queue, move |message, attempt| {
+                let answers = inbox.clone().call(nr, vec![message], Some(attempt));
+                async move { answers.await.pop().unwrap_or(Ok(())) }
+            }),
+        };
+        let (grows, first, most, attempts) = self.retry;
+        let (first, most) = (seconds(first)?, seconds(most)?);
+        let retry = if grows { RetryPolicy::exponential(first, most) } else { RetryPolicy::fixed(first) };
+        let mut worker = worker
+            .retry(retry.attempts(attempts.unwrap_or(u32::MAX)))
+            .shutdown_after(seconds(self.shutdown_after)?)
+            .wait(wait_of(wait)?);
+        if let Some(timeout) = self.timeout {
+            worker = worker.timeout(seconds(timeout)?);
+        }
+        if let Some(lease) = self.lease {
+            worker = worker.lease(seconds(lease)?);
+        }
+        Ok(worker)
+    }
+}
+
+/// A worker of some tasks in one event loop.
+#[pyclass(frozen, module = "trunkline._trunkline")]
+pub struct Station {
+    inbox: Arc<Inbox>,
+    wakes: UnixStream,
+    stop: CancellationToken,
+    workers: Mutex<Option<(Workers, Vec<Worker<Raw>>)>>,
+}
+
+#[pymethods]
+impl Station {
+    /// With `drains`, it ends once nothing is due.
+    #[new]
+    fn new(tasks: Vec<Task>, concurrency: usize, wait: &Bound<'_, PyAny>, drains: bool) -> PyResult<Self> {
+        let (wake, wakes) = UnixStream::pair()?;
+        wake.set_nonblocking(true)?;
+        wakes.set_nonblocking(true)?;
+        let inbox = Arc::new(Inbox { news: Mutex::default(), wake, next: AtomicU64::new(0) });
+        let (mut workers, mut draining) = (Workers::new(concurrency), Vec::new());
+        for (nr, task) in tasks.iter().enumerate() {
+            task.queue.get().owner.check()?;
+            let worker = task.worker(nr, &inbox, wait)?.concurrency(concurrency);
+            match drains {
+                true => draining.push(worker),
+                false => workers = workers.add(worker, task.weight),
+            }
+        }
+        Ok(Self { inbox, wakes, stop: CancellationToken::new(), workers: Mutex::new(Some((workers, draining))) })
+    }
+
+    /// What the loop has to watch.
+    fn fileno(&self) -> i32 {
+        self.wakes.as_raw_fd()
+    }
+
+    /// Works until it is stopped, then ends in order. Returns the counts of what it did.
+    #[pyo3(signature = (bridge))]
+    fn run(&self, py: Python<'_>, bridge: Option<PyRef<'_, Bridge>>) -> PyResult<Py<PyAny>> {
+        let workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let (workers, draining) = workers.ok_or_else(|| PyRuntimeError::new_err("the worker was run before"))?;
+        let stop = self.stop.clone();
+        let work = async move {
+            if draining.is_empty() {
+                return workers.run(async move { stop.cancelled().await }).await;
+            }
+            let drained = futures_util::future::join_all(draining.into_iter().map(Worker::drain)).await;
+            drained.into_iter().try_fold(Summary::default(), |all, one| Ok(sum(all, one?)))
+        };
+        reply(py, bridge.as_deref(), work, |py, summary| {
+            let dict = PyDict::new(py);
+            dict.set_item("done", summary.done)?;
+            dict.set_item("retried", summary.retried)?;
+            dict.set_item("dead", summary.dead)?;
+            dict.set_item("lost", summary.lost)?;
+            dict.set_item("released", summary.released)?;
+            dict.into_py_any(py)
+        })
+    }
+
+    /// Begins the orderly end.
+    fn stop(&self) {
+        self.stop.cancel();
+    }
+
+    /// What is new: deliveries, and for calls that run ("lost" or "over", number).
+    fn news<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let mut bytes = [0; 64];
+        let _ = (&self.wakes).read(&mut bytes); // one byte a list
+        let news = std::mem::take(&mut *self.inbox.news.lock().unwrap_or_else(PoisonError::into_inner));
+        let list = PyList::empty(py);
+        for one in news {
+            match one {
+                News::Call(call) => list.append(Py::new(py, Delivery::from(call))?)?,
+                News::Lost(nr) => list.append(("lost", nr))?,
+                News::Over(nr) => list.append(("over", nr))?,
+            }
+        }
+        Ok(list)
+    }
+
+    /// The answers of calls that are done: each a delivery with what `Delivery` says about answers, for all of its messages or, as a list,
+    /// for each of them.
+    fn settle(&self, answers: &Bound<'_, PyList>) -> PyResult<()> {
+        let mut all = Vec::with_capacity(answers.len());
+        for answer in answers {
+            let (delivery, said): (PyRef<'_, Delivery>, Bound<'_, PyAny>) = answer.extract()?;
+            let answered = match said.cast::<PyList>() {
+                Ok(each) => delivery.answered_each(each.extract()?)?,
+                Err(_) => delivery.answered(said.extract()?)?,
+            };
+            all.extend(answered);
+        }
+        // Within the runtime, where waking many tasks costs little.
+        runtime::handle()?.spawn(async move {
+            for (sender, answers) in all {
+                let _ = sender.send(answers); // nobody waits for it any more
+            }
+        });
+        Ok(())
+    }
+}
+
+fn sum(a: Summary, b: Summary) -> Summary {
+    let mut all = a;
+    all.done += b.done;
+    all.retried += b.retried;
+    all.dead += b.dead;
+    all.lost += b.lost;
+    all.released += b.released;
+    all
+}
+

@@ -1,0 +1,48 @@
+"""A durable message queue in the PostgreSQL you already run.
+
+>>> db = await trunkline.Db.connect("postgres:///app")
+>>> await db.migrate()
+>>> await db.create_queue("mails", Mail)
+>>> mails = await db.queue("mails", Mail)
+>>> await mails.enqueue(Mail(to="ada@example.org"))  # returns when it is on disk; concurrent calls share one commit
+
+:mod:`trunkline.sync` has the same names for programs without an event loop, :class:`App` the workers, and
+:mod:`trunkline.testing` what tests need.
+"""
+
+from __future__ import annotations
+
+from ._trunkline import Lease, Message
+from .codec import Codec
+from .consumer import Consumer
+from .db import Db
+from .errors import BadPayload, Disconnected, LeaseLost, NoQueue, OutcomeUnknown, TrunklineError, WrongType
+from .queue import Draft, Queue
+from .schedule import Schedule
+from .seen import Archived, DeadLetter, Description, Enqueued, Found, Peeked, Scheduled, Stats
+
+__all__ = [
+    "Archived",
+    "BadPayload",
+    "Codec",
+    "Consumer",
+    "Db",
+    "DeadLetter",
+    "Description",
+    "Disconnected",
+    "Draft",
+    "Enqueued",
+    "Found",
+    "Lease",
+    "LeaseLost",
+    "Message",
+    "NoQueue",
+    "OutcomeUnknown",
+    "Peeked",
+    "Queue",
+    "Schedule",
+    "Scheduled",
+    "Stats",
+    "TrunklineError",
+    "WrongType",
+]

@@ -1,0 +1,184 @@
+"""Payloads as they are stored: a codec for each type."""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
+from uuid import UUID
+
+from . import plain
+from .errors import BadPayload
+
+T = TypeVar("T")
+
+
+@runtime_checkable
+class Codec(Protocol[T]):
+    """Makes bytes of payloads, and payloads of bytes. Implement it for types of your own.
+
+    The bytes are Postgres' binary format of the column: of ``jsonb`` and ``json`` the text in UTF-8, of ``bytea`` and ``text``
+    themselves. What ``decode`` raises an exception for fails its attempt with that text, and no other message.
+    """
+
+    @property
+    def column(self) -> str:
+        """The type of the queue's payloads, as Postgres names it."""
+        ...
+
+    def encode(self, payload: T, /) -> bytes: ...
+
+    def decode(self, payload: bytes, /) -> T: ...
+
+
+def _refused(payload: object, column: str, why: object) -> BadPayload:
+    return BadPayload(f"{type(payload).__name__} cannot be written as {column}: {why}")
+
+
+class Bytes:
+    """``bytes`` as they are, in ``bytea``."""
+
+    column = "bytea"
+
+    def encode(self, payload: bytes, /) -> bytes:
+        if type(payload) is bytes:
+            return payload
+        if isinstance(payload, (bytearray, memoryview)):
+            return bytes(payload)
+        raise _refused(payload, self.column, "bytes are expected")
+
+    def decode(self, payload: bytes, /) -> bytes:
+        return payload
+
+
+class Text:
+    """``str`` in ``text``."""
+
+    column = "text"
+
+    def encode(self, payload: str, /) -> bytes:
+        if not isinstance(payload, str):
+            raise _refused(payload, self.column, "a str is expected")
+        try:
+            return payload.encode()
+        except UnicodeEncodeError as error:
+            raise _refused(payload, self.column, error) from None
+
+    def decode(self, payload: bytes, /) -> str:
+        return payload.decode()
+
+
+class Int:
+    """``int`` of 64 bits, in ``int8``."""
+
+    column = "int8"
+
+    def encode(self, payload: int, /) -> bytes:
+        if not isinstance(payload, int) or isinstance(payload, bool):
+            raise _refused(payload, self.column, "an int is expected")
+        try:
+            return payload.to_bytes(8, "big", signed=True)
+        except OverflowError:
+            raise _refused(payload, self.column, f"{payload} has more than 64 bits") from None
+
+    def decode(self, payload: bytes, /) -> int:
+        return int.from_bytes(payload, "big", signed=True)
+
+
+class Uuid:
+    """``uuid.UUID`` in ``uuid``."""
+
+    column = "uuid"
+
+    def encode(self, payload: UUID, /) -> bytes:
+        if not isinstance(payload, UUID):
+            raise _refused(payload, self.column, "a UUID is expected")
+        return payload.bytes
+
+    def decode(self, payload: bytes, /) -> UUID:
+        return UUID(bytes=payload)
+
+
+_write = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=plain.writable).encode
+
+
+class Json:
+    """Anything that has a form in JSON, in ``jsonb``; read back as the annotated type, and checked."""
+
+    column = "jsonb"
+
+    def __init__(self, of: Any = Any) -> None:
+        self._read = None if of is Any or of is object else plain.reader(of)
+
+    def encode(self, payload: Any, /) -> bytes:
+        try:
+            return _write(payload).encode()
+        except (TypeError, ValueError, RecursionError) as error:
+            raise _refused(payload, self.column, error) from None
+
+    def decode(self, payload: bytes, /) -> Any:
+        value = json.loads(payload)
+        return value if self._read is None else self._read(value)
+
+
+class Pydantic:
+    """Models of pydantic 2, and types that have one within, in ``jsonb``; validated when they are read."""
+
+    column = "jsonb"
+
+    def __init__(self, of: Any) -> None:
+        adapter: Any = import_module("pydantic").TypeAdapter(of)
+        self._write: Any = adapter.dump_json
+        self._read: Any = adapter.validate_json
+
+    def encode(self, payload: Any, /) -> bytes:
+        try:
+            return cast(bytes, self._write(payload))
+        except Exception as error:
+            raise _refused(payload, self.column, error) from None
+
+    def decode(self, payload: bytes, /) -> Any:
+        return self._read(payload)
+
+
+class Msgspec:
+    """Structs of msgspec, in ``jsonb``; validated when they are read."""
+
+    column = "jsonb"
+
+    def __init__(self, of: Any) -> None:
+        library: Any = import_module("msgspec").json
+        self._write: Any = library.Encoder().encode
+        self._read: Any = library.Decoder(of).decode
+
+    def encode(self, payload: Any, /) -> bytes:
+        try:
+            return cast(bytes, self._write(payload))
+        except Exception as error:
+            raise _refused(payload, self.column, error) from None
+
+    def decode(self, payload: bytes, /) -> Any:
+        return self._read(payload)
+
+
+def _has(of: Any, mark: str) -> bool:
+    """Whether the type, or one within it, is marked so."""
+    inner = getattr(of, "__args__", ())
+    return isinstance(of, type) and hasattr(of, mark) or any(_has(one, mark) for one in inner)
+
+
+def codec_of(of: Any) -> Codec[Any]:
+    """The codec of a type, or the codec itself where it is one."""
+    scalars: dict[Any, Codec[Any]] = {bytes: Bytes(), str: Text(), int: Int(), UUID: Uuid()}
+    if not isinstance(of, type) and isinstance(of, Codec):
+        return cast("Codec[Any]", of)
+    try:
+        if of in scalars:
+            return scalars[of]
+    except TypeError:
+        pass  # of a type that cannot be hashed
+    if _has(of, "__pydantic_validator__"):
+        return Pydantic(of)
+    if _has(of, "__struct_fields__"):
+        return Msgspec(of)
+    return Json(of)

@@ -1,0 +1,104 @@
+"""What can go wrong, as facts observed. Whether to try again is the caller's verdict.
+
+Every error of the queue or of the database below it is a :class:`TrunklineError`. Its text says what happened and what to do;
+its predicates say what can be relied on. The subclasses are for ``except``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = [
+    "BadPayload",
+    "Disconnected",
+    "LeaseLost",
+    "NoQueue",
+    "OutcomeUnknown",
+    "TrunklineError",
+    "WrongType",
+]
+
+
+class TrunklineError(Exception):
+    """An error of the queue or of the database below it."""
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        sqlstate: str | None = None,
+        lost_ids: Sequence[int] = (),
+        is_outcome_unknown: bool = False,
+        is_closed: bool = False,
+    ) -> None:
+        super().__init__(text)
+        #: The code of the server's error, where there is one.
+        self.sqlstate = sqlstate
+        #: The messages whose lease was lost; empty for every other error.
+        self.lost_ids = list(lost_ids)
+        #: The connection broke before the answer: what was asked for may or may not have happened.
+        self.is_outcome_unknown = is_outcome_unknown
+        #: There was no connection to the database, or it is gone.
+        self.is_closed = is_closed
+
+    @property
+    def is_lease_lost(self) -> bool:
+        """The lease ended before it was settled: nothing was changed for ``lost_ids``."""
+        return isinstance(self, LeaseLost)
+
+    @property
+    def is_no_queue(self) -> bool:
+        """The queue does not exist, or was dropped."""
+        return isinstance(self, NoQueue)
+
+    @property
+    def is_wrong_type(self) -> bool:
+        """The queue's payload type and the Python type do not go together."""
+        return isinstance(self, WrongType)
+
+    @property
+    def is_bad_payload(self) -> bool:
+        """The payload itself was refused, by its codec, by its size or by the server."""
+        return isinstance(self, BadPayload)
+
+
+class LeaseLost(TrunklineError):
+    """The lease of ``lost_ids`` ended before: the messages may be someone else's now. The others of the call are settled."""
+
+
+class OutcomeUnknown(TrunklineError):
+    """The connection broke before the answer: what was asked for may or may not have happened."""
+
+
+class Disconnected(TrunklineError):
+    """There was no connection to the database; nothing has happened."""
+
+
+class NoQueue(TrunklineError):
+    """There is no such queue."""
+
+
+class WrongType(TrunklineError):
+    """The queue has payloads of another type."""
+
+
+class BadPayload(TrunklineError, ValueError):
+    """The payload cannot be stored; of a batch, only its own caller gets this."""
+
+
+Flags = tuple[bool, bool, bool, bool, bool, bool]
+
+
+def made(text: str, sqlstate: str | None, lost_ids: list[int], flags: Flags) -> TrunklineError:
+    """The exception for an error of the native module."""
+    lease_lost, unknown, closed, no_queue, wrong_type, bad_payload = flags
+    kinds: list[tuple[bool, type[TrunklineError]]] = [
+        (lease_lost, LeaseLost),
+        (unknown, OutcomeUnknown),
+        (no_queue, NoQueue),
+        (wrong_type, WrongType),
+        (bad_payload, BadPayload),
+        (closed, Disconnected),
+    ]
+    kind = next((kind for holds, kind in kinds if holds), TrunklineError)
+    return kind(text, sqlstate=sqlstate, lost_ids=lost_ids, is_outcome_unknown=unknown, is_closed=closed)

@@ -1,0 +1,146 @@
+"""What is read without being dequeued, and what queues and schedules say about themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from datetime import datetime, timedelta
+from typing import Any, Generic, Literal, TypeVar, get_origin
+
+from .codec import Codec
+
+T = TypeVar("T")
+S = TypeVar("S")
+
+State = Literal["due", "delayed", "retrying", "leased", "dead", "archived"]
+
+
+@dataclass(frozen=True)
+class Seen(Generic[T]):
+    """A message that was looked at. ``payload`` is ``None`` where it cannot be read, and ``problem`` says why."""
+
+    id: int
+    enqueued_at: datetime
+    attempt: int
+    payload: T | None
+    metadata: Mapping[str, str]
+    priority: int
+    key: str | None
+    problem: str | None
+
+
+@dataclass(frozen=True)
+class DeadLetter(Seen[T]):
+    """A message whose attempts are used up, with the error of the last one."""
+
+    dead_at: datetime
+    error: str
+
+
+@dataclass(frozen=True)
+class Archived(Seen[T]):
+    """A message that was acknowledged by ``archive``."""
+
+    archived_at: datetime
+
+
+@dataclass(frozen=True)
+class Peeked(Seen[T]):
+    """A message that waits or is leased; ``due_at`` is when it may be dequeued (next)."""
+
+    state: State
+    due_at: datetime
+    error: str | None
+
+
+@dataclass(frozen=True)
+class Found(Seen[T]):
+    """A message wherever it is. ``due_at`` is ``None`` for what is dead or archived, ``ended_at`` for what is not."""
+
+    state: State
+    due_at: datetime | None
+    ended_at: datetime | None
+    error: str | None
+
+
+@dataclass(frozen=True)
+class Stats:
+    """The counts of a queue."""
+
+    due: int
+    delayed: int
+    leased: int
+    to_retry: int
+    dead: int
+    archived: int
+    rows: int
+    messages: int
+    #: How long the oldest due message has been due.
+    oldest_due: timedelta | None
+
+
+@dataclass(frozen=True)
+class Description:
+    """A queue as the database describes it."""
+
+    name: str
+    payload: str
+    max_attempts: int
+    lease: timedelta
+    max_batch: int
+    created_at: datetime
+    is_paused: bool
+    priorities: int
+    head_start: timedelta
+    uniqueness: bool
+    lanes: int
+    per_key: int
+
+
+@dataclass(frozen=True)
+class Scheduled:
+    """A schedule as the database has it."""
+
+    name: str
+    queue: str
+    expression: str
+    zone: str
+    payload: str
+    metadata: Mapping[str, str]
+    missed: str
+    priority: int
+    key: str | None
+    is_paused: bool
+    next: datetime | None
+    last: datetime | None
+    problem: str | None
+
+
+@dataclass(frozen=True)
+class Enqueued:
+    """What became of a message with a unique key: ``id`` is that of the message which is there."""
+
+    id: int
+    outcome: Literal["new", "duplicate", "replaced"]
+
+    @property
+    def is_new(self) -> bool:
+        """Whether there is one message more."""
+        return self.outcome == "new"
+
+
+def record(kind: type[S], of: Mapping[str, Any]) -> S:
+    """A record from its fields."""
+    return kind(**{field.name: of[field.name] for field in fields(get_origin(kind) or kind)})  # type: ignore[arg-type]  # every kind is a dataclass
+
+
+def seen(kind: type[S], codec: Codec[Any], of: dict[str, Any]) -> S:
+    """A record with its payload, as far as that can be read."""
+    raw, of["problem"] = of.get("payload"), of.get("problem")
+    of["payload"] = None
+    if raw is not None:
+        try:
+            of["payload"] = codec.decode(raw)
+        except Exception as error:
+            of["problem"] = f"{type(error).__name__}: {error}"
+    return record(kind, of)
