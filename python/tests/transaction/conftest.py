@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -9,18 +10,23 @@ from typing import Any
 
 import psycopg
 import pytest
-
+import trunkline
 from trunkline import transaction
 
 from .doors import AWAITING, BLOCKING, Door
 
 
 @pytest.fixture
-def url(database_url: str) -> str:
-    with psycopg.connect(database_url) as connection:
+def url(url: str) -> str:
+    async def prepare() -> None:
+        db = await trunkline.Db.connect(url)
+        await db.migrate()
+        await db.create_queue("mails", dict, max_attempts=3)
+
+    asyncio.run(prepare())
+    with psycopg.connect(url) as connection:
         connection.execute("create table effects (id bigint generated always as identity)")
-        connection.execute("select trunkline.create_queue('mails', 'jsonb', max_attempts => 3)")
-    return database_url
+    return url
 
 
 @pytest.fixture(params=[*BLOCKING, *AWAITING])

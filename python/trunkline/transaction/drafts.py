@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from trunkline.draft import Drafted, Options
 from trunkline.tracing import with_trace
@@ -18,8 +18,8 @@ PLAIN = Options()
 
 def written(message: T | Drafted[T], payloads: PayloadText[T]) -> Written:
     """A payload, or a draft with its options. Within a trace, the message continues it."""
-    payload, options = (message.payload, message.options) if isinstance(message, Drafted) else (message, PLAIN)
-    return Written(payloads.write(payload), with_trace(options.metadata) or None, options)
+    draft: Drafted[T] = cast("Drafted[T]", message) if isinstance(message, Drafted) else Drafted(message, PLAIN)
+    return Written(payloads.write(draft.payload), with_trace(draft.options.metadata) or None, draft.options)
 
 
 def calls_of(schema: str, queue: str, messages: Iterable[T | Drafted[T]], payloads: PayloadText[T]) -> list[tuple[list[int], Call]]:

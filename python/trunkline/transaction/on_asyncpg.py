@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 from trunkline.transaction.calls import Call
@@ -10,9 +11,7 @@ from trunkline.transaction.refusal import refused
 
 
 async def run_async(connection: Any, call: Call) -> Sequence[Sequence[Any]]:
-    import asyncpg
-
     text = call.written(f"${number}" for number in range(1, len(call.values) + 1))
-    with refused(asyncpg.PostgresError):
+    with refused(import_module("asyncpg").PostgresError):
         rows: Sequence[Sequence[Any]] = await connection.fetch(text, *call.values)
     return rows

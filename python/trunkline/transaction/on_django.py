@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 from trunkline.transaction.calls import Call
@@ -10,9 +11,7 @@ from trunkline.transaction.refusal import refused
 
 
 def run(connection: Any, call: Call) -> Sequence[Sequence[Any]]:
-    from django.db import Error
-
-    with connection.cursor() as cursor, refused(Error):
+    with connection.cursor() as cursor, refused(import_module("django.db").Error):
         cursor.execute(call.written("%s" for _ in call.values), call.values)
         rows: Sequence[Sequence[Any]] = cursor.fetchall()
     return rows

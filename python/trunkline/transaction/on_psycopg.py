@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, LiteralString, cast
+from importlib import import_module
+from typing import Any
 
 from trunkline.transaction.calls import Call
 from trunkline.transaction.refusal import refused
 
-if TYPE_CHECKING:
-    import psycopg
 
-
-def run(connection: psycopg.Connection[Any], call: Call) -> Sequence[Sequence[Any]]:
-    import psycopg
-
+def run(connection: Any, call: Call) -> Sequence[Sequence[Any]]:
+    psycopg: Any = import_module("psycopg")
     with psycopg.Cursor(connection, row_factory=psycopg.rows.tuple_row) as cursor, refused(psycopg.Error):
-        return cursor.execute(_text(call), call.values).fetchall()
+        rows: Sequence[Sequence[Any]] = cursor.execute(_text(call), call.values).fetchall()
+    return rows
 
 
-async def run_async(connection: psycopg.AsyncConnection[Any], call: Call) -> Sequence[Sequence[Any]]:
-    import psycopg
-
+async def run_async(connection: Any, call: Call) -> Sequence[Sequence[Any]]:
+    psycopg: Any = import_module("psycopg")
     async with psycopg.AsyncCursor(connection, row_factory=psycopg.rows.tuple_row) as cursor:
         with refused(psycopg.Error):
-            return await (await cursor.execute(_text(call), call.values)).fetchall()
+            rows: Sequence[Sequence[Any]] = await (await cursor.execute(_text(call), call.values)).fetchall()
+    return rows
 
 
-def _text(call: Call) -> LiteralString:
-    return cast("LiteralString", call.written("%s" for _ in call.values))
+def _text(call: Call) -> str:
+    return call.written("%s" for _ in call.values)

@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import Any
 
 from trunkline.transaction.calls import Call
 from trunkline.transaction.refusal import refused
 
-if TYPE_CHECKING:
-    from sqlalchemy import TextClause
-
 
 def run(connection: Any, call: Call) -> Sequence[Sequence[Any]]:
-    from sqlalchemy.exc import DBAPIError
-
-    with refused(DBAPIError):
-        rows: Sequence[Sequence[Any]] = connection.execute(*_statement(call)).fetchall()
+    sqlalchemy: Any = import_module("sqlalchemy")
+    with refused(sqlalchemy.exc.DBAPIError):
+        rows: Sequence[Sequence[Any]] = connection.execute(*_statement(sqlalchemy, call)).fetchall()
     return rows
 
 
 async def run_async(connection: Any, call: Call) -> Sequence[Sequence[Any]]:
-    from sqlalchemy.exc import DBAPIError
-
-    with refused(DBAPIError):
-        rows: Sequence[Sequence[Any]] = (await connection.execute(*_statement(call))).fetchall()
+    sqlalchemy: Any = import_module("sqlalchemy")
+    with refused(sqlalchemy.exc.DBAPIError):
+        rows: Sequence[Sequence[Any]] = (await connection.execute(*_statement(sqlalchemy, call))).fetchall()
     return rows
 
 
-def _statement(call: Call) -> tuple[TextClause, dict[str, Any]]:
-    from sqlalchemy import text
-
+def _statement(sqlalchemy: Any, call: Call) -> tuple[Any, dict[str, Any]]:
     names = [f"v{number}" for number in range(len(call.values))]
-    return text(call.written(f":{name}" for name in names)), dict(zip(names, call.values))
+    return sqlalchemy.text(call.written(f":{name}" for name in names)), dict(zip(names, call.values))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from trunkline.errors import LeaseLost
@@ -11,7 +11,7 @@ LEASE_LOST = "TL001"
 
 
 @contextmanager
-def refused(error_of_the_driver: type[Exception]) -> Iterator[None]:
+def refused(error_of_the_driver: type[Exception]) -> Generator[None, None, None]:
     try:
         yield
     except error_of_the_driver as error:
