@@ -10,6 +10,7 @@ from trunkline.transaction.async_queue import AsyncQueue
 from trunkline.transaction.connection import KNOWN, async_runner, runner
 from trunkline.transaction.payload_text import PayloadText
 from trunkline.transaction.sync_queue import SyncQueue
+from trunkline.worker import Task
 
 T = TypeVar("T")
 
@@ -52,19 +53,20 @@ def queue(connection: Awaiting, name: str, type: type[T] | Codec[T], *, schema: 
 @overload
 def queue(connection: OfDjango, name: str, type: type[T] | Codec[T], *, schema: str = ...) -> SyncQueue[T]: ...
 @overload
-def queue(connection: Blocking, name: OfLibrary[T], *, schema: str = ...) -> SyncQueue[T]: ...
+def queue(connection: Blocking, name: OfLibrary[T] | Task[T], *, schema: str = ...) -> SyncQueue[T]: ...
 @overload
-def queue(connection: Awaiting, name: OfLibrary[T], *, schema: str = ...) -> AsyncQueue[T]: ...
+def queue(connection: Awaiting, name: OfLibrary[T] | Task[T], *, schema: str = ...) -> AsyncQueue[T]: ...
 @overload
-def queue(connection: OfDjango, name: OfLibrary[T], *, schema: str = ...) -> SyncQueue[T]: ...
+def queue(connection: OfDjango, name: OfLibrary[T] | Task[T], *, schema: str = ...) -> SyncQueue[T]: ...
 def queue(connection: Any, name: Any, type: Any = Any, *, schema: str = "trunkline") -> Any:
     """A queue in the transaction of a connection: with the verbs of `SyncQueue`, or of `AsyncQueue` where the connection awaits.
 
-    name, type: as `Db.queue` takes them; or a queue that it opened, which has both. schema: the one that holds the queues. Costs nothing
+    name, type: as `Db.queue` takes them; or a queue that it opened, or a task, which have both. schema: the one that holds the queues. Costs nothing
     until a verb is called. A connection that commits by itself commits each verb by itself. Raises `TypeError` for any other connection.
     """
     codec = codec_of(type) if isinstance(name, str) else name.codec
-    named, payloads = name if isinstance(name, str) else name.name, PayloadText(codec)
+    named = name if isinstance(name, str) else name.queue if isinstance(name, Task) else name.name
+    payloads: PayloadText[Any] = PayloadText(codec)
     blocks = runner(connection)
     if blocks is not None:
         return SyncQueue(connection, blocks, schema, named, payloads)
