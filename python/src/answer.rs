@@ -46,7 +46,9 @@ impl Answer {
             Self::Outcome(enqueued) => outcome(py, enqueued),
             Self::Made(make) => make(py),
             Self::Failed(error) => Err(raised(py, &error)),
-            Self::Gone => Err(PyRuntimeError::new_err("the call's task ended without an answer; the outcome is unknown")),
+            Self::Gone => {
+                Err(PyRuntimeError::new_err("the call's task ended without an answer; the outcome is unknown"))
+            }
         }
     }
 }

@@ -58,7 +58,14 @@ impl Db {
     }
 
     #[pyo3(signature = (bridge, name, payload, named))]
-    fn create_queue(&self, py: Python<'_>, bridge: Loop<'_>, name: String, payload: &str, named: &Bound<'_, PyDict>) -> Answered {
+    fn create_queue(
+        &self,
+        py: Python<'_>,
+        bridge: Loop<'_>,
+        name: String,
+        payload: &str,
+        named: &Bound<'_, PyDict>,
+    ) -> Answered {
         let settings = settings(payload, named)?;
         self.reply(py, &bridge, |db| async move { db.create_queue(&name, &settings).await }, none)
     }

@@ -2,7 +2,11 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use pyo3::{exceptions::PyRuntimeError, prelude::*, types::{PyBytes, PyDict, PyList}};
+use pyo3::{
+    exceptions::PyRuntimeError,
+    prelude::*,
+    types::{PyBytes, PyDict, PyList},
+};
 use tokio::sync::oneshot;
 use trunkline::{Attempt, Failure};
 
@@ -73,7 +77,9 @@ impl Delivery {
     }
 
     fn attempt(&self) -> PyResult<Attempt<Raw>> {
-        self.attempt.clone().ok_or_else(|| PyRuntimeError::new_err("a handler of batches has no attempt of one message"))
+        self.attempt
+            .clone()
+            .ok_or_else(|| PyRuntimeError::new_err("a handler of batches has no attempt of one message"))
     }
 }
 

@@ -5,7 +5,11 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use pyo3::{exceptions::{PyTypeError, PyValueError}, prelude::*, types::PyBytes};
+use pyo3::{
+    exceptions::{PyTypeError, PyValueError},
+    prelude::*,
+    types::PyBytes,
+};
 use trunkline::{Metadata, Unique};
 
 use crate::raw::Raw;
@@ -59,7 +63,8 @@ pub fn draft_of(message: &Bound<'_, PyAny>) -> PyResult<trunkline::Draft<Raw>> {
     if let Ok(payload) = message.cast::<PyBytes>() {
         return Ok(trunkline::Draft::new(Raw::copy(payload.as_bytes())));
     }
-    let draft = message.cast::<Draft>().map_err(|_| PyTypeError::new_err("an encoded payload or a draft is expected"))?;
+    let draft =
+        message.cast::<Draft>().map_err(|_| PyTypeError::new_err("an encoded payload or a draft is expected"))?;
     Ok(draft.get().0.clone())
 }
 

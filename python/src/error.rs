@@ -8,9 +8,8 @@ static MAKE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 /// The exception for an error, with everything that its predicates say.
 pub fn raised(py: Python<'_>, error: &Error) -> PyErr {
     let made = || -> PyResult<PyErr> {
-        let make = MAKE.get_or_try_init(py, || {
-            py.import("trunkline.errors")?.getattr(intern!(py, "made")).map(Bound::unbind)
-        })?;
+        let make = MAKE
+            .get_or_try_init(py, || py.import("trunkline.errors")?.getattr(intern!(py, "made")).map(Bound::unbind))?;
         let flags = (
             error.is_lease_lost(),
             error.is_outcome_unknown(),

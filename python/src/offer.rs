@@ -2,7 +2,11 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use pyo3::{exceptions::PyRuntimeError, prelude::*, types::{PyBytes, PyList}};
+use pyo3::{
+    exceptions::PyRuntimeError,
+    prelude::*,
+    types::{PyBytes, PyList},
+};
 
 use crate::{error::raised, message::Message, raw::Raw, runtime};
 
@@ -55,6 +59,9 @@ impl Offer {
             }
         });
         let messages = messages.map_err(|error| raised(py, &error))?;
-        PyList::new(py, messages.into_iter().map(|message| Py::new(py, Message::of(message))).collect::<PyResult<Vec<_>>>()?)
+        PyList::new(
+            py,
+            messages.into_iter().map(|message| Py::new(py, Message::of(message))).collect::<PyResult<Vec<_>>>()?,
+        )
     }
 }

@@ -1,6 +1,9 @@
 //! Messages that are looked at, as dictionaries: dead letters, the archive, what waits, one by its id.
 
-use pyo3::{prelude::*, types::{PyBytes, PyDict, PyList}};
+use pyo3::{
+    prelude::*,
+    types::{PyBytes, PyDict, PyList},
+};
 use trunkline::{Archived, DeadLetter, Found, Peeked, Readable};
 
 use crate::{message::metadata, raw::Raw};

@@ -153,19 +153,24 @@ impl Queue {
 
     #[pyo3(signature = (bridge))]
     fn stats(&self, py: Python<'_>, bridge: Loop<'_>) -> Answered {
-        self.reply(py, &bridge, |queue| async move { queue.stats().await }, |py, stats| {
-            let dict = PyDict::new(py);
-            dict.set_item("due", stats.due)?;
-            dict.set_item("delayed", stats.delayed)?;
-            dict.set_item("leased", stats.leased)?;
-            dict.set_item("to_retry", stats.to_retry)?;
-            dict.set_item("dead", stats.dead)?;
-            dict.set_item("archived", stats.archived)?;
-            dict.set_item("rows", stats.rows)?;
-            dict.set_item("messages", stats.messages)?;
-            dict.set_item("oldest_due", stats.oldest_due)?;
-            dict.into_py_any(py)
-        })
+        self.reply(
+            py,
+            &bridge,
+            |queue| async move { queue.stats().await },
+            |py, stats| {
+                let dict = PyDict::new(py);
+                dict.set_item("due", stats.due)?;
+                dict.set_item("delayed", stats.delayed)?;
+                dict.set_item("leased", stats.leased)?;
+                dict.set_item("to_retry", stats.to_retry)?;
+                dict.set_item("dead", stats.dead)?;
+                dict.set_item("archived", stats.archived)?;
+                dict.set_item("rows", stats.rows)?;
+                dict.set_item("messages", stats.messages)?;
+                dict.set_item("oldest_due", stats.oldest_due)?;
+                dict.into_py_any(py)
+            },
+        )
     }
 
     #[pyo3(signature = (bridge))]

@@ -17,7 +17,8 @@ impl Raw {
 }
 
 fn accepts_type(ty: &Type) -> bool {
-    [Type::JSONB, Type::JSON, Type::BYTEA, Type::TEXT, Type::VARCHAR, Type::INT8, Type::UUID, Type::FLOAT8, Type::BOOL].contains(ty)
+    [Type::JSONB, Type::JSON, Type::BYTEA, Type::TEXT, Type::VARCHAR, Type::INT8, Type::UUID, Type::FLOAT8, Type::BOOL]
+        .contains(ty)
 }
 
 impl ToSql for Raw {

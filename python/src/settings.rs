@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
-use pyo3::{exceptions::{PyTypeError, PyValueError}, prelude::*, types::PyDict};
+use pyo3::{
+    exceptions::{PyTypeError, PyValueError},
+    prelude::*,
+    types::PyDict,
+};
 use trunkline::{Changes, Limits, Settings};
 
 use crate::draft::seconds;
@@ -84,4 +88,3 @@ pub fn described(dict: &Bound<'_, PyDict>, of: trunkline::Description) -> PyResu
     dict.set_item("lanes", lanes)?;
     dict.set_item("per_key", of.per_key)
 }
-

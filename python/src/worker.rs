@@ -9,7 +9,12 @@ use std::{
     },
 };
 
-use pyo3::{IntoPyObjectExt, exceptions::PyRuntimeError, prelude::*, types::{PyDict, PyList}};
+use pyo3::{
+    IntoPyObjectExt,
+    exceptions::PyRuntimeError,
+    prelude::*,
+    types::{PyDict, PyList},
+};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use trunkline::{Attempt, Failure, Message, RetryPolicy, Summary, Worker, Workers};
@@ -53,12 +58,7 @@ impl Inbox {
     }
 
     /// Calls the handler of a task, in Python.
-    async fn call(
-        self: Arc<Self>,
-        task: usize,
-        messages: Vec<Message<Raw>>,
-        attempt: Option<Attempt<Raw>>,
-    ) -> Answers {
+    async fn call(self: Arc<Self>, task: usize, messages: Vec<Message<Raw>>, attempt: Option<Attempt<Raw>>) -> Answers {
         let (nr, count) = (self.next.fetch_add(1, Ordering::Relaxed), messages.len());
         let (answer, answered) = oneshot::channel();
         let lost = attempt.as_ref().map(Attempt::lost);
@@ -261,4 +261,3 @@ fn sum(a: Summary, b: Summary) -> Summary {
     all.released += b.released;
     all
 }
-

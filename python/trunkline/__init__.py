@@ -20,18 +20,24 @@ from .errors import BadPayload, Disconnected, LeaseLost, NoQueue, OutcomeUnknown
 from .queue import Draft, Queue
 from .schedule import Schedule
 from .seen import Archived, DeadLetter, Description, Enqueued, Found, Peeked, Scheduled, Stats
+from .worker import App, Backoff, Bury, Context, Fixed, RetryAfter, Summary, Task, current
 
 __all__ = [
+    "App",
     "Archived",
+    "Backoff",
     "BadPayload",
+    "Bury",
     "Codec",
     "Consumer",
+    "Context",
     "Db",
     "DeadLetter",
     "Description",
     "Disconnected",
     "Draft",
     "Enqueued",
+    "Fixed",
     "Found",
     "Lease",
     "LeaseLost",
@@ -40,9 +46,13 @@ __all__ = [
     "OutcomeUnknown",
     "Peeked",
     "Queue",
+    "RetryAfter",
     "Schedule",
     "Scheduled",
     "Stats",
+    "Summary",
+    "Task",
     "TrunklineError",
     "WrongType",
+    "current",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
@@ -57,6 +57,9 @@ class Draft(Drafted[T]):
         message = encoded(self.queue.codec, self)
         id, outcome = await self.queue.native.enqueue(bridge(), message, True)
         return Enqueued(id, outcome)
+
+    def __await__(self) -> Generator[Any, None, int]:
+        return self.enqueue().__await__()
 
 
 class Queue(Generic[T]):

@@ -1,0 +1,9 @@
+"""Workers: a function, run for every message of a queue, at least once."""
+
+from .app import App
+from .backoff import Backoff, Bury, Fixed, RetryAfter
+from .context import Context, current
+from .life import Summary
+from .task import Task
+
+__all__ = ["App", "Backoff", "Bury", "Context", "Fixed", "RetryAfter", "Summary", "Task", "current"]

@@ -1,0 +1,215 @@
+"""An application: its database, its tasks, and their worker."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, TypeVar, overload
+
+from ..db import Db
+from ..queue import Queue, Wait
+from ..schedule import Schedule
+from ..settings import Setting
+from ..times import Duration, seconds_or_none
+from .backoff import Backoff, Retry
+from .context import Context
+from .life import Life, Summary
+from .task import Place, Task
+
+T = TypeVar("T")
+
+
+class App:
+    """Tasks of one database.
+
+    >>> app = trunkline.App("postgres:///app")
+    >>> @app.task(queue="mails", retry=trunkline.Backoff(max_attempts=5), timeout=30)
+    ... async def send(mail: Mail): ...
+    >>> await send.enqueue(Mail(...))
+
+    ``trunkline-worker module:app`` works on them; :meth:`drain` does in tests.
+    """
+
+    def __init__(self, url: str = "") -> None:
+        self.url = url
+        #: By the names of their queues.
+        self.tasks: dict[str, Task[Any]] = {}
+        self._db: tuple[int, Db] | None = None
+        self._queues: dict[str, Queue[Any]] = {}
+
+    @overload
+    def task(
+        self,
+        *,
+        batch: int,
+        queue: str | None = None,
+        type: Any = None,
+        retry: Retry = ...,
+        timeout: Duration | None = None,
+        place: Place | None = None,
+        lease: Duration | None = None,
+        weight: int = 1,
+        **settings: Setting,
+    ) -> Callable[[Callable[[list[T]], Any]], Task[T]]: ...
+    @overload
+    def task(
+        self,
+        *,
+        queue: str | None = None,
+        type: Any = None,
+        retry: Retry = ...,
+        timeout: Duration | None = None,
+        place: Place | None = None,
+        lease: Duration | None = None,
+        weight: int = 1,
+        **settings: Setting,
+    ) -> _Decorator: ...
+    def task(
+        self,
+        *,
+        queue: str | None = None,
+        type: Any = None,
+        retry: Retry = Backoff(),
+        timeout: Duration | None = None,
+        batch: int | None = None,
+        place: Place | None = None,
+        lease: Duration | None = None,
+        weight: int = 1,
+        **settings: Setting,
+    ) -> Any:
+        """Makes a function the handler of a queue, which is named after it unless ``queue`` says otherwise.
+
+        - Its first parameter is the payload, whose annotation decides how it is stored and checked; a parameter annotated with
+          :class:`Context` gets that. With ``batch`` it gets a list of up to so many payloads (or ``Message``\\ s), and may return a list
+          with an exception, or ``None``, for each.
+        - ``async`` functions run in the event loop, others in threads, or in processes with ``place="process"``.
+        - What it raises is tried again as ``retry`` says; :class:`RetryAfter` and :class:`Bury` decide by themselves. After ``timeout``
+          seconds it has failed; it is cancelled then, but a thread or a process goes on until it ends.
+        - ``settings`` are those of :meth:`Db.create_queue`.
+        """
+
+        def decorate(function: Callable[..., Any]) -> Task[Any]:
+            name = queue or function.__name__
+            if name in self.tasks:
+                raise ValueError(f"queue {name!r} has a task already, {self.tasks[name].__name__}: give this one its own")
+            made: Task[Any] = Task(
+                self,
+                function,
+                queue=name,
+                type=type,
+                retry=retry,
+                timeout=seconds_or_none(timeout),
+                batch=batch,
+                place=place,
+                lease=seconds_or_none(lease),
+                weight=weight,
+                settings=settings,
+            )
+            self.tasks[name] = made
+            return made
+
+        return decorate
+
+    def schedule(
+        self,
+        expression: str,
+        payload: Any = None,
+        *,
+        name: str | None = None,
+        zone: str = "UTC",
+        missed: Literal["skip", "once", "each"] = "once",
+        key: str | None = None,
+        priority: int = 0,
+    ) -> Callable[[Task[T]], Task[T]]:
+        """Enqueues the payload for a task at every tick: see :class:`Schedule`. Put in force by :meth:`setup`. It stands above ``task``."""
+
+        def decorate(task: Task[T]) -> Task[T]:
+            said = name or task.__name__.lower()
+            declared = Schedule(said, expression, zone, missed, priority=priority, key=key)
+            task.schedules.append((declared, payload))
+            return task
+
+        return decorate
+
+    async def db(self) -> Db:
+        """The database, connected to with the first use in each process."""
+        if self._db is None or self._db[0] != os.getpid():
+            opened = await Db.connect(self.url)
+            if self._db is None or self._db[0] != os.getpid():
+                self._db, self._queues = (os.getpid(), opened), {}
+        return self._db[1]
+
+    async def queue(self, task: Task[T]) -> Queue[T]:
+        """The queue of a task."""
+        known = self._queues.get(task.queue)
+        if known is not None and self._db is not None and self._db[0] == os.getpid():
+            return known
+        db = await self.db()
+        opened: Queue[T] = await db.queue(task.queue, task.codec)
+        return self._queues.setdefault(task.queue, opened)
+
+    async def setup(self) -> None:
+        """Migrates the schema, creates the queues of all tasks, and puts their schedules in force. Does nothing where all is there."""
+        db = await self.db()
+        await db.migrate()
+        for task in self.tasks.values():
+            await db.create_queue(task.queue, task.codec, **task.settings)
+            for schedule, payload in task.schedules:
+                await (await self.queue(task)).schedule(schedule, payload)
+
+    async def run(
+        self,
+        *,
+        concurrency: int = 100,
+        queues: Iterable[str] | None = None,
+        wait: Wait = "adaptive",
+        shutdown_after: Duration = 30,
+        processes: int | None = None,
+    ) -> Summary:
+        """Works until it is cancelled; then ends in order: what runs may end within ``shutdown_after``, and is given
+        back uncharged after that. Returns the counts of what it did."""
+        life = await self._life(concurrency, queues, wait, shutdown_after, processes, drains=False)
+        return await life.live()
+
+    async def drain(self, *, concurrency: int = 100, queues: Iterable[str] | None = None) -> Summary:
+        """Works until nothing is due and no handler runs: for tests, and for programs that are started every so often."""
+        total = Summary()
+        while True:
+            life = await self._life(concurrency, queues, "adaptive", 30, None, drains=True)
+            summary = await life.live()
+            total += summary
+            # What a handler of one queue enqueued for another may have come after that was empty.
+            if summary.is_nothing or len(life.tasks) == 1:
+                return total
+
+    async def _life(
+        self,
+        concurrency: int,
+        queues: Iterable[str] | None,
+        wait: Wait,
+        shutdown_after: Duration,
+        processes: int | None,
+        drains: bool,
+    ) -> Life:
+        names = list(self.tasks) if queues is None else list(queues)
+        unknown = [name for name in names if name not in self.tasks]
+        if unknown or not names:
+            raise ValueError(f"no task has queue {', '.join(unknown)}" if unknown else "the application has no task")
+        tasks = [self.tasks[name] for name in names]
+        opened = [await self.queue(task) for task in tasks]
+        return Life(tasks, opened, concurrency, wait, seconds_or_none(shutdown_after) or 0.0, processes, drains)
+
+
+class _Decorator:
+    """What ``task`` returns, for type checkers: functions of a payload, with or without a context, and of nothing."""
+
+    @overload
+    def __call__(self, function: Callable[[T], Any], /) -> Task[T]: ...
+    @overload
+    def __call__(self, function: Callable[[T, Context], Any], /) -> Task[T]: ...
+    @overload
+    def __call__(self, function: Callable[[Context], Any], /) -> Task[None]: ...
+    @overload
+    def __call__(self, function: Callable[[], Any], /) -> Task[None]: ...
+    def __call__(self, function: Callable[..., Any], /) -> Task[Any]:
+        raise NotImplementedError

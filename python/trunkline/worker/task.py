@@ -1,0 +1,136 @@
+"""A task: a function, and the queue of what it is called with."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+from .._trunkline import Message
+from ..codec import Codec, codec_of
+from ..draft import Drafted, Options
+from ..schedule import Schedule
+from ..seen import Enqueued
+from ..settings import Setting
+from .backoff import Retry
+from .context import Context
+
+if TYPE_CHECKING:
+    from .app import App
+
+T = TypeVar("T")
+
+#: Where a handler runs: in the event loop, in a thread, or in a process of its own.
+Place = Literal["loop", "thread", "process"]
+
+
+@dataclass(frozen=True)
+class TaskDraft(Drafted[T]):
+    """A message for a task, with options: ``await send.draft(mail).after(minutes=5).enqueue()``."""
+
+    task: Task[T] = field(repr=False, compare=False)
+
+    async def enqueue(self) -> int:
+        """Enqueues it, and returns the id of the message that is there."""
+        return await self.task.enqueue(self)
+
+    async def enqueue_unique(self) -> Enqueued:
+        """Enqueues it, and says whether the message is new, or another has its unique key."""
+        queue = await self.task.app.queue(self.task)
+        draft = queue.draft(self.payload)
+        return await type(draft)(self.payload, self.options, queue).enqueue_unique()
+
+    def __await__(self) -> Generator[Any, None, int]:
+        return self.enqueue().__await__()
+
+
+class Task(Generic[T]):
+    """A function that is run for every message of a queue. Called, it is the function; ``enqueue`` sends it a payload."""
+
+    def __init__(
+        self,
+        app: App,
+        function: Callable[..., Any],
+        *,
+        queue: str,
+        type: Any,
+        retry: Retry,
+        timeout: float | None,
+        batch: int | None,
+        place: Place | None,
+        lease: float | None,
+        weight: int,
+        settings: dict[str, Setting],
+    ) -> None:
+        is_async = inspect.iscoroutinefunction(function)
+        if is_async and place in ("thread", "process"):
+            raise TypeError(f"{function.__qualname__} is async, so it runs in the event loop, not in a {place}")
+        if not is_async and place == "loop":
+            raise TypeError(f"{function.__qualname__} is not async, so it would stop the event loop: run it in a thread")
+        self.app = app
+        self.function = function
+        self.queue = queue
+        self.retry = retry
+        self.timeout = timeout
+        self.batch = batch
+        self.place: Place = place or ("loop" if is_async else "thread")
+        self.lease = lease
+        self.weight = weight
+        self.settings = settings
+        self.schedules: list[tuple[Schedule, Any]] = []
+        parameters = _Parameters(function, batch is not None)
+        self.takes_payload = parameters.takes_payload
+        self.takes_messages = parameters.takes_messages
+        #: The name of the parameter that gets the context.
+        self.context = parameters.context
+        self.codec: Codec[T] = codec_of(parameters.type if type is None else type)
+        self.__name__ = function.__name__
+        self.__doc__ = function.__doc__
+        self.__module__ = function.__module__
+        self.__wrapped__ = function
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return self.function(*arguments, **named)
+
+    def __repr__(self) -> str:
+        return f"Task({self.__name__!r}, queue={self.queue!r})"
+
+    async def enqueue(self, payload: T | Drafted[T]) -> int:
+        """Enqueues a message for it, and returns its id once it is committed. See :meth:`Queue.enqueue`."""
+        return await (await self.app.queue(self)).enqueue(payload)
+
+    async def enqueue_many(self, payloads: Iterable[T | Drafted[T]]) -> list[int]:
+        """Enqueues all messages in one transaction. See :meth:`Queue.enqueue_many`."""
+        return await (await self.app.queue(self)).enqueue_many(payloads)
+
+    def draft(self, payload: T) -> TaskDraft[T]:
+        """A message with options, and then ``.enqueue()``."""
+        return TaskDraft(payload, Options(), self)
+
+
+class _Parameters:
+    """What a handler is to be called with, by its signature."""
+
+    def __init__(self, function: Callable[..., Any], is_of_batches: bool) -> None:
+        hints = get_type_hints(function)
+        self.context: str | None = None
+        self.type: Any = Any
+        self.takes_payload = False
+        self.takes_messages = False
+        for name, parameter in inspect.signature(function).parameters.items():
+            hint = hints.get(name, Any)
+            if hint is Context:
+                self.context = name
+            elif not self.takes_payload:
+                self.takes_payload = True
+                self.type = hint
+            elif parameter.default is inspect.Parameter.empty:
+                raise TypeError(f"{function.__qualname__} has one payload, and {name} is another; use a dataclass for both")
+        if is_of_batches and self.context is not None:
+            raise TypeError(f"{function.__qualname__} gets batches, so it has no context of one message; take Messages")
+        if is_of_batches and get_origin(self.type) in (list, Iterable) or is_of_batches and get_args(self.type):
+            (self.type, *_) = get_args(self.type)
+        if get_origin(self.type) is Message or self.type is Message:
+            self.takes_messages = True
+            self.type = (get_args(self.type) or (Any,))[0]
