@@ -24,8 +24,6 @@ SUITES = {
     "memory": ["hour", "exceptions"],
     "all": ["tasks", "handler", "batches", "alone", "hour", "exceptions"],
 }
-OURS_ALONE = {"hour", "exceptions"}
-ALONE_TOO = {"core"}
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ import json
 import sys
 
 from bench.contenders import contender
+from bench.contenders.core import Contender as Core
 from bench.memory import peak_mib
 from bench.place import here
 from bench.workloads import Measured, workload
@@ -14,6 +15,8 @@ from bench.workloads import Measured, workload
 
 async def measure(name: str, of: str, seconds: float) -> Measured:
     who = contender(name)
+    if isinstance(who, Core):
+        return who.measure(of, seconds)
     await who.open(here())
     try:
         measured = await workload(of)(who, seconds)

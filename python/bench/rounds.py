@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from bench.contenders import contender
+from bench.contenders import contender, takes_part
 from bench.ground.postgres import Postgres
 from bench.ground.rabbitmq import Rabbitmq
 from bench.ground.redis import Redis
@@ -53,7 +53,7 @@ def run(contenders: Sequence[str], workloads: Sequence[str], rounds: int, second
             ground.rabbitmq = stack.enter_context(Rabbitmq())  # type: ignore[assignment]
         rows: dict[tuple[str, str], Row] = {}
         for workload in workloads:
-            who = [name for name in contenders if workload != "batches" or contender(name).batches]
+            who = [name for name in contenders if takes_part(name, workload)]
             for number in range(rounds):
                 for name in who:
                     said = cell(ground, name, workload, seconds)

@@ -11,7 +11,8 @@ from bench.place import Place
 
 MODULES = {
     "trunkline": "ours",
-    "trunkline-msgspec": "ours_msgspec",
+    "trunkline-bytes": "ours_bytes",
+    "trunkline-core": "core",
     "procrastinate": "procrastinate",
     "pgqueuer": "pgqueuer",
     "awa": "awa",
@@ -55,3 +56,12 @@ class Contender(Protocol):
 def contender(name: str) -> Contender:
     made: Contender = importlib.import_module(f"bench.contenders.{MODULES[name]}").Contender()
     return made
+
+
+def takes_part(name: str, workload: str) -> bool:
+    """Whether a contender can do a workload: the core has two, batches need a call for them, memory is a question to ours alone."""
+    if name == "trunkline-core":
+        return workload in ("alone", "tasks")
+    if workload in ("hour", "exceptions"):
+        return name == "trunkline"
+    return workload != "batches" or contender(name).batches

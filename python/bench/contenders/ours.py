@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Sequence
-from typing import TypedDict
+from typing import Any
 
 import trunkline
 
@@ -13,13 +12,13 @@ from bench.message import Message
 from bench.place import Place
 from bench.tally import Tally
 
-PREFETCH = 1_000
+CONCURRENCY = 1_000
 
 
 class Contender:
     needs = "postgres"
     version = "trunkline 0.1.0"
-    settings = "defaults, jsonb"
+    settings = f"defaults, jsonb; one process of concurrency {CONCURRENCY}, uvloop"
     backlog = 200_000
     uvloop = True
     batches = True
@@ -45,3 +44,13 @@ class Contender:
 
     def workers(self) -> Sequence[Sequence[str]]:
         return [[sys.executable, "-m", "bench.worker", "trunkline"]]
+
+
+async def work(place: Place, tally: Tally) -> None:
+    app = trunkline.App(place.postgres)
+
+    @app.task(queue="bench")
+    async def handle(message: dict[str, Any]) -> None:
+        tally.add(message["n"])
+
+    await app.run(concurrency=CONCURRENCY)

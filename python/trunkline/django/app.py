@@ -20,12 +20,20 @@ class App(worker.App):
     """
 
     def __init__(self, alias: str = "default") -> None:
+        _set_up()
         super().__init__(url(alias))
         self.alias = alias
 
     def task(self, **named: Any) -> Any:
         decorate = super().task(**named)
         return lambda function: decorate(_looked_after(function))
+
+
+def _set_up() -> None:
+    """Where `trunkline-worker` imports the tasks, nobody has set Django up yet; where Django itself does, it is about to be."""
+    apps: Any = import_module("django.apps").apps
+    if not apps.ready and not apps.loading:
+        import_module("django").setup()
 
 
 def _looked_after(function: Callable[..., Any]) -> Callable[..., Any]:
