@@ -40,11 +40,11 @@ class Bytes:
 
     column = "bytea"
 
-    def encode(self, payload: bytes, /) -> bytes:
+    def encode(self, payload: object, /) -> bytes:
         if type(payload) is bytes:
             return payload
         if isinstance(payload, (bytearray, memoryview)):
-            return bytes(payload)
+            return bytes(cast("bytearray", payload))
         raise _refused(payload, self.column, "bytes are expected")
 
     def decode(self, payload: bytes, /) -> bytes:
@@ -56,7 +56,7 @@ class Text:
 
     column = "text"
 
-    def encode(self, payload: str, /) -> bytes:
+    def encode(self, payload: object, /) -> bytes:
         if not isinstance(payload, str):
             raise _refused(payload, self.column, "a str is expected")
         try:
@@ -73,7 +73,7 @@ class Int:
 
     column = "int8"
 
-    def encode(self, payload: int, /) -> bytes:
+    def encode(self, payload: object, /) -> bytes:
         if not isinstance(payload, int) or isinstance(payload, bool):
             raise _refused(payload, self.column, "an int is expected")
         try:
@@ -90,7 +90,7 @@ class Uuid:
 
     column = "uuid"
 
-    def encode(self, payload: UUID, /) -> bytes:
+    def encode(self, payload: object, /) -> bytes:
         if not isinstance(payload, UUID):
             raise _refused(payload, self.column, "a UUID is expected")
         return payload.bytes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar, overload
 
-from . import _trunkline
+from ._trunkline import Db as NativeDb, Queue as NativeQueue
 from .codec import Codec, codec_of
 from .loop import bridge
 from .queue import Queue
@@ -21,14 +21,14 @@ class Db:
     callers does not matter. Made before a fork, it cannot be used in the child; connect there.
     """
 
-    def __init__(self, native: _trunkline.Db) -> None:
+    def __init__(self, native: NativeDb) -> None:
         self.native = native
 
     @classmethod
     async def connect(cls, url: str = "") -> Db:
         """Connects. The string is a URL (``postgres://user@host/database?sslmode=verify-full``) or words
         (``host=/run/postgresql dbname=app``), with libpq's meaning; what it does not say is taken from ``PGHOST`` and the like."""
-        return cls(await _trunkline.Db.connect(bridge(), url))
+        return cls(await NativeDb.connect(bridge(), url))
 
     @property
     def schema(self) -> str:
@@ -123,7 +123,7 @@ class Db:
         return await self.native.fire_schedule(bridge(), name)
 
 
-def check_column(native: _trunkline.Queue, codec: Codec[Any]) -> None:
+def check_column(native: NativeQueue, codec: Codec[Any]) -> None:
     """Whether a codec goes with a queue; a domain over its type, or an equal one, does."""
     from .errors import WrongType
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Generic, TypeVar
 
-from . import _trunkline
+from ._trunkline import Draft as NativeDraft
 from .codec import Codec
 from .times import Duration, aware, seconds, seconds_or_none
 from .tracing import with_trace
@@ -38,9 +38,9 @@ def delay(
     return named + (0.0 if after is None else seconds(after))
 
 
-def native(codec: Codec[T], payload: T, options: Options) -> _trunkline.Draft:
+def native(codec: Codec[T], payload: T, options: Options) -> NativeDraft:
     """The draft as it is enqueued. Within a trace, the message continues it."""
-    return _trunkline.Draft(
+    return NativeDraft(
         codec.encode(payload),
         after=options.after,
         at=options.at,

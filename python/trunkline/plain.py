@@ -101,8 +101,9 @@ def _each(read: Reader, make: Callable[[list[Any]], Any]) -> Reader:
     def read_all(value: Any) -> Any:
         if not isinstance(value, list):
             raise _wrong(value, "a list")
+        members = typing.cast("list[Any]", value)
         made: list[Any] = []
-        for at, member in enumerate(typing.cast("list[Any]", value)):
+        for at, member in enumerate(members):
             try:
                 made.append(read(member))
             except Mismatch as mismatch:
@@ -114,9 +115,10 @@ def _each(read: Reader, make: Callable[[list[Any]], Any]) -> Reader:
 
 def _tuple(members: Sequence[Reader]) -> Reader:
     def read(value: Any) -> Any:
-        if not isinstance(value, list) or len(typing.cast("list[Any]", value)) != len(members):
-            raise _wrong(value, f"a list of {len(members)}")
-        return tuple(_each(_as_is, list)([each(one) for each, one in zip(members, typing.cast("list[Any]", value))]))
+        found: list[Any] = _each(_as_is, list)(value)
+        if len(found) != len(members):
+            raise Mismatch(f"a list of {len(members)} expected, not of {len(found)}")
+        return tuple(each(one) for each, one in zip(members, found))
 
     return read
 
@@ -149,8 +151,9 @@ def _mapping(key: Reader, member: Reader) -> Reader:
     def read(value: Any) -> Any:
         if not isinstance(value, dict):
             raise _wrong(value, "an object")
+        values = typing.cast("dict[str, Any]", value)
         made: dict[Any, Any] = {}
-        for name, one in typing.cast("dict[str, Any]", value).items():
+        for name, one in values.items():
             try:
                 made[key(name)] = member(one)
             except Mismatch as mismatch:
@@ -226,21 +229,22 @@ def reader(of: Any) -> Reader:
         key = _whole_key if arguments[0] is int else reader(arguments[0])
         return _mapping(key, reader(arguments[1]))
     if isinstance(of, type):
-        if issubclass(of, enum.Enum):
-            return _member(of)
-        if dataclasses.is_dataclass(of):
-            return _dataclass(of)
-        if is_typeddict(of):
-            hints = get_type_hints(of)
-            required: frozenset[str] = getattr(of, "__required_keys__")
-            return _fields({name: reader(kind) for name, kind in hints.items()}, required, dict, of.__name__)
+        kind: type[Any] = of
+        if issubclass(kind, enum.Enum):
+            return _member(kind)
+        if dataclasses.is_dataclass(kind):
+            return _dataclass(kind)
+        if is_typeddict(kind):
+            hints = get_type_hints(kind)
+            required: frozenset[str] = getattr(kind, "__required_keys__")
+            return _fields({name: reader(hint) for name, hint in hints.items()}, required, dict, kind.__name__)
     raise TypeError(
         f"payloads of type {of!r} cannot be read from JSON: use a dataclass, a pydantic model, a msgspec struct, "
         "types of JSON, or a codec of your own"
     )
 
 
-def _dataclass(of: type) -> Reader:
+def _dataclass(of: type[Any]) -> Reader:
     hints = get_type_hints(of)
     fields = [field for field in dataclasses.fields(of) if field.init]
     nothing = dataclasses.MISSING
@@ -255,10 +259,11 @@ def _later(of: Any) -> Reader:
     def read(value: Any) -> Any:
         return reader(of)(value)
 
-    return read if isinstance(of, type) and dataclasses.is_dataclass(of) or get_args(of) else reader(of)
+    may_be_within = bool(get_args(of)) or dataclasses.is_dataclass(of)
+    return read if may_be_within else reader(of)
 
 
-def writable(value: Any) -> Any:
+def writable(value: Any) -> object:
     """What JSON has no form of its own for."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
 
-from . import _trunkline
-from ._trunkline import Lease, Message
+from ._trunkline import Draft as NativeDraft, Queue as NativeQueue, Lease, Message
 from .codec import Codec
 from .consumer import Consumer
 from .draft import Drafted, Options, native
@@ -35,10 +34,11 @@ def ids_of(ids: Ids) -> list[int]:
     return [ids] if isinstance(ids, int) else list(ids)
 
 
-def encoded(codec: Codec[T], message: T | Drafted[T]) -> bytes | _trunkline.Draft:
+def encoded(codec: Codec[T], message: Any) -> bytes | NativeDraft:
     """A message as it is enqueued."""
     if isinstance(message, Drafted):
-        return native(codec, message.payload, message.options)
+        draft = cast("Drafted[T]", message)
+        return native(codec, draft.payload, draft.options)
     return native(codec, message, _PLAIN) if is_traced() else codec.encode(message)
 
 
@@ -69,7 +69,7 @@ class Queue(Generic[T]):
     cancelled may be in the queue all the same.
     """
 
-    def __init__(self, native: _trunkline.Queue, codec: Codec[T]) -> None:
+    def __init__(self, native: NativeQueue, codec: Codec[T]) -> None:
         self.native = native
         self.codec = codec
         self._decode = codec.decode
@@ -88,9 +88,7 @@ class Queue(Generic[T]):
         Concurrent calls share one row and one commit. Raises :class:`BadPayload` for its own payload only, and
         :class:`OutcomeUnknown` where the connection broke before the answer.
         """
-        if isinstance(message, Drafted) or is_traced():
-            return await self.native.enqueue(bridge(), encoded(self.codec, message))
-        return await self.native.enqueue(bridge(), self.codec.encode(message))
+        return await self.native.enqueue(bridge(), encoded(self.codec, message))
 
     async def enqueue_many(self, messages: Iterable[T | Drafted[T]]) -> list[int]:
         """Enqueues all messages in one transaction, and returns their ids in their order; one bad payload fails the whole call."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
@@ -29,7 +29,7 @@ def with_trace(metadata: Mapping[str, str]) -> dict[str, str]:
 
 
 @contextmanager
-def handling(queue: str, metadata: Mapping[str, str], id: int, attempt: int) -> Iterator[None]:
+def handling(queue: str, metadata: Mapping[str, str], id: int, attempt: int) -> Generator[None, None, None]:
     """A span ``handle {queue}`` around a handler, under the message's trace."""
     if _api is None:
         yield

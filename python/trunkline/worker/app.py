@@ -36,6 +36,7 @@ class App:
         self.tasks: dict[str, Task[Any]] = {}
         self._db: tuple[int, Db] | None = None
         self._queues: dict[str, Queue[Any]] = {}
+        self._lives: set[Life] = set()
 
     @overload
     def task(
@@ -59,6 +60,7 @@ class App:
         type: Any = None,
         retry: Retry = ...,
         timeout: Duration | None = None,
+        batch: None = None,
         place: Place | None = None,
         lease: Duration | None = None,
         weight: int = 1,
@@ -166,10 +168,19 @@ class App:
         shutdown_after: Duration = 30,
         processes: int | None = None,
     ) -> Summary:
-        """Works until it is cancelled; then ends in order: what runs may end within ``shutdown_after``, and is given
+        """Works until it is cancelled, or until :meth:`stop`; then ends in order: what runs may end within ``shutdown_after``, and is given
         back uncharged after that. Returns the counts of what it did."""
         life = await self._life(concurrency, queues, wait, shutdown_after, processes, drains=False)
-        return await life.live()
+        self._lives.add(life)
+        try:
+            return await life.live()
+        finally:
+            self._lives.discard(life)
+
+    def stop(self) -> None:
+        """Lets :meth:`run` end in order. From the thread of its event loop."""
+        for life in self._lives:
+            life.stop()
 
     async def drain(self, *, concurrency: int = 100, queues: Iterable[str] | None = None) -> Summary:
         """Works until nothing is due and no handler runs: for tests, and for programs that are started every so often."""
@@ -203,12 +214,13 @@ class App:
 class _Decorator:
     """What ``task`` returns, for type checkers: functions of a payload, with or without a context, and of nothing."""
 
+    # A context is no payload, which type checkers cannot be told.
+    @overload
+    def __call__(self, function: Callable[[Context], Any], /) -> Task[None]: ...  # pyright: ignore[reportOverlappingOverload]
     @overload
     def __call__(self, function: Callable[[T], Any], /) -> Task[T]: ...
     @overload
     def __call__(self, function: Callable[[T, Context], Any], /) -> Task[T]: ...
-    @overload
-    def __call__(self, function: Callable[[Context], Any], /) -> Task[None]: ...
     @overload
     def __call__(self, function: Callable[[], Any], /) -> Task[None]: ...
     def __call__(self, function: Callable[..., Any], /) -> Task[Any]:

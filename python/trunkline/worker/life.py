@@ -185,7 +185,7 @@ class Life:
                 payloads.append(message.with_payload(payload) if takes_messages else payload)
                 places.append(place)
             try:
-                outcomes = (await call(payloads, None)) if payloads else None
+                outcomes: list[object] | None = (await call(payloads, None)) if payloads else None
                 if outcomes is not None and len(outcomes) != len(payloads):
                     raise TypeError(f"the handler answered {len(outcomes)} times for {len(payloads)} messages")
                 for place, outcome in zip(places, outcomes or ()):
@@ -222,7 +222,7 @@ class Life:
 
         async def in_thread(payload: Any, context: Any) -> Any:
             within = contextvars.copy_context()
-            return await loop.run_in_executor(threads, within.run, call, payload, context)
+            return await loop.run_in_executor(threads, lambda: within.run(call, payload, context))
 
         return in_thread
 

@@ -1,0 +1,65 @@
+"""What type checkers have to find out by themselves; mypy and pyright read it, nothing runs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from typing_extensions import assert_type
+
+import trunkline
+import trunkline.sync
+
+
+@dataclass
+class Mail:
+    to: str
+
+
+app = trunkline.App()
+
+
+@app.task(queue="mails", retry=trunkline.Backoff(max_attempts=5), timeout=30, max_attempts=7)
+async def send(mail: Mail) -> None: ...
+
+
+@app.task()
+async def knows(mail: Mail, context: trunkline.Context) -> None: ...
+
+
+@app.task(batch=100)
+def many(mails: list[Mail]) -> list[Exception | None]:
+    return [None for _ in mails]
+
+
+@app.schedule("@daily")
+@app.task()
+async def nightly() -> None: ...
+
+
+async def story() -> None:
+    assert_type(send, trunkline.Task[Mail])
+    assert_type(knows, trunkline.Task[Mail])
+    assert_type(many, trunkline.Task[Mail])
+    assert_type(nightly, trunkline.Task[None])
+    assert_type(await send.enqueue(Mail("ada")), int)
+    assert_type(await send.draft(Mail("ada")).after(minutes=5).key("k"), int)
+    db = await trunkline.Db.connect()
+    mails = await db.queue("mails", Mail)
+    assert_type(mails, trunkline.Queue[Mail])
+    (message,) = await mails.lease(1)
+    assert_type(message, trunkline.Message[Mail])
+    assert_type(message.payload, Mail)
+    async for one in mails.consumer():
+        assert_type(one.payload, Mail)
+    for letter in await mails.dead_letters():
+        assert_type(letter.payload, Mail | None)
+    names = await db.queue("names", str)
+    assert_type(await names.enqueue_many(["ada"]), list[int])
+
+
+def waiting() -> None:
+    mails = trunkline.sync.Db.connect().queue("mails", Mail)
+    assert_type(mails, trunkline.sync.Queue[Mail])
+    assert_type(mails.enqueue(mails.draft(Mail("ada")).unique("k", ttl=60)), int)
+    for message in mails.consumer():
+        assert_type(message.payload, Mail)

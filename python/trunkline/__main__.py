@@ -1,0 +1,5 @@
+"""``python -m trunkline``."""
+
+from .demo import main
+
+main()

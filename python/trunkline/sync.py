@@ -1,0 +1,313 @@
+"""The same names for programs without an event loop. Every call waits, and lets other threads run meanwhile; Ctrl-C ends a wait.
+
+>>> from trunkline.sync import Db
+>>> db = Db.connect("postgres:///app")
+>>> mails = db.queue("mails", Mail)
+>>> mails.enqueue(Mail(to="ada@example.org"))
+
+Calls of several threads share rows and commits, as concurrent tasks do. What the calls promise is said at :mod:`trunkline`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from time import monotonic
+from types import TracebackType
+from typing import Any, Generic, Literal, TypeVar, overload
+
+from ._trunkline import Db as NativeDb, Queue as NativeQueue, Message
+from .codec import Codec, codec_of
+from .db import check_column
+from .draft import Drafted, Options
+from .queue import Ids, Leases, Wait, encoded, ids_of
+from .schedule import Schedule
+from .seen import Archived, DeadLetter, Description, Enqueued, Found, Peeked, Scheduled, Stats, record, seen
+from .settings import Setting, settings
+from .times import Duration, aware, seconds, seconds_or_none
+
+__all__ = ["Consumer", "Db", "Draft", "Queue"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Draft(Drafted[T]):
+    """A message with options, of one queue: ``queue.draft(mail).after(minutes=5).enqueue()``."""
+
+    queue: Queue[T] = field(repr=False, compare=False)
+
+    def enqueue(self) -> int:
+        """Enqueues it, and returns the id of the message that is there."""
+        return self.queue.enqueue(self)
+
+    def enqueue_unique(self) -> Enqueued:
+        """Enqueues it, and says whether the message is new, or another has its unique key."""
+        id, outcome = self.queue.native.enqueue(None, encoded(self.queue.codec, self), True)
+        return Enqueued(id, outcome)
+
+
+class Queue(Generic[T]):
+    """A queue of ``T``\\ s: see :class:`trunkline.Queue`. May be used by many threads."""
+
+    def __init__(self, native: NativeQueue, codec: Codec[T]) -> None:
+        self.native = native
+        self.codec = codec
+
+    def __repr__(self) -> str:
+        return f"Queue({self.name!r})"
+
+    @property
+    def name(self) -> str:
+        """The queue's name."""
+        return self.native.name
+
+    def enqueue(self, message: T | Drafted[T]) -> int:
+        """Enqueues a payload or a draft, and returns its id once it is committed."""
+        return self.native.enqueue(None, encoded(self.codec, message))
+
+    def enqueue_many(self, messages: Iterable[T | Drafted[T]]) -> list[int]:
+        """Enqueues all messages in one transaction, and returns their ids in their order."""
+        return self.native.enqueue_many(None, [encoded(self.codec, message) for message in messages])
+
+    def draft(self, payload: T) -> Draft[T]:
+        """A message with options, and then ``.enqueue()``."""
+        return Draft(payload, Options(), self)
+
+    def take(self, n: int) -> list[Message[T]]:
+        """Takes up to ``n`` messages, at most once; none where none is due."""
+        return self.native.take(None, n).accept(self.codec.decode)
+
+    def lease(self, n: int, for_: Duration | None = None) -> list[Message[T]]:
+        """Leases up to ``n`` messages for the queue's lease time, or for ``for_``."""
+        return self.native.lease(None, n, seconds_or_none(for_)).accept(self.codec.decode)
+
+    def consumer(
+        self, wait: Wait = "adaptive", *, prefetch: int = 100, guarantee: Literal["at least once", "at most once"] = "at least once"
+    ) -> Consumer[T]:
+        """A consumer that waits for messages: ``for message in queue.consumer()``."""
+        return Consumer(self, wait, prefetch, takes=guarantee == "at most once")
+
+    def ack(self, messages: Leases) -> None:
+        """Acknowledges messages: they are done and gone."""
+        self.native.ack(None, messages)
+
+    def archive(self, messages: Leases) -> None:
+        """Acknowledges messages and keeps them in the queue's archive."""
+        self.native.archive(None, messages)
+
+    def retry(self, messages: Leases, after: Duration = 0, error: str = "") -> None:
+        """Gives messages back after a failure: due again after a delay."""
+        self.native.retry(None, messages, seconds(after), error)
+
+    def bury(self, messages: Leases, reason: str) -> None:
+        """Makes messages dead letters at once."""
+        self.native.bury(None, messages, reason)
+
+    def extend(self, messages: Leases, by: Duration) -> None:
+        """Makes leases end that long from now."""
+        self.native.extend(None, messages, seconds(by))
+
+    def release(self, messages: Leases) -> None:
+        """Gives messages back unharmed, and not charged."""
+        self.native.release(None, messages)
+
+    def stats(self) -> Stats:
+        """The counts of the queue now."""
+        return record(Stats, self.native.stats(None))
+
+    def peek(self, n: int) -> list[Peeked[T]]:
+        """The first ``n`` messages in the order of their due times, without touching them."""
+        return [seen(Peeked[T], self.codec, one) for one in self.native.peek(None, n)]
+
+    def dead_letters(self, after: int = 0, n: int = 100) -> list[DeadLetter[T]]:
+        """A page of up to ``n`` dead letters, by id, after the id ``after``."""
+        return [seen(DeadLetter[T], self.codec, one) for one in self.native.dead_letters(None, after, n)]
+
+    def replay(self, ids: Ids | Literal["all"]) -> int:
+        """Makes dead letters due again. Returns how many."""
+        return self.native.replay(None, None if ids == "all" else ids_of(ids))
+
+    def discard(self, ids: Ids | Literal["all"]) -> int:
+        """Deletes dead letters for good. Returns how many."""
+        return self.native.discard(None, None if ids == "all" else ids_of(ids))
+
+    def archived(self, after: int = 0, n: int = 100) -> list[Archived[T]]:
+        """A page of up to ``n`` archived messages, by id, after the id ``after``."""
+        return [seen(Archived[T], self.codec, one) for one in self.native.archived(None, after, n)]
+
+    def prune(self, age: Duration) -> int:
+        """Deletes messages that were archived longer ago than ``age``. Returns how many."""
+        return self.native.prune(None, seconds(age))
+
+    def purge(self) -> int:
+        """Empties the queue; dead letters and the archive stay. Returns how many messages."""
+        return self.native.purge(None)
+
+    def find(self, id: int) -> Found[T] | None:
+        """Finds one message by its id, without touching it."""
+        found = self.native.find(None, id)
+        return seen(Found[T], self.codec, found[0]) if found else None
+
+    def cancel(self, ids: Ids) -> list[int]:
+        """Deletes messages that wait or are leased. Returns the ids that are gone."""
+        return self.native.cancel(None, ids_of(ids))
+
+    def reschedule(self, ids: Ids, *, after: Duration | None = None, at: datetime | None = None) -> list[int]:
+        """Makes messages that wait due after that time or at it. Returns the ids of those."""
+        if at is not None:
+            return self.native.reschedule_at(None, ids_of(ids), aware(at))
+        return self.native.reschedule(None, ids_of(ids), seconds(after or 0))
+
+    def schedule(self, schedule: Schedule, payload: T) -> bool:
+        """Enqueues the payload at every tick of the schedule. Returns whether something changed."""
+        return self.native.schedule(None, schedule, self.codec.encode(payload))
+
+
+class Consumer(Generic[T]):
+    """Waits for messages of one queue: see :class:`trunkline.Consumer`. Make one for each thread that consumes."""
+
+    def __init__(self, queue: Queue[T], wait: Wait, prefetch: int, takes: bool) -> None:
+        self._queue = queue
+        self._native = queue.native.consumer(wait)
+        self._prefetch = 1 if takes else max(1, prefetch)
+        self._takes = takes
+        self._ahead: deque[Message[T]] = deque()
+        self._until = 0.0
+
+    def take(self, n: int, within: Duration | None = None) -> list[Message[T]]:
+        """Waits, then takes up to ``n`` messages, at most once; none where none was due ``within`` that time."""
+        return self._native.next(None, n, True, seconds_or_none(within)).accept(self._queue.codec.decode)
+
+    def lease(self, n: int, within: Duration | None = None) -> list[Message[T]]:
+        """Waits, then leases up to ``n`` messages; none where none was due ``within`` that time."""
+        return self._native.next(None, n, False, seconds_or_none(within)).accept(self._queue.codec.decode)
+
+    def __iter__(self) -> Iterator[Message[T]]:
+        return self
+
+    def __next__(self) -> Message[T]:
+        while True:
+            if self._ahead and monotonic() > self._until:
+                self.close()
+            if self._ahead:
+                return self._ahead.popleft()
+            leased = self.take(1) if self._takes else self.lease(self._prefetch)
+            self._until = monotonic() + self._queue.native.lease_seconds / 2
+            self._ahead.extend(leased)
+
+    def close(self) -> None:
+        """Gives back what was leased ahead. The consumer can be used again."""
+        if self._ahead and not self._takes:
+            self._queue.native.release_unheard(list(self._ahead))
+        self._ahead.clear()
+
+    def __enter__(self) -> Consumer[T]:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_ahead", None):
+            self.close()
+
+
+class Db:
+    """A database with Trunkline in it: see :class:`trunkline.Db`. May be used by many threads."""
+
+    def __init__(self, native: NativeDb) -> None:
+        self.native = native
+
+    @classmethod
+    def connect(cls, url: str = "") -> Db:
+        """Connects, with libpq's meaning of the string."""
+        return cls(NativeDb.connect(None, url))
+
+    @property
+    def schema(self) -> str:
+        """The name of the schema that holds the queues."""
+        return self.native.schema
+
+    def migrate(self) -> int:
+        """Brings the schema to this library's version. Returns how many steps were applied."""
+        return self.native.migrate(None)
+
+    def create_queue(self, name: str, type: Any = Any, **named: Setting) -> None:
+        """Creates a queue; does nothing if it exists with the same settings. See :meth:`trunkline.Db.create_queue`."""
+        self.native.create_queue(None, name, codec_of(type).column, settings(named))
+
+    def alter_queue(self, name: str, **named: Setting) -> None:
+        """Changes settings of a queue; those that are not named stay as they are."""
+        self.native.alter_queue(None, name, settings(named))
+
+    def drop_queue(self, name: str) -> None:
+        """Drops a queue with all that is in it, dead letters and archive included."""
+        self.native.drop_queue(None, name)
+
+    @overload
+    def queue(self, name: str) -> Queue[Any]: ...
+    @overload
+    def queue(self, name: str, type: type[T]) -> Queue[T]: ...
+    @overload
+    def queue(self, name: str, type: Codec[T]) -> Queue[T]: ...
+    def queue(self, name: str, type: Any = Any) -> Queue[Any]:
+        """Opens a queue whose payloads are of a type, or have a codec."""
+        codec = codec_of(type)
+        native = self.native.queue(None, name)
+        check_column(native, codec)
+        return Queue(native, codec)
+
+    def list_queues(self) -> list[Description]:
+        """All queues, by name."""
+        return [record(Description, one) for one in self.native.list_queues(None)]
+
+    def describe_queue(self, name: str) -> Description:
+        """One queue."""
+        (one,) = self.native.describe_queue(None, name)
+        return record(Description, one)
+
+    def pause_queue(self, name: str) -> None:
+        """Pauses a queue for everybody."""
+        self.native.pause_queue(None, name)
+
+    def resume_queue(self, name: str) -> None:
+        """Resumes a queue that was paused, and wakes its consumers."""
+        self.native.resume_queue(None, name)
+
+    def limit_queue(
+        self,
+        name: str,
+        *,
+        max_leased: int | None = None,
+        per_second: float | None = None,
+        burst: int | None = None,
+        key_per_second: float | None = None,
+        key_burst: int | None = None,
+    ) -> None:
+        """Sets how much of a queue may be dequeued, by all processes together; what is not named has no limit."""
+        self.native.limit_queue(None, name, max_leased, (per_second, burst), (key_per_second, key_burst))
+
+    def schedules(self) -> list[Scheduled]:
+        """All schedules, by name."""
+        return [record(Scheduled, one) for one in self.native.schedules(None)]
+
+    def pause_schedule(self, name: str) -> None:
+        """Pauses a schedule: it makes no ticks until it is resumed."""
+        self.native.pause_schedule(None, name)
+
+    def resume_schedule(self, name: str) -> None:
+        """Resumes a schedule from its next tick on."""
+        self.native.resume_schedule(None, name)
+
+    def drop_schedule(self, name: str) -> None:
+        """Drops a schedule. What it has enqueued stays."""
+        self.native.drop_schedule(None, name)
+
+    def fire_schedule(self, name: str) -> int:
+        """Enqueues the message of a schedule now, and returns its id."""
+        return self.native.fire_schedule(None, name)

@@ -1,0 +1,56 @@
+"""What a queue should hold, and what it should not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timezone
+from typing import Any, TypeVar
+
+from ..queue import Queue
+from ..seen import Peeked
+from ..worker import Task
+
+T = TypeVar("T")
+
+#: Messages listed at most.
+_LISTED = 20
+
+
+async def enqueued(queue: Queue[T] | Task[T]) -> list[Peeked[T]]:
+    """All messages that a queue, or a task's, holds, waiting and leased ones, in the order of their ids. Nothing is touched."""
+    opened: Queue[T] = await queue.app.queue(queue) if isinstance(queue, Task) else queue
+    messages = {message.id: message for message in await opened.peek(2**31)}
+    return [messages[id] for id in sorted(messages)]
+
+
+async def assert_enqueued(queue: Queue[T] | Task[T], expected: T | Callable[[Peeked[T]], bool]) -> Peeked[T]:
+    """Asserts that a queue holds a message with that payload, or one of which the function says yes, and returns the first."""
+    messages = await enqueued(queue)
+    for message in messages:
+        if _is(message, expected):
+            return message
+    raise AssertionError(f"no message of {queue!r} is as expected; {_listed(messages)}")
+
+
+async def assert_not_enqueued(queue: Queue[T] | Task[T], unexpected: T | Callable[[Peeked[T]], bool]) -> None:
+    """Asserts that a queue holds no such message."""
+    messages = [message for message in await enqueued(queue) if _is(message, unexpected)]
+    if messages:
+        raise AssertionError(f"{queue!r} holds what it should not; of that kind {_listed(messages)}")
+
+
+def _is(message: Peeked[Any], expected: Any) -> bool:
+    return bool(expected(message)) if callable(expected) else bool(message.payload == expected)
+
+
+def _listed(messages: list[Peeked[Any]]) -> str:
+    now = datetime.now(timezone.utc)
+    lines = ["it holds none" if not messages else f"it holds {len(messages)}:"]
+    for message in messages[:_LISTED]:
+        later = (message.due_at - now).total_seconds()
+        due = "due" if later <= 0 else f"due in {later:.1f} s"
+        shown = message.payload if message.problem is None else f"<{message.problem}>"
+        lines.append(f"  {message.id}, {due}, attempt {message.attempt}: {shown!r} {dict(message.metadata) or ''}".rstrip())
+    if len(messages) > _LISTED:
+        lines.append(f"  … and {len(messages) - _LISTED} more")
+    return "\n".join(lines)

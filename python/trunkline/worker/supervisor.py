@@ -1,0 +1,102 @@
+"""Several processes of the worker: one that dies is replaced; all begin anew when the program changes."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import FrameType
+
+_logger = logging.getLogger("trunkline.worker")
+
+#: Seconds between looks at the processes and files.
+_LOOK = 0.25
+#: A process that lived shorter is replaced after a pause, which doubles from the first to the second.
+_SHORT, _PAUSE = 5.0, (0.5, 30.0)
+
+
+class _Place:
+    """The place of one process."""
+
+    def __init__(self, command: Sequence[str], environment: dict[str, str]) -> None:
+        self._command, self._environment = command, environment
+        self._pause, self._after = _PAUSE[0], 0.0
+        self._began = 0.0
+        self.process: subprocess.Popen[bytes] | None = None
+        self.code = 0
+
+    def begin(self) -> None:
+        self._began = time.monotonic()
+        self.process = subprocess.Popen(self._command, env=self._environment)
+
+    def look(self) -> None:
+        """Replaces what died, when its pause is over."""
+        now = time.monotonic()
+        if self.process is not None and (code := self.process.poll()) is not None:
+            lived = now - self._began
+            self._pause = _PAUSE[0] if lived > _SHORT else min(self._pause * 2, _PAUSE[1])
+            self._after = now + self._pause
+            self.code, self.process = code, None
+            _logger.error("a worker process ended with %d; another begins in %.1f s", code, self._pause)
+        if self.process is None and now >= self._after:
+            self.begin()
+
+    def tell(self, number: int) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(number)
+
+    def ended(self) -> int:
+        if self.process is not None:
+            self.code = self.process.wait()
+        return self.code
+
+
+def _changes(folder: Path) -> Iterator[bool]:
+    """Whether a Python file below the folder changed since the last look."""
+    seen: dict[str, float] | None = None
+    while True:
+        now: dict[str, float] = {}
+        for file in folder.rglob("*.py"):
+            try:
+                now[str(file)] = file.stat().st_mtime
+            except OSError:
+                continue  # it was there a moment ago
+        yield seen is not None and now != seen
+        seen = now
+
+
+def supervise(command: Sequence[str], count: int, reloads: bool, mark: str) -> int:
+    """Until a signal, which is passed on. Returns the worst code of the processes."""
+    environment = {**os.environ, mark: str(os.getpid())}
+    places = [_Place(command, environment) for _ in range(max(1, count))]
+    told: list[int] = []
+
+    def tell(number: int, _: FrameType | None) -> None:
+        told.append(number)
+        for place in places:
+            place.tell(number)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, tell)
+    for place in places:
+        place.begin()
+    changes = _changes(Path.cwd())
+    while not told:
+        time.sleep(_LOOK)
+        if told:
+            break
+        if reloads and next(changes):
+            _logger.info("the program changed: beginning anew")
+            for place in places:
+                place.tell(signal.SIGTERM)
+            for place in places:
+                place.ended()
+                place.begin()
+            continue
+        for place in places:
+            place.look()
+    return max((abs(place.ended()) for place in places), default=0)
