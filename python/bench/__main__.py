@@ -32,9 +32,10 @@ def main() -> None:
     if arguments.verb == "run":
         workloads = arguments.workload or SUITES[arguments.suite]
         contenders = arguments.contender or list(MODULES)
+        load = os.getloadavg()[0]
         servers, measured = rounds.run(contenders, workloads, arguments.rounds, arguments.seconds, arguments.pg_bin)
         before = json.loads(rows_file.read_text()) if rows_file.exists() and arguments.add else None
-        results = _joined(before, _made(servers), [asdict(row) for row in measured])
+        results = _joined(before, _made(servers, load), [asdict(row) for row in measured])
         rows_file.write_text(json.dumps(results, indent=1) + "\n")
     results = json.loads(rows_file.read_text())
     (arguments.into / "results.md").write_text(page.page(results))
@@ -54,13 +55,14 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _made(servers: Mapping[str, str]) -> dict[str, Any]:
+def _made(servers: Mapping[str, str], load: float) -> dict[str, Any]:
     commit = subprocess.run(["git", "-C", str(FOLDER), "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=False)
     return {
         "commit": commit.stdout.strip() or "unknown",
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         "servers": dict(servers),
         "python": platform.python_version(),
+        "load": round(load, 1),
         "machine": f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}",
         "commands": ["python -m bench " + shlex.join(_public(sys.argv[1:]))],
     }

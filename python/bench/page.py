@@ -23,7 +23,8 @@ def page(results: Mapping[str, Any]) -> str:
     lines = [
         "# Trunkline's Python package and its peers",
         "",
-        f"Commit `{made['commit']}`, {made['date']}. {servers}; Python {made['python']}; {made['machine']}. Clients and servers share the machine.",
+        f"Commit `{made['commit']}`, {made['date']}. {servers}; Python {made['python']}; {made['machine']}. Clients and servers share the machine,",
+        f"whose load average was {made['load']} as the last run began: 0 is a machine to oneself.",
         "Every server runs as it comes: PostgreSQL commits to disk, RabbitMQ confirms each message, Redis writes a snapshot now and then and",
         "so may lose what it has acknowledged. A message is a JSON object of 100 bytes. Contenders take turns, a round each, each round in processes of",
         "its own on an empty database. A figure is the median of its rounds, in brackets the least and the most. Written from `results.json` by",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
@@ -17,8 +17,14 @@ from trunkline.django.place import application
 VERBS = {"replay": ("change", "due again"), "discard": ("delete", "discarded")}
 
 
+if TYPE_CHECKING:
+    _Admin = admin.ModelAdmin[DeadLetter]
+else:
+    _Admin = admin.ModelAdmin
+
+
 @admin.register(DeadLetter)
-class DeadLetterAdmin(admin.ModelAdmin):  # type: ignore[type-arg,unused-ignore]
+class DeadLetterAdmin(_Admin):
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
@@ -34,10 +40,11 @@ class DeadLetterAdmin(admin.ModelAdmin):  # type: ignore[type-arg,unused-ignore]
         after = int(request.GET.get("after") or 0)
         found = dead_letters.page(alias, queue, after) if queue in {one.queue for one in counts} else []
         shown, is_more = found[: dead_letters.PAGE], len(found) > dead_letters.PAGE
-        context = {
+        model: Any = self.model
+        context: dict[str, Any] = {
             **self.admin_site.each_context(request),
             "title": "Dead letters",
-            "opts": self.model._meta,  # noqa: SLF001  Django's own templates are given it so
+            "opts": model._meta,  # Django's own templates are given it so
             "counts": counts,
             "queue": queue,
             "shown": shown,

@@ -25,8 +25,13 @@ class App(worker.App):
         self.alias = alias
 
     def task(self, **named: Any) -> Any:
-        decorate = super().task(**named)
-        return lambda function: decorate(_looked_after(function))
+        task: Any = super().task
+        decorate = task(**named)
+
+        def looked_after(function: Callable[..., Any]) -> Any:
+            return decorate(_looked_after(function))
+
+        return looked_after
 
 
 def _set_up() -> None:

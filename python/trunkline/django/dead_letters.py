@@ -28,18 +28,14 @@ class Count:
 
 def counts(alias: str) -> list[Count]:
     """Each queue with how many dead letters it has."""
-    with connections[alias].cursor() as cursor:
-        cursor.execute("select q.name, (select s.dead from trunkline.stats(q.name) s) from trunkline.queue q order by q.name")
-        return [Count(*row) for row in cursor.fetchall()]
+    asked = "select q.name, (select s.dead from trunkline.stats(q.name) s) from trunkline.queue q order by q.name"
+    return [Count(*row) for row in _rows(alias, asked)]
 
 
 def page(alias: str, queue: str, after: int) -> list[Shown]:
     """Up to `PAGE` and one more, by which one sees whether there is another page."""
-    with connections[alias].cursor() as cursor:
-        cursor.execute(
-            "select id, dead_at, attempt, error, payload from trunkline.dead_letters(%s, %s, %s)", (queue, after, PAGE + 1)
-        )
-        return [Shown(*row) for row in cursor.fetchall()]
+    asked = "select id, dead_at, attempt, error, payload from trunkline.dead_letters(%s, %s, %s)"
+    return [Shown(*row) for row in _rows(alias, asked, queue, after, PAGE + 1)]
 
 
 def replay(alias: str, queue: str, ids: Sequence[int]) -> int:
@@ -51,7 +47,13 @@ def discard(alias: str, queue: str, ids: Sequence[int]) -> int:
 
 
 def _done(alias: str, verb: str, queue: str, ids: Sequence[int]) -> int:
-    with connections[alias].cursor() as cursor:
-        cursor.execute(f"select trunkline.{verb}(%s, cast(%s as bigint[]))", (queue, list(ids)))
-        count: int = cursor.fetchone()[0]
-    return count
+    ((count,),) = _rows(alias, f"select trunkline.{verb}(%s, cast(%s as bigint[]))", queue, list(ids))
+    return int(count)
+
+
+def _rows(alias: str, text: str, *values: Any) -> list[tuple[Any, ...]]:
+    connection: Any = connections[alias]
+    with connection.cursor() as cursor:
+        cursor.execute(text, values)
+        rows: list[tuple[Any, ...]] = cursor.fetchall()
+    return rows
