@@ -1,0 +1,41 @@
+"""One contender, one workload, one round, in a process of its own: `python -m bench.cell CONTENDER WORKLOAD SECONDS`. Prints a row."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+
+from bench.contenders import contender
+from bench.contenders.core import Contender as Core
+from bench.memory import peak_mib
+from bench.place import here
+from bench.workloads import Measured, workload
+
+
+async def measure(name: str, of: str, seconds: float) -> Measured:
+    who = contender(name)
+    if isinstance(who, Core):
+        return who.measure(of, seconds)
+    await who.open(here())
+    try:
+        measured = await workload(of)(who, seconds)
+    finally:
+        await who.close()
+    return {"peak_mib": peak_mib(), **measured}
+
+
+def main() -> None:
+    name, of, seconds = sys.argv[1], sys.argv[2], float(sys.argv[3])
+    if contender(name).uvloop:
+        import uvloop
+
+        measured = uvloop.run(measure(name, of, seconds))
+    else:
+        measured = asyncio.run(measure(name, of, seconds))
+    who = contender(name)
+    print(json.dumps({"version": who.version, "settings": who.settings, **measured}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""The cells of a run, in turns: every contender once, and then again, so that what the machine does meanwhile falls on all alike."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from bench.contenders import contender, takes_part
+from bench.ground.postgres import Postgres
+from bench.ground.rabbitmq import Rabbitmq
+from bench.ground.redis import Redis
+from bench.place import Place
+
+CELL_SECONDS = 300.0
+
+
+@dataclass(frozen=True)
+class Row:
+    workload: str
+    contender: str
+    version: str
+    settings: str
+    rounds: list[Mapping[str, float]]
+
+
+@dataclass
+class Ground:
+    """The servers that the contenders of a run need."""
+
+    postgres: Postgres | None = None
+    redis: Redis | None = None
+    rabbitmq: Rabbitmq | None = None
+
+    def versions(self) -> Mapping[str, str]:
+        servers = {"PostgreSQL": self.postgres, "Redis": self.redis, "RabbitMQ": self.rabbitmq}
+        return {name: server.version for name, server in servers.items() if server is not None}
+
+
+def run(contenders: Sequence[str], workloads: Sequence[str], rounds: int, seconds: float, pg_bin: str) -> tuple[Mapping[str, str], list[Row]]:
+    with ExitStack() as stack:
+        needs = {contender(name).needs for name in contenders}
+        ground = Ground()
+        if "postgres" in needs:
+            ground.postgres = stack.enter_context(Postgres(pg_bin))  # type: ignore[assignment]
+        if "redis" in needs:
+            ground.redis = stack.enter_context(Redis())  # type: ignore[assignment]
+        if "rabbitmq" in needs:
+            ground.rabbitmq = stack.enter_context(Rabbitmq())  # type: ignore[assignment]
+        rows: dict[tuple[str, str], Row] = {}
+        for workload in workloads:
+            who = [name for name in contenders if takes_part(name, workload)]
+            for number in range(rounds):
+                for name in who:
+                    said = cell(ground, name, workload, seconds)
+                    print(f"{workload} {name} {number + 1}/{rounds}: {_short(said)}", file=sys.stderr, flush=True)
+                    row = rows.setdefault((workload, name), Row(workload, name, said.pop("version"), said.pop("settings"), []))
+                    row.rounds.append({measure: value for measure, value in said.items() if measure not in ("version", "settings")})
+        return ground.versions(), list(rows.values())
+
+
+def cell(ground: Ground, name: str, workload: str, seconds: float) -> dict[str, str]:
+    for place in _place(ground, contender(name).needs):
+        command = [sys.executable, "-m", "bench.cell", name, workload, str(seconds)]
+        ran = subprocess.run(command, env={**os.environ, **place.env()}, capture_output=True, text=True, timeout=CELL_SECONDS)
+        if ran.returncode != 0:
+            raise RuntimeError(f"{name} {workload}: {ran.stdout}{ran.stderr}")
+        said: dict[str, str] = json.loads(ran.stdout.splitlines()[-1])
+        return said
+    raise AssertionError("there is a place")
+
+
+def _place(ground: Ground, needs: str) -> Iterator[Place]:
+    """A place with nothing in it, emptied behind the cell."""
+    if needs == "postgres" and ground.postgres is not None:
+        name = ground.postgres.database()
+        try:
+            yield Place(postgres=ground.postgres.url(name))
+        finally:
+            ground.postgres.drop(name)
+    elif needs == "redis" and ground.redis is not None:
+        ground.redis.empty()
+        yield Place(redis=ground.redis.url)
+    elif ground.rabbitmq is not None:
+        ground.rabbitmq.empty("bench", "bench.DQ", "bench.XQ")
+        yield Place(rabbitmq=ground.rabbitmq.url)
+
+
+def _short(said: Mapping[str, object]) -> str:
+    return ", ".join(f"{key} {value:.6g}" for key, value in said.items() if isinstance(value, (int, float)))
+
+
+__all__ = ["Ground", "Row", "run"]

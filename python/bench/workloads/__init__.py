@@ -1,0 +1,18 @@
+"""What is done with a contender. Each returns what it measured, and how many messages went missing on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Union
+
+from bench.contenders import Contender
+
+Measured = dict[str, Union[int, float]]
+Workload = Callable[[Contender, float], Awaitable[Measured]]
+
+
+def workload(name: str) -> Workload:
+    import importlib
+
+    run: Workload = importlib.import_module(f"bench.workloads.{name}").run
+    return run

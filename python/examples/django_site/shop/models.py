@@ -1,0 +1,11 @@
+"""What the shop keeps."""
+
+from django.db import models
+
+
+class Order(models.Model):
+    mail = models.EmailField()
+    is_confirmed = models.BooleanField(default=False)
+
+    class Meta:
+        app_label = "shop"

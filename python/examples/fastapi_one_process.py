@@ -1,0 +1,42 @@
+"""FastAPI with the worker in its own process and event loop: for programs that need no second kind of process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import trunkline
+from fastapi import FastAPI
+
+app = trunkline.App(os.environ["DATABASE_URL"])
+greeted: asyncio.Queue[str] = asyncio.Queue()
+
+
+@app.task(queue="greetings")
+async def greet(name: str) -> None:
+    await greeted.put(name)
+
+
+@asynccontextmanager
+async def lifespan(api: FastAPI) -> AsyncIterator[None]:
+    await app.setup()
+    worker = asyncio.create_task(app.run(shutdown_after=10))
+    yield
+    worker.cancel()  # what runs may end within ten seconds; the rest goes back uncharged
+    with suppress(asyncio.CancelledError):
+        await worker
+
+
+api = FastAPI(lifespan=lifespan)
+
+
+@api.post("/greetings/{name}", status_code=202)
+async def enqueue(name: str) -> dict[str, int]:
+    return {"id": await greet.enqueue(name)}
+
+
+@api.get("/greetings")
+async def next_greeted() -> str:
+    return await asyncio.wait_for(greeted.get(), 20)

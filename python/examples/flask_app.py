@@ -1,0 +1,58 @@
+"""Flask: blocking calls, one handle for all threads. `flask --app flask_app run` serves, `trunkline-worker flask_app:app` works."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import lru_cache
+
+import trunkline
+from flask import Flask, abort, jsonify, request
+from flask.typing import ResponseReturnValue
+from sqlalchemy import create_engine, text
+from trunkline import sync, transaction
+
+app = trunkline.App(os.environ["DATABASE_URL"])
+engine = create_engine(os.environ["SQLALCHEMY_URL"])
+sent: list[str] = []
+
+
+@dataclass
+class Mail:
+    to: str
+    text: str
+
+
+@app.task(queue="mails", retry=trunkline.Backoff(max_attempts=5), timeout=30)
+def send(mail: Mail) -> None:  # a plain function: it runs in a thread
+    sent.append(mail.to)
+
+
+@lru_cache(maxsize=1)
+def mails() -> sync.Queue[Mail]:
+    """Opened with the first request, so that each process that the server forks has its own."""
+    return sync.Db.connect(app.url).queue("mails", Mail)
+
+
+api = Flask(__name__)
+
+
+@api.post("/mails")
+def enqueue() -> ResponseReturnValue:
+    id = mails().enqueue(Mail(**request.get_json()))  # on disk; the threads of this moment share one commit
+    return jsonify(id=id), 202
+
+
+@api.get("/mails/<int:id>")
+def look(id: int) -> ResponseReturnValue:
+    found = mails().find(id) or abort(404)
+    return jsonify(state=found.state, attempt=found.attempt, error=found.error)
+
+
+@api.post("/users")
+def sign_up() -> ResponseReturnValue:
+    mail = Mail(**request.get_json())
+    with engine.begin() as connection:
+        connection.execute(text("insert into users (mail) values (:mail)"), {"mail": mail.to})
+        transaction.queue(connection, send).enqueue(mail)  # with the user, or not at all
+    return "", 201

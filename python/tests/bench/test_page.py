@@ -1,0 +1,52 @@
+"""The page of the comparison is what its rows say, and the rows are whole."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+BENCH = ROOT / "bench"
+
+
+@pytest.fixture(autouse=True)
+def _bench_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+
+
+def rows() -> list[dict]:
+    return json.loads((BENCH / "results.json").read_text())["rows"]
+
+
+def test_the_page_is_written_from_the_rows() -> None:
+    from bench.page import page
+
+    assert (BENCH / "results.md").read_text() == page(json.loads((BENCH / "results.json").read_text()))
+
+
+def test_nothing_was_lost_or_doubled_by_ours() -> None:
+    ours = [row for row in rows() if row["contender"].startswith("trunkline")]
+    assert {row["workload"] for row in ours} >= {"tasks", "handler", "batches", "alone"}
+    for row in ours:
+        assert all(round["lost"] == 0 and round.get("doubled", 0) == 0 for round in row["rounds"]), row["workload"]
+
+
+def test_every_contender_is_in_every_comparison_that_it_can_be_in() -> None:
+    sys.modules.pop("bench.contenders", None)
+    from bench.contenders import MODULES
+
+    there = {(row["workload"], row["contender"]) for row in rows()}
+    for name in MODULES:
+        assert ("tasks", name) in there and ("alone", name) in there
+        assert ("handler", name) in there or name == "trunkline-core"
+    assert all(len(row["rounds"]) >= 3 for row in rows() if row["workload"] in ("tasks", "handler", "batches", "alone"))
+
+
+def test_a_message_is_100_bytes_of_json() -> None:
+    from bench.message import message
+
+    for n in (0, 9, 10, 99_999, 3_599_999):
+        assert len(json.dumps(message(n), separators=(",", ":"))) == 100

@@ -1,0 +1,128 @@
+"""The example for Django in processes of its own: its settings, its commands, its views and its admin, by Django's own client."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+from .conftest import EXAMPLES
+
+Manage = Callable[..., str]
+
+
+@pytest.fixture
+def manage(url: str) -> Manage:
+    """Runs `manage.py`, or a program in Django's shell, on the test's database. Returns what it prints."""
+    place = conninfo_to_dict(url)
+    names = {"SHOP_HOST": "host", "SHOP_PORT": "port", "SHOP_USER": "user", "SHOP_DATABASE": "dbname"}
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+    env |= {name: str(place.get(of) or "") for name, of in names.items()}
+    env["PYTHONPATH"] = os.pathsep.join(sys.path)
+
+    def run(*arguments: str, fails: bool = False) -> str:
+        command = [sys.executable, "manage.py", *arguments]
+        ran = subprocess.run(command, cwd=EXAMPLES / "django_site", env=env, capture_output=True, text=True, timeout=120)
+        assert (ran.returncode != 0) == fails, ran.stderr
+        return ran.stdout + ran.stderr
+
+    run("migrate", "--run-syncdb", "--verbosity=0")
+    run("trunkline_setup")
+    return run
+
+
+def program(manage: Manage, text: str) -> str:
+    return manage("shell", "--no-imports", "--command", text) if _has_no_imports(manage) else manage("shell", "--command", text)
+
+
+def _has_no_imports(manage: Manage) -> bool:
+    return "--no-imports" in manage("shell", "--help")
+
+
+VIEW = """
+from django.test import Client
+client = Client(raise_request_exception=False)
+print(client.get("/order?mail=ada@example.org").status_code, client.get("/order?mail=bob@example.org&fail").status_code)
+"""
+
+
+def test_a_view_enqueues_with_its_rows_or_not_at_all(manage, count):
+    assert program(manage, VIEW).split()[:2] == ["200", "500"]
+    assert count("select from shop_order") == 1
+    assert count("select from trunkline.messages('confirmations')") == 1
+    assert count("select from trunkline.messages('invoices')") == 1
+
+
+def test_the_command_works_with_the_orm_and_acknowledges_with_the_effect(manage, count):
+    program(manage, VIEW)
+    said = manage("trunkline_worker", "--drain")
+    assert "2 done" in said or "1 done" in said
+    assert count("select from shop_order where is_confirmed") == 1
+    assert count("select from shop_order where mail like 'invoice-%'") == 1
+    assert count("select from trunkline.messages('confirmations')") == count("select from trunkline.messages('invoices')") == 0
+
+
+def test_the_program_of_the_package_works_on_the_same_tasks(manage, url, count):
+    program(manage, VIEW)
+    place = conninfo_to_dict(url)
+    names = {"SHOP_HOST": "host", "SHOP_PORT": "port", "SHOP_USER": "user", "SHOP_DATABASE": "dbname"}
+    env = {**os.environ, **{name: str(place.get(of) or "") for name, of in names.items()}}
+    env |= {"DJANGO_SETTINGS_MODULE": "shop.settings", "PYTHONPATH": os.pathsep.join(sys.path)}
+    work = [sys.executable, "-m", "trunkline.worker.program", "shop.tasks:app", "--drain"]
+    ran = subprocess.run(work, cwd=EXAMPLES / "django_site", env=env, capture_output=True, text=True, timeout=60)
+    assert ran.returncode == 0, ran.stderr
+    assert count("select from shop_order where is_confirmed") == 1
+
+
+DEAD = """
+from django.contrib.auth.models import User, Permission
+from django.test import Client
+from shop.tasks import app, confirm, Confirmation
+from django.db import connection
+from trunkline.transaction import queue
+page = "/admin/trunkline/deadletter/"
+User.objects.create_superuser("root", password="x")
+reader = User.objects.create_user("reader", password="x", is_staff=True)
+reader.user_permissions.add(Permission.objects.get(codename="view_deadletter"))
+User.objects.create_user("nobody", password="x", is_staff=True)
+clients = {}
+for name in ("root", "reader", "nobody"):
+    clients[name] = Client()
+    clients[name].login(username=name, password="x")
+text = lambda name: clients[name].get(page + "?queue=confirmations").content.decode()
+assert clients["nobody"].get(page).status_code == 403
+assert "no such order" in text("reader") and "Replay" not in text("reader") and "Discard" not in text("reader")
+with connection.cursor() as cursor:
+    cursor.execute("select id from trunkline.dead_letters('confirmations') order by id")
+    ids = [id for (id,) in cursor.fetchall()]
+assert len(ids) == 3, ids
+act = lambda name, verb, ids: clients[name].post(page + "?queue=confirmations", {"verb": verb, "id": ids})
+assert act("reader", "replay", ids).status_code == 403 and act("reader", "discard", ids).status_code == 403
+assert act("root", "replay", ids[:1]).status_code == 302
+assert act("root", "discard", ids[1:2]).status_code == 302
+shown = text("root")
+assert "1 of 1 due again" in shown and "1 of 1 discarded" in shown and "Replay" in shown
+assert str(ids[2]) in shown and "confirmations" in shown and "&lt;script&gt;" not in shown
+assert "Trunkline" in clients["root"].get("/admin/").content.decode()
+print("shown")
+"""
+
+
+def test_the_admin_shows_dead_letters_and_acts_on_them_as_rights_allow(manage, count):
+    enqueue = "from django.db import connection\nfrom shop.tasks import *\nqueue(connection, confirm).enqueue_many([Confirmation(-1)] * 3)"
+    program(manage, enqueue)
+    manage("trunkline_worker", "--drain")
+    assert count("select from trunkline.dead_letters('confirmations')") == 3
+    assert "shown" in program(manage, DEAD)
+    assert count("select from trunkline.dead_letters('confirmations')") == 1
+    assert count("select from trunkline.messages('confirmations')") == 1
+
+
+def test_a_setting_that_names_nothing_says_so(manage):
+    text = "from django.conf import settings\nsettings.TRUNKLINE_APP = 'shop'\nfrom trunkline.django import application\napplication()"
+    said = manage("shell", "--command", text, fails=True)
+    assert "the setting TRUNKLINE_APP names no application" in said

@@ -1,0 +1,81 @@
+"""A database with a queue and a table of the user's, for each test, and each driver that a test is to hold for."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+import pytest
+import trunkline
+from trunkline import transaction
+
+from .doors import AWAITING, BLOCKING, Door
+
+
+@pytest.fixture
+def url(url: str) -> str:
+    async def prepare() -> None:
+        db = await trunkline.Db.connect(url)
+        await db.migrate()
+        await db.create_queue("mails", dict, max_attempts=3)
+
+    asyncio.run(prepare())
+    with psycopg.connect(url) as connection:
+        connection.execute("create table effects (id bigint generated always as identity)")
+    return url
+
+
+@pytest.fixture(params=[*BLOCKING, *AWAITING])
+def door(request: pytest.FixtureRequest, url: str) -> Door:
+    return Door(request.param, url)
+
+
+@pytest.fixture
+def sql(url: str) -> Iterator[Callable[..., list[Any]]]:
+    """Asks the database from outside, on a connection that commits at once; rows of one column come as values."""
+    with psycopg.connect(url, autocommit=True) as connection:
+
+        def ask(text: str, *values: Any) -> list[Any]:
+            rows = connection.execute(text, values).fetchall()  # type: ignore[call-overload]
+            return [row[0] if len(row) == 1 else row for row in rows]
+
+        yield ask
+
+
+@dataclass
+class Mail:
+    to: str
+
+
+class Awaited:
+    """A queue, or a draft of one, whose verbs can be awaited on either kind of connection, so that one test says what holds for both."""
+
+    def __init__(self, of: Any) -> None:
+        self._of = of
+
+    def __getattr__(self, verb: str) -> Callable[..., Any]:
+        call = getattr(self._of, verb)
+        if verb in ("draft", "after", "at", "key", "priority", "unique", "metadata"):
+            return lambda *args, **kwargs: Awaited(call(*args, **kwargs))
+
+        async def awaited(*args: Any) -> Any:
+            answer = call(*(_bare(arg) for arg in args))
+            return await answer if inspect.isawaitable(answer) else answer
+
+        return awaited
+
+
+def _bare(arg: Any) -> Any:
+    """What an argument stands for: a draft may be within a list."""
+    if isinstance(arg, Awaited):
+        return arg._of  # noqa: SLF001
+    return [_bare(one) for one in arg] if isinstance(arg, list) else arg
+
+
+@pytest.fixture
+def queue_on() -> Callable[..., Awaited]:
+    return lambda connection, name="mails", type=dict: Awaited(transaction.queue(connection, name, type))

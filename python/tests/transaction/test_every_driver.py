@@ -1,0 +1,238 @@
+"""What holds on every driver's connection."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+import trunkline
+
+from .conftest import Mail
+
+ADA = {"to": "ada@example.org", "text": 'a "quoted" \\ ü %s :name {brace} ?'}
+
+
+class Broke(Exception):
+    """The user's program fails in the middle of its transaction."""
+
+
+def waiting(sql: Any) -> int:
+    count: int = sql("select due + delayed from trunkline.stats('mails')")[0]
+    return count
+
+
+def test_a_message_shows_at_the_commit_and_not_before(door, sql, queue_on):
+    async def scenario():
+        async with door.begin() as connection:
+            await door.effect(connection)
+            id = await queue_on(connection).draft(ADA).metadata({"tenant": "acme"}).enqueue()
+            assert waiting(sql) == 0
+        assert sql("select id, payload::jsonb, metadata from trunkline.messages('mails')") == [(id, ADA, {"tenant": "acme"})]
+        assert sql("select count(*) from effects") == [1]
+
+    asyncio.run(scenario())
+
+
+def test_a_rollback_hides_a_message_for_ever(door, sql, queue_on):
+    async def scenario():
+        with pytest.raises(Broke):
+            async with door.begin() as connection:
+                await door.effect(connection)
+                await queue_on(connection).enqueue(ADA)
+                await queue_on(connection).enqueue_many([ADA, ADA])
+                raise Broke
+        assert waiting(sql) == 0
+        assert sql("select count(*) from effects") == [0]
+
+    asyncio.run(scenario())
+
+
+def test_many_messages_are_one_row_with_ids_in_order(door, sql, queue_on):
+    async def scenario():
+        payloads = [{"n": n} for n in range(100)]
+        async with door.begin() as connection:
+            mails = queue_on(connection)
+            ids = await mails.enqueue_many([mails.draft(payloads[0]).metadata({"n": "0"}), *payloads[1:]])
+            assert await queue_on(connection).enqueue_many([]) == []
+        assert ids == list(range(ids[0], ids[0] + 100))
+        assert sql("select rows from trunkline.stats('mails')") == [1]
+        assert sql("select (payload::jsonb ->> 'n')::int from trunkline.messages('mails')") == list(range(100))
+        assert sql("select id from trunkline.messages('mails') where metadata is not null") == ids[:1]
+
+    asyncio.run(scenario())
+
+
+def test_a_message_can_be_due_after_a_delay_or_at_a_time(door, sql, queue_on):
+    async def scenario():
+        noon = datetime(2100, 1, 1, 12, tzinfo=timezone.utc)
+        async with door.begin() as connection:
+            mails = queue_on(connection)
+            ids = [await mails.draft(ADA).after(hours=1).enqueue(), await mails.draft(ADA).after(90.25).enqueue()]
+            ids.append(await mails.draft(ADA).at(noon).enqueue())
+            ids.append(await mails.draft(ADA).at(datetime(2000, 1, 1)).enqueue())
+        late = [sql("select extract(epoch from due_at - enqueued_at)::float8 from trunkline.find('mails', %s)", id)[0] for id in ids]
+        assert late[0] == pytest.approx(3600, abs=10)
+        assert late[1] == pytest.approx(90, abs=10)
+        assert late[3] == pytest.approx(0, abs=10)
+        assert sql("select abs(extract(epoch from due_at - %s)) < 0.001 from trunkline.find('mails', %s)", noon, ids[2]) == [True]
+
+    asyncio.run(scenario())
+
+
+def test_drafts_of_many_kinds_go_together_and_their_ids_come_in_order(door, sql, queue_on):
+    async def scenario():
+        async with door.begin() as connection:
+            mails = queue_on(connection)
+            ids = await mails.enqueue_many([{"n": 0}, mails.draft({"n": 1}).after(hours=1), {"n": 2}, mails.draft({"n": 3}).after(hours=1)])
+        assert [sql("select payload::jsonb from trunkline.find('mails', %s)", id)[0] for id in ids] == [{"n": n} for n in range(4)]
+        assert sql("select due, delayed, rows from trunkline.stats('mails')") == [(2, 2, 2)]
+
+    asyncio.run(scenario())
+
+
+def test_priority_key_and_unique_key_are_kept(door, sql, queue_on):
+    sql("select trunkline.create_queue('ranked', 'jsonb', priorities => 3)")
+    sql("select trunkline.create_queue('orders', 'jsonb', lanes => 4)")
+    sql("select trunkline.create_queue('reports', 'jsonb', uniqueness => true)")
+
+    async def scenario():
+        async with door.begin() as connection:
+            await queue_on(connection, "ranked").draft(ADA).priority(2).enqueue()
+            orders = queue_on(connection, "orders")
+            await orders.draft(ADA).key("ada").enqueue()
+            await orders.enqueue_many([orders.draft(ADA).key("bob"), orders.draft(ADA).key('c"\\')])
+            reports = queue_on(connection, "reports")
+            first = await reports.draft(ADA).unique("acme", timedelta(hours=1)).enqueue_unique()
+            assert (first.outcome, await reports.draft(ADA).unique("acme").enqueue()) == ("new", first.id)
+            second = await reports.draft({"to": "bob"}).unique("acme", replaces=True).enqueue_unique()
+            assert (second.id, second.outcome) == (first.id, "replaced")
+            many = await reports.enqueue_many([reports.draft(ADA).unique("acme"), ADA])
+            assert many[0] == first.id
+            with pytest.raises(ValueError, match="no unique key"):
+                await reports.draft(ADA).enqueue_unique()
+        assert sql("select priority from trunkline.messages('ranked')") == [2]
+        assert sorted(sql("select key from trunkline.messages('orders')")) == ["ada", "bob", 'c"\\']
+
+    asyncio.run(scenario())
+
+
+def test_an_acknowledgement_and_its_effect_commit_together(door, sql, queue_on):
+    async def scenario():
+        sql("select trunkline.enqueue('mails', '{}')")
+        async with door.begin() as connection:
+            (message,) = await queue_on(connection).lease(1)
+        with pytest.raises(Broke):
+            async with door.begin() as connection:
+                await door.effect(connection)
+                await queue_on(connection).ack(message)
+                raise Broke
+        assert sql("select leased from trunkline.stats('mails')") == [1]
+        assert sql("select count(*) from effects") == [0]
+        async with door.begin() as connection:
+            await door.effect(connection)
+            await queue_on(connection).ack([message])
+        assert sql("select leased + due from trunkline.stats('mails')") == [0]
+        assert sql("select count(*) from effects") == [1]
+
+    asyncio.run(scenario())
+
+
+def test_a_lease_that_is_lost_is_an_error_of_its_own_and_nothing_commits(door, sql, queue_on):
+    async def scenario():
+        sql("select trunkline.enqueue('mails', '{}')")
+        async with door.begin() as connection:
+            (late,) = await queue_on(connection).lease(1, timedelta(minutes=1))
+        sql("select trunkline.shift('mails', '2 minutes')")
+        async with door.begin() as connection:
+            (message,) = await queue_on(connection).lease(1)
+        assert (message.id, message.attempt) == (late.id, late.attempt + 1)
+        for verb, more in {"ack": [], "archive": [], "retry": [60, "busy"], "bury": ["hopeless"], "release": [], "extend": [60]}.items():
+            with pytest.raises(trunkline.LeaseLost) as lost:
+                async with door.begin() as connection:
+                    await door.effect(connection)
+                    await getattr(queue_on(connection), verb)(late, *more)
+            assert lost.value.is_lease_lost and lost.value.sqlstate == "TL001" and lost.value.__cause__ is not None
+            assert "the lease of message" in str(lost.value)
+        assert sql("select count(*) from effects") == [0]
+        assert sql("select leased from trunkline.stats('mails')") == [1]
+
+    asyncio.run(scenario())
+
+
+def test_what_is_taken_comes_back_with_a_rollback_and_can_be_charged(door, sql, queue_on):
+    async def scenario():
+        sql("select trunkline.enqueue('mails', '{\"n\": 1}', metadata => '{\"tenant\": \"acme\"}')")
+        for _ in range(3):
+            with pytest.raises(Broke):
+                async with door.begin() as connection:
+                    (message,) = await queue_on(connection).take()
+                    assert (message.payload, message.metadata) == ({"n": 1}, {"tenant": "acme"})
+                    assert abs(datetime.now(timezone.utc) - message.enqueued_at) < timedelta(minutes=1)
+                    raise Broke
+            async with door.begin() as connection:
+                await queue_on(connection).charge(message, 0, "no such host")
+        assert sql("select due, dead from trunkline.stats('mails')") == [(0, 1)]
+
+    asyncio.run(scenario())
+
+
+def test_the_other_ends_of_a_lease(door, sql, queue_on):
+    async def scenario():
+        async with door.begin() as connection:
+            await queue_on(connection).enqueue_many([{"n": n} for n in range(5)])
+        async with door.begin() as connection:
+            mails = queue_on(connection)
+            archived, retried, buried, released, extended = await mails.lease(5, 60)
+            await mails.archive(archived)
+            await mails.retry(retried, timedelta(hours=1), "busy: 50%")
+            await mails.bury(buried, "no such address")
+            await mails.release(released)
+            await mails.extend(extended, timedelta(hours=1))
+            await mails.ack([])
+        states = {id: sql("select state from trunkline.find('mails', %s)", id)[0] for id in range(archived.id, archived.id + 5)}
+        assert list(states.values()) == ["archived", "retrying", "dead", "due", "leased"]
+        assert sql("select error from trunkline.find('mails', %s)", retried.id) == ["busy: 50%"]
+        assert sql("select error from trunkline.dead_letters('mails')") == ["no such address"]
+
+    asyncio.run(scenario())
+
+
+def test_other_refusals_stay_the_drivers_own(door, sql, queue_on):
+    async def scenario():
+        with pytest.raises(Exception, match="no_such_queue") as refused:
+            async with door.begin() as connection:
+                await queue_on(connection, "no_such_queue").enqueue(ADA)
+        assert not isinstance(refused.value, trunkline.LeaseLost)
+        assert type(refused.value).__module__.partition(".")[0] in {"psycopg", "asyncpg", "sqlalchemy", "django"}
+
+    asyncio.run(scenario())
+
+
+def test_a_payload_that_cannot_be_read_fails_its_attempt_and_no_other_message(door, sql, queue_on):
+    async def scenario():
+        sql("select trunkline.enqueue_many('mails', array['{\"to\": 1}', '{\"to\": \"ada\"}'])")
+        async with door.begin() as connection:
+            (ada,) = await queue_on(connection, "mails", Mail).lease(2)
+        assert ada.payload == Mail("ada")
+        assert sql("select due, leased from trunkline.stats('mails')") == [(1, 1)]
+        bad = ada.id - 1
+        assert "a text expected" in sql("select error from trunkline.find('mails', %s)", bad)[0]
+        with pytest.raises(trunkline.BadPayload, match=rf"message {bad} .* charge Lease\({bad}, 1\)"):
+            async with door.begin() as connection:
+                await queue_on(connection, "mails", Mail).take(2)
+
+    asyncio.run(scenario())
+
+
+def test_a_payload_that_cannot_be_written_leaves_the_transaction_whole(door, sql, queue_on):
+    async def scenario():
+        async with door.begin() as connection:
+            for bad in ({"n": float("nan")}, {"n": object()}):
+                with pytest.raises(trunkline.BadPayload):
+                    await queue_on(connection).enqueue(bad)
+            await queue_on(connection).enqueue(ADA)
+        assert waiting(sql) == 1
+
+    asyncio.run(scenario())

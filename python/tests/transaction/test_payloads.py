@@ -1,0 +1,101 @@
+"""A payload is the same bytes whichever way it goes in and comes out: by the library, or in the user's transaction."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+import msgspec
+import psycopg
+import pydantic
+import pytest
+import trunkline
+from trunkline import transaction
+
+
+@dataclass
+class Dated:
+    to: str
+    at: datetime
+
+
+class Model(pydantic.BaseModel):
+    to: str
+    at: datetime
+
+
+class Struct(msgspec.Struct):
+    to: str
+    n: int
+
+
+NOON = datetime(2030, 1, 1, 12, tzinfo=timezone.utc)
+PAYLOADS: list[tuple[Any, list[Any]]] = [
+    (dict, [{"to": "ada", "ü": [1, 2.5, None, True], "deep": {"a": "\\ \" {x},NULL"}}]),
+    (list[int], [[], [1, 2, 2**60]]),
+    (str, ["", "a \\ b \" c, {d} ü %s", "NULL"]),
+    (bytes, [b"", b"\x00\xff\\x'\""]),
+    (int, [0, -1, 2**63 - 1, -(2**63)]),
+    (uuid.UUID, [uuid.UUID(int=0), uuid.UUID("12345678-1234-5678-1234-567812345678")]),
+    (Dated, [Dated("ada", NOON)]),
+    (Model, [Model(to="ada", at=NOON)]),
+    (Struct, [Struct("ada", 1)]),
+]
+
+
+@pytest.mark.parametrize(("type", "payloads"), PAYLOADS, ids=lambda value: getattr(value, "__name__", None) or "…")
+def test_the_library_reads_what_a_transaction_wrote_and_the_other_way_round(url, type, payloads):
+    async def scenario():
+        db = await trunkline.Db.connect(url)
+        await db.create_queue("typed", type)
+        queue = await db.queue("typed", type)
+        with psycopg.connect(url) as connection:
+            within = transaction.queue(connection, queue)
+            within.enqueue(payloads[0])
+            within.enqueue_many(payloads)
+        assert [message.payload for message in await queue.take(10)] == [payloads[0], *payloads]
+        await queue.enqueue_many(payloads)
+        with psycopg.connect(url) as connection:
+            assert [message.payload for message in transaction.queue(connection, "typed", type).take(10)] == payloads
+
+    asyncio.run(scenario())
+
+
+def test_a_zero_byte_in_a_text_is_refused_before_it_is_sent(url):
+    with psycopg.connect(url) as connection:
+        texts = transaction.queue(connection, "mails", str)
+        with pytest.raises(trunkline.BadPayload, match="zero byte"):
+            texts.enqueue("a\0b")
+
+
+def test_what_the_library_leased_is_acknowledged_in_a_transaction_and_the_other_way_round(url):
+    async def scenario():
+        db = await trunkline.Db.connect(url)
+        mails = await db.queue("mails", dict)
+        await mails.enqueue_many([{"n": 1}, {"n": 2}, {"n": 3}])
+        one, two = await mails.lease(2)
+        with psycopg.connect(url) as connection:
+            within = transaction.queue(connection, mails)
+            within.ack([one, two.lease])
+            (three,) = within.lease(1)
+        await mails.ack(three.lease)
+        assert (await mails.stats()).messages == 0
+
+    asyncio.run(scenario())
+
+
+def test_a_codec_of_another_column_is_refused_by_name(url):
+    class Floats:
+        column = "float8"
+
+        def encode(self, payload: float, /) -> bytes:
+            return b""
+
+        def decode(self, payload: bytes, /) -> float:
+            return 0.0
+
+    with psycopg.connect(url) as connection, pytest.raises(trunkline.WrongType, match="float8"):
+        transaction.queue(connection, "mails", Floats())

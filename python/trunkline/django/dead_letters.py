@@ -1,0 +1,59 @@
+"""Dead letters by Django's connection: pages of them, and what is done with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connections
+
+PAGE = 50
+
+
+@dataclass(frozen=True)
+class Shown:
+    id: int
+    dead_at: Any
+    attempt: int
+    error: str
+    payload: str
+
+
+@dataclass(frozen=True)
+class Count:
+    queue: str
+    dead: int
+
+
+def counts(alias: str) -> list[Count]:
+    """Each queue with how many dead letters it has."""
+    asked = "select q.name, (select s.dead from trunkline.stats(q.name) s) from trunkline.queue q order by q.name"
+    return [Count(*row) for row in _rows(alias, asked)]
+
+
+def page(alias: str, queue: str, after: int) -> list[Shown]:
+    """Up to `PAGE` and one more, by which one sees whether there is another page."""
+    asked = "select id, dead_at, attempt, error, payload from trunkline.dead_letters(%s, %s, %s)"
+    return [Shown(*row) for row in _rows(alias, asked, queue, after, PAGE + 1)]
+
+
+def replay(alias: str, queue: str, ids: Sequence[int]) -> int:
+    return _done(alias, "replay", queue, ids)
+
+
+def discard(alias: str, queue: str, ids: Sequence[int]) -> int:
+    return _done(alias, "discard", queue, ids)
+
+
+def _done(alias: str, verb: str, queue: str, ids: Sequence[int]) -> int:
+    ((count,),) = _rows(alias, f"select trunkline.{verb}(%s, cast(%s as bigint[]))", queue, list(ids))
+    return int(count)
+
+
+def _rows(alias: str, text: str, *values: Any) -> list[tuple[Any, ...]]:
+    connection: Any = connections[alias]
+    with connection.cursor() as cursor:
+        cursor.execute(text, values)
+        rows: list[tuple[Any, ...]] = cursor.fetchall()
+    return rows

@@ -1,0 +1,33 @@
+"""`manage.py trunkline_worker`: what `trunkline-worker` does, on the application of the settings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandParser
+
+from trunkline.django.place import application
+from trunkline.worker import program
+
+#: Options of `trunkline-worker` that have a value; given on as they are.
+VALUES = ("concurrency", "processes", "shutdown_after", "log_level")
+FLAGS = ("drain", "log_json", "no_setup")
+
+
+class Command(BaseCommand):
+    help = "Works on the queues of TRUNKLINE_APP until SIGTERM or SIGINT; then ends in order. See trunkline-worker --help."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        for name in VALUES:
+            parser.add_argument(f"--{name.replace('_', '-')}")
+        for name in FLAGS:
+            parser.add_argument(f"--{name.replace('_', '-')}", action="store_true")
+        parser.add_argument("--queue", action="append", default=[], help="only this queue; may be said several times")
+
+    def handle(self, *arguments: Any, **options: Any) -> None:
+        application()  # says what is wrong with the setting
+        given = [f"--{name.replace('_', '-')}={options[name]}" for name in VALUES if options[name] is not None]
+        given += [f"--{name.replace('_', '-')}" for name in FLAGS if options[name]]
+        given += [f"--queue={queue}" for queue in options["queue"]]
+        program.main([settings.TRUNKLINE_APP, *given])

@@ -1,0 +1,20 @@
+"""Enqueue and acknowledge in your own transaction, on a connection of your own driver.
+
+    import psycopg
+    from trunkline import transaction
+
+    with psycopg.connect(url) as connection:
+        connection.execute("insert into users (name) values ('ada')")
+        transaction.queue(connection, "mails", Mail).enqueue(Mail(to="ada@example.org"))
+    # the commit: the user is there and the mail is enqueued, or neither
+
+psycopg 3 (both faces), asyncpg, SQLAlchemy 2 (connections and sessions, both faces) and Django's ORM. None of them is a dependency of this
+package. Each verb is one statement that calls an SQL function; payloads are written as the rest of the package writes them.
+"""
+
+from trunkline.transaction.async_queue import AsyncDraft, AsyncQueue
+from trunkline.transaction.message import Message
+from trunkline.transaction.of import queue
+from trunkline.transaction.sync_queue import SyncDraft, SyncQueue
+
+__all__ = ["AsyncDraft", "AsyncQueue", "Message", "SyncDraft", "SyncQueue", "queue"]

@@ -1,0 +1,44 @@
+"""Messages from rows, apart from those whose payload cannot be read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any, Generic, TypeVar
+
+from trunkline import Lease
+from trunkline.errors import BadPayload
+from trunkline.transaction.message import Message
+from trunkline.transaction.payload_text import PayloadText
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Delivered(Generic[T]):
+    messages: list[Message[T]]
+    unreadable: list[tuple[Lease, str]]
+
+    def all(self) -> list[Message[T]]:
+        """The messages, or an error for the first that cannot be read: what was taken is to be rolled back then."""
+        for lease, why in self.unreadable:
+            raise BadPayload(
+                f"the payload of message {lease.id} cannot be read: {why}; roll back, and then "
+                f"charge Lease({lease.id}, {lease.attempt}) or cancel it, or it comes first for ever"
+            )
+        return self.messages
+
+
+def delivered(rows: Sequence[Sequence[Any]], payloads: PayloadText[T]) -> Delivered[T]:
+    read: Delivered[T] = Delivered([], [])
+    for id, attempt, enqueued_at, text, metadata in rows:
+        try:
+            payload = payloads.read(text)
+        except Exception as error:
+            read.unreadable.append((Lease(id, attempt), f"{type(error).__name__}: {error}"))
+            continue
+        at = datetime.fromtimestamp(enqueued_at, timezone.utc)
+        read.messages.append(Message(id, attempt, at, payload, json.loads(metadata) if metadata else {}))
+    return read

@@ -1,0 +1,22 @@
+"""One delivery or several, where either may be given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol, cast
+
+class Delivery(Protocol):
+    """What names one delivery: a message that was leased, here or by the library, or its lease."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def attempt(self) -> int: ...
+
+
+Deliveries = Delivery | Iterable[Delivery]
+
+
+def listed(messages: Deliveries) -> Sequence[Delivery]:
+    one: Any = messages
+    return [one] if hasattr(one, "attempt") else list(cast("Iterable[Delivery]", messages))

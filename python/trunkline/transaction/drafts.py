@@ -1,0 +1,39 @@
+"""What is to be enqueued, as the calls take it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TypeVar, cast
+
+from trunkline.draft import Drafted, Options
+from trunkline.tracing import with_trace
+from trunkline.transaction import calls
+from trunkline.transaction.calls import Call, Written
+from trunkline.transaction.payload_text import PayloadText
+
+T = TypeVar("T")
+
+PLAIN = Options()
+
+
+def written(message: T | Drafted[T], payloads: PayloadText[T]) -> Written:
+    """A payload, or a draft with its options. Within a trace, the message continues it."""
+    draft: Drafted[T] = cast("Drafted[T]", message) if isinstance(message, Drafted) else Drafted(message, PLAIN)
+    return Written(payloads.write(draft.payload), with_trace(draft.options.metadata) or None, draft.options)
+
+
+def calls_of(schema: str, queue: str, messages: Iterable[T | Drafted[T]], payloads: PayloadText[T]) -> list[tuple[list[int], Call]]:
+    """As few calls as there are kinds of options, each with the places of its messages."""
+    groups: dict[object, tuple[list[int], list[Written]]] = {}
+    for place, message in enumerate(messages):
+        one = written(message, payloads)
+        places, group = groups.setdefault(one.kind(), ([], []))
+        places.append(place)
+        group.append(one)
+    return [(places, calls.enqueue_many(schema, queue, group)) for places, group in groups.values()]
+
+
+def in_order(places: Sequence[Sequence[int]], ids: Sequence[Sequence[int]]) -> list[int]:
+    """The ids of all calls in the order of the messages."""
+    found = sorted((place, id) for at, given in zip(places, ids) for place, id in zip(at, given))
+    return [id for _, id in found]

@@ -1,0 +1,77 @@
+"""The one way in: a queue on a connection."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Any, Protocol, TypeVar, overload
+
+from trunkline.codec import Codec, codec_of
+from trunkline.transaction.async_queue import AsyncQueue
+from trunkline.transaction.connection import KNOWN, async_runner, runner
+from trunkline.transaction.payload_text import PayloadText
+from trunkline.transaction.sync_queue import SyncQueue
+from trunkline.worker import Task
+
+T = TypeVar("T")
+
+
+class _Rows(Protocol):
+    def fetchall(self) -> Any: ...
+
+
+class Blocking(Protocol):
+    """A connection of psycopg, a connection or session of SQLAlchemy."""
+
+    def execute(self, *args: Any, **kwargs: Any) -> _Rows: ...
+
+
+class Awaiting(Protocol):
+    """A connection of psycopg (async) or asyncpg, an async connection or session of SQLAlchemy."""
+
+    def execute(self, *args: Any, **kwargs: Any) -> Awaitable[Any]: ...
+
+
+class OfDjango(Protocol):
+    """`django.db.connection`, or one of `django.db.connections`."""
+
+    def cursor(self) -> Any: ...
+
+
+class OfLibrary(Protocol[T]):
+    """A queue of the library, of either face: it has the name and the codec."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def codec(self) -> Codec[T]: ...
+
+
+@overload
+def queue(connection: Blocking, name: str, type: type[T] | Codec[T], *, schema: str = ...) -> SyncQueue[T]: ...
+@overload
+def queue(connection: Awaiting, name: str, type: type[T] | Codec[T], *, schema: str = ...) -> AsyncQueue[T]: ...
+@overload
+def queue(connection: OfDjango, name: str, type: type[T] | Codec[T], *, schema: str = ...) -> SyncQueue[T]: ...
+@overload
+def queue(connection: Blocking, name: OfLibrary[T] | Task[T], *, schema: str = ...) -> SyncQueue[T]: ...
+@overload
+def queue(connection: Awaiting, name: OfLibrary[T] | Task[T], *, schema: str = ...) -> AsyncQueue[T]: ...
+@overload
+def queue(connection: OfDjango, name: OfLibrary[T] | Task[T], *, schema: str = ...) -> SyncQueue[T]: ...
+def queue(connection: Any, name: Any, type: Any = Any, *, schema: str = "trunkline") -> Any:
+    """A queue in the transaction of a connection: with the verbs of `SyncQueue`, or of `AsyncQueue` where the connection awaits.
+
+    name, type: as `Db.queue` takes them; or a queue that it opened, or a task, which have both. schema: the one that holds the queues. Costs nothing
+    until a verb is called. A connection that commits by itself commits each verb by itself. Raises `TypeError` for any other connection.
+    """
+    codec = codec_of(type) if isinstance(name, str) else name.codec
+    named = name if isinstance(name, str) else name.queue if isinstance(name, Task) else name.name
+    payloads: PayloadText[Any] = PayloadText(codec)
+    blocks = runner(connection)
+    if blocks is not None:
+        return SyncQueue(connection, blocks, schema, named, payloads)
+    awaits = async_runner(connection)
+    if awaits is not None:
+        return AsyncQueue(connection, awaits, schema, named, payloads)
+    kind = connection.__class__
+    raise TypeError(f"{kind.__module__}.{kind.__qualname__} is not {KNOWN}")

@@ -1,0 +1,17 @@
+"""asyncpg: a connection, or one that a pool lent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+from trunkline.transaction.calls import Call
+from trunkline.transaction.refusal import refused
+
+
+async def run_async(connection: Any, call: Call) -> Sequence[Sequence[Any]]:
+    text = call.written(f"${number}" for number in range(1, len(call.values) + 1))
+    with refused(import_module("asyncpg").PostgresError):
+        rows: Sequence[Sequence[Any]] = await connection.fetch(text, *call.values)
+    return rows

@@ -1,0 +1,17 @@
+"""Django's connections: `django.db.connection`, or one of `django.db.connections`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+from trunkline.transaction.calls import Call
+from trunkline.transaction.refusal import refused
+
+
+def run(connection: Any, call: Call) -> Sequence[Sequence[Any]]:
+    with connection.cursor() as cursor, refused(import_module("django.db").Error):
+        cursor.execute(call.written("%s" for _ in call.values), call.values)
+        rows: Sequence[Sequence[Any]] = cursor.fetchall()
+    return rows

@@ -1,0 +1,29 @@
+"""psycopg 3, both faces. Cursors of our own, because the user's connection may make others: of dictionaries, or with other placeholders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+from trunkline.transaction.calls import Call
+from trunkline.transaction.refusal import refused
+
+
+def run(connection: Any, call: Call) -> Sequence[Sequence[Any]]:
+    psycopg: Any = import_module("psycopg")
+    with psycopg.Cursor(connection, row_factory=psycopg.rows.tuple_row) as cursor, refused(psycopg.Error):
+        rows: Sequence[Sequence[Any]] = cursor.execute(_text(call), call.values).fetchall()
+    return rows
+
+
+async def run_async(connection: Any, call: Call) -> Sequence[Sequence[Any]]:
+    psycopg: Any = import_module("psycopg")
+    async with psycopg.AsyncCursor(connection, row_factory=psycopg.rows.tuple_row) as cursor:
+        with refused(psycopg.Error):
+            rows: Sequence[Sequence[Any]] = await (await cursor.execute(_text(call), call.values)).fetchall()
+    return rows
+
+
+def _text(call: Call) -> str:
+    return call.written("%s" for _ in call.values)

@@ -1,0 +1,29 @@
+"""SQLAlchemy 2: connections and sessions, both faces, on whatever driver the engine has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+from trunkline.transaction.calls import Call
+from trunkline.transaction.refusal import refused
+
+
+def run(connection: Any, call: Call) -> Sequence[Sequence[Any]]:
+    sqlalchemy: Any = import_module("sqlalchemy")
+    with refused(sqlalchemy.exc.DBAPIError):
+        rows: Sequence[Sequence[Any]] = connection.execute(*_statement(sqlalchemy, call)).fetchall()
+    return rows
+
+
+async def run_async(connection: Any, call: Call) -> Sequence[Sequence[Any]]:
+    sqlalchemy: Any = import_module("sqlalchemy")
+    with refused(sqlalchemy.exc.DBAPIError):
+        rows: Sequence[Sequence[Any]] = (await connection.execute(*_statement(sqlalchemy, call))).fetchall()
+    return rows
+
+
+def _statement(sqlalchemy: Any, call: Call) -> tuple[Any, dict[str, Any]]:
+    names = [f"v{number}" for number in range(len(call.values))]
+    return sqlalchemy.text(call.written(f":{name}" for name in names)), dict(zip(names, call.values))

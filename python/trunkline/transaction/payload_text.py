@@ -1,0 +1,48 @@
+"""Payloads as PostgreSQL reads and writes them in a statement: texts, of the same bytes that the package's codecs make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+from uuid import UUID
+
+from trunkline.codec import Codec
+from trunkline.errors import BadPayload, WrongType
+
+T = TypeVar("T")
+
+_TO_TEXT: dict[str, Callable[[bytes], str]] = {
+    "jsonb": bytes.decode,
+    "json": bytes.decode,
+    "text": bytes.decode,
+    "bytea": lambda payload: "\\x" + payload.hex(),
+    "int8": lambda payload: str(int.from_bytes(payload, "big", signed=True)),
+    "uuid": lambda payload: str(UUID(bytes=payload)),
+}
+_TO_BYTES: dict[str, Callable[[str], bytes]] = {
+    "jsonb": str.encode,
+    "json": str.encode,
+    "text": str.encode,
+    "bytea": lambda text: bytes.fromhex(text[2:]),
+    "int8": lambda text: int(text).to_bytes(8, "big", signed=True),
+    "uuid": lambda text: UUID(text).bytes,
+}
+
+
+class PayloadText(Generic[T]):
+    """A codec, by way of text."""
+
+    def __init__(self, codec: Codec[T]) -> None:
+        if codec.column not in _TO_TEXT:
+            raise WrongType(f"a codec for {codec.column} cannot be used in your transaction: only for {', '.join(_TO_TEXT)}")
+        self._codec = codec
+        self._to_text, self._to_bytes = _TO_TEXT[codec.column], _TO_BYTES[codec.column]
+
+    def write(self, payload: T) -> str:
+        text = self._to_text(self._codec.encode(payload))
+        if "\0" in text:
+            raise BadPayload("PostgreSQL has no zero byte in a text: use a queue of bytes")
+        return text
+
+    def read(self, text: str) -> T:
+        return self._codec.decode(self._to_bytes(text))

@@ -1,0 +1,143 @@
+"""The verbs on a connection that blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from trunkline import Enqueued
+from trunkline.draft import Drafted
+from trunkline.times import Duration, seconds, seconds_or_none
+from trunkline.transaction import calls
+from trunkline.transaction.calls import Call, Value
+from trunkline.transaction.connection import Rows, Run
+from trunkline.transaction.delivered import delivered
+from trunkline.transaction.deliveries import Deliveries, listed
+from trunkline.transaction.drafts import PLAIN, calls_of, in_order, written
+from trunkline.transaction.message import Message
+from trunkline.transaction.payload_text import PayloadText
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class SyncDraft(Drafted[T]):
+    """A message with options, of one queue in your transaction: `queue.draft(mail).after(minutes=5).enqueue()`."""
+
+    queue: SyncQueue[T] = field(repr=False, compare=False)
+
+    def enqueue(self) -> int:
+        """Enqueues it, and returns the id of the message that is there: with a unique key it may be another's."""
+        return self.queue.enqueue(self)
+
+    def enqueue_unique(self) -> Enqueued:
+        """Enqueues it, and says whether the message is new, or another has its unique key.
+
+        Waits for the end of another transaction that has claimed the key.
+        """
+        return self.queue.enqueue_unique(self)
+
+
+class SyncQueue(Generic[T]):
+    """A queue in your transaction, on a connection that blocks.
+
+    Nothing that it does is seen by others before your commit, and a rollback undoes it. It neither begins nor ends a transaction. What
+    the database refuses has aborted your transaction: roll back. Made by `trunkline.transaction.queue`.
+    """
+
+    def __init__(self, connection: object, run: Run, schema: str, name: str, payloads: PayloadText[T]) -> None:
+        self._connection = connection
+        self._run_call = run
+        self._schema = calls.identifier(schema)
+        self._payloads = payloads
+        self.name = name
+
+    def _run(self, call: Call) -> Rows:
+        return self._run_call(self._connection, call)
+
+    def draft(self, payload: T) -> SyncDraft[T]:
+        """A message with options: `.after(minutes=5)`, `.at(time)`, `.key(k)`, `.priority(p)`, `.unique(k, ttl)`, `.metadata({})`, and
+        then `.enqueue()`. A delay is counted from the call and not from the commit."""
+        return SyncDraft(payload, PLAIN, self)
+
+    def enqueue(self, message: T | Drafted[T]) -> int:
+        """Enqueues a payload or a draft, which consumers see with your commit, and returns its id. Consumers that wait are woken at
+        the commit. Raises `BadPayload` before anything is sent where the payload cannot be written."""
+        call = calls.enqueue(self._schema, self.name, written(message, self._payloads))
+        id: int = (self._run(call))[0][0]
+        return id
+
+    def enqueue_many(self, messages: Iterable[T | Drafted[T]]) -> list[int]:
+        """Enqueues messages together, up to the queue's `max_batch` in a row, and returns their ids in their order.
+
+        One statement, or one for each delay, time, priority or rule of uniqueness among drafts.
+        """
+        made = calls_of(self._schema, self.name, messages, self._payloads)
+        ids = [[id for (id,) in self._run(call)] for _, call in made]
+        return in_order([places for places, _ in made], ids)
+
+    def enqueue_unique(self, draft: Drafted[T]) -> Enqueued:
+        """Enqueues a draft with a unique key unless another message has it, and says what became of it: see `draft`."""
+        call = calls.enqueue_unique(self._schema, self.name, written(draft, self._payloads))
+        id, outcome = (self._run(call))[0]
+        return Enqueued(id, outcome)
+
+    def take(self, n: int = 1) -> list[Message[T]]:
+        """Takes up to n messages that are due, oldest first: exactly once for effects in your transaction.
+
+        A rollback brings them back at once, without an attempt charged: see `charge`. The rest of a row that is cut is hidden from
+        others until your commit. Raises `BadPayload`, which names the message, where a payload cannot be read.
+        """
+        return delivered(self._run(calls.take(self._schema, self.name, n)), self._payloads).all()
+
+    def lease(self, n: int = 1, for_: Duration | None = None) -> list[Message[T]]:
+        """Leases up to n messages that are due, oldest first, for the queue's lease time, or for `for_`: at most 365 days.
+
+        Commit at once: before that nobody sees the lease, nor the rest of a row. A payload that cannot be read fails its attempt with
+        that error; the others are returned.
+        """
+        read = delivered(self._run(calls.lease(self._schema, self.name, n, seconds_or_none(for_))), self._payloads)
+        for lease, why in read.unreadable:
+            self.retry(lease, error=why)
+        return read.messages
+
+    def ack(self, messages: Deliveries) -> None:
+        """Acknowledges messages that are leased, here or by the library: their end and your effects commit together.
+
+        Raises `LeaseLost` where one is not leased any more; then roll back, and none of your effects remain.
+        """
+        self._end("ack", messages)
+
+    def archive(self, messages: Deliveries) -> None:
+        """Acknowledges messages and keeps them in the queue's archive. Raises as `ack`."""
+        self._end("archive", messages)
+
+    def retry(self, messages: Deliveries, after: Duration = 0, error: str = "") -> None:
+        """Gives messages back after a failure: due again after a delay of at most 365 days, or dead letters after their last attempt.
+        Raises as `ack`."""
+        self._end("retry", messages, delay=seconds(after), error=error)
+
+    def bury(self, messages: Deliveries, reason: str) -> None:
+        """Makes messages dead letters at once. Raises as `ack`."""
+        self._end("bury", messages, reason=reason)
+
+    def extend(self, messages: Deliveries, by: Duration) -> None:
+        """Makes leases end that long from now; more than zero, at most 365 days. Raises as `ack`."""
+        self._end("extend", messages, lease=seconds(by))
+
+    def release(self, messages: Deliveries) -> None:
+        """Gives messages back unharmed: due again at once, and not charged. Raises as `ack`."""
+        self._end("release", messages)
+
+    def charge(self, messages: Deliveries, after: Duration = 0, error: str = "") -> None:
+        """After a rollback, charges an attempt for messages that were taken in it, so that one which always fails becomes a dead letter.
+
+        They are due again after the delay. Raises `LeaseLost` where somebody else has one.
+        """
+        self._end("charge", messages, delay=seconds(after), error=error)
+
+    def _end(self, verb: str, messages: Deliveries, **options: Value) -> None:
+        deliveries = listed(messages)
+        if deliveries:
+            self._run(calls.end(self._schema, verb, self.name, deliveries, **options))
