@@ -25,9 +25,17 @@ pub enum Part {
     Prometheus,
     /// etcd, Patroni, and a PostgreSQL with `pg_basebackup` and `pg_rewind`.
     Cluster,
+    /// A NATS server with JetStream.
+    Nats,
+    /// A Redis server.
+    Redis,
+    /// RabbitMQ, with its Erlang.
+    Rabbitmq,
+    /// Kafka, and a Java to run it.
+    Kafka,
 }
 
-const PARTS: [(&str, Part); 7] = [
+const PARTS: [(&str, Part); 11] = [
     ("majors", Part::Majors),
     ("pgbouncer", Part::Pgbouncer),
     ("fetch", Part::Fetch),
@@ -35,6 +43,10 @@ const PARTS: [(&str, Part); 7] = [
     ("tools", Part::Tools),
     ("prometheus", Part::Prometheus),
     ("cluster", Part::Cluster),
+    ("nats", Part::Nats),
+    ("redis", Part::Redis),
+    ("rabbitmq", Part::Rabbitmq),
+    ("kafka", Part::Kafka),
 ];
 
 /// `TRUNKLINE_REQUIRE` has names with commas between, or `all`. A misspelt name must not pass for nothing required.
