@@ -1,0 +1,6 @@
+//! NATS JetStream.
+
+mod connect;
+mod sink;
+
+pub use self::{connect::connect, sink::NatsSink};
