@@ -1,1 +1,7 @@
-fn main(){}
+//! Messages that went in at one end come out at the other: with real brokers, each killed, stopped, restarted and cut off.
+#![allow(missing_docs)]
+
+mod brokers;
+mod ends;
+#[path = "../../../tests/all/required.rs"]
+mod required;
