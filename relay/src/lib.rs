@@ -14,8 +14,12 @@ mod sink;
 mod source;
 mod gather;
 mod out;
+#[cfg(feature = "kafka")]
+pub mod kafka;
 #[cfg(feature = "nats")]
 pub mod nats;
+#[cfg(feature = "rabbitmq")]
+pub mod rabbitmq;
 
 pub use self::{
     envelope::Envelope,
