@@ -4,6 +4,7 @@
 
 mod address;
 mod error;
+mod sql;
 mod payload;
 mod progress;
 mod metric;
@@ -13,13 +14,21 @@ mod envelope;
 mod sink;
 mod source;
 mod gather;
+mod report;
 mod out;
+mod inward;
 #[cfg(feature = "nats")]
 pub mod nats;
+#[cfg(feature = "redis")]
+pub mod redis;
+mod open;
 
 pub use self::{
+    address::Address,
     envelope::Envelope,
     error::{Error, Result},
+    inward::{Inward, relay_from},
+    open::{BROKERS, sink, source},
     out::{Relay, relay},
     outgoing::{ATTEMPT, ID, KEY, Outgoing},
     payload::Raw,
@@ -28,3 +37,14 @@ pub use self::{
     source::{Incoming, Source},
     template::Template,
 };
+
+/// A number by chance. For names, and for spreading in time; nobody's secret hangs on it.
+fn chance() -> u64 {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    RandomState::new().build_hasher().finish()
+}
+
+/// At least 0 and less than 1, so that what failed together does not come back together.
+fn spread() -> f64 {
+    (chance() >> 11) as f64 / (1_u64 << 53) as f64
+}
