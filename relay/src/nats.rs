@@ -2,5 +2,6 @@
 
 mod connect;
 mod sink;
+mod source;
 
-pub use self::{connect::connect, sink::NatsSink};
+pub use self::{sink::NatsSink, source::NatsSource};

@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
-use trunkline::{Attempt, Failure, Message, Queue, Worker};
+use trunkline::{Attempt, Description, Failure, Message, Queue, Worker};
 
 use crate::{
     envelope::Envelope,
@@ -17,6 +17,7 @@ use crate::{
     outgoing::{self, Outgoing},
     payload::Raw,
     progress::Progress,
+    report::Report,
     sink::{Outcome, Sink},
     template::{Fields, Template},
 };
@@ -153,7 +154,13 @@ impl Relay {
             shutdown.await;
             stop.cancel();
         };
-        worker.run(asked).await?;
+        let report = Report::new(&self.queue, self.sink.broker(), self.progress.clone());
+        let outcome = tokio::select! {
+            outcome = worker.run(asked) => outcome,
+            never = report.run() => match never {},
+        };
+        report.end().await;
+        outcome?;
         Ok(self.progress)
     }
 
@@ -168,8 +175,6 @@ impl Relay {
         Ok(())
     }
 }
-
-use trunkline::Description;
 
 /// What all handlers share.
 struct Carrier {
@@ -221,7 +226,7 @@ impl Carrier {
         self.metrics.held.increment(1.0);
         let lost = attempt.lost();
         let waited = tokio::select! {
-            () = tokio::time::sleep(pause.mul_f64(0.5 + spread() / 2.0)) => true,
+            () = tokio::time::sleep(pause.mul_f64(0.5 + crate::spread() / 2.0)) => true,
             () = self.stop.cancelled() => false,
             () = lost.cancelled() => false,
         };
@@ -250,10 +255,4 @@ impl Carrier {
         warn!(queue = self.queue, why, "refused for good");
         Failure::dead(why)
     }
-}
-
-/// At least 0 and less than 1, so that what failed together does not come back together.
-fn spread() -> f64 {
-    use std::hash::{BuildHasher, Hasher, RandomState};
-    (RandomState::new().build_hasher().finish() >> 11) as f64 / (1_u64 << 53) as f64
 }

@@ -8,14 +8,17 @@ use std::{
 
 use async_nats::{Client, ConnectOptions, Event, ServerError};
 
-use crate::error::{Error, Result};
+use crate::{
+    address::Address,
+    error::{Error, Result},
+};
 
 /// Violations that are remembered.
 const MOST: usize = 64;
 
 /// What the server refused without naming the message: it says so beside, and never answers.
 #[derive(Debug, Clone, Default)]
-pub struct Violations(Arc<Mutex<VecDeque<String>>>);
+pub(super) struct Violations(Arc<Mutex<VecDeque<String>>>);
 
 impl Violations {
     fn note(&self, said: String) {
@@ -35,11 +38,11 @@ impl Violations {
     }
 }
 
-/// Connects: `nats://user:password@host:port`, `tls://…`; several servers of a cluster apart by commas.
+/// Connects. An outage is waited for from then on.
 ///
 /// # Errors
-/// No server can be reached now, or none lets us in. Once connected, an outage is waited for.
-pub async fn connect(servers: &str) -> Result<(Client, Violations)> {
+/// No server can be reached now, or none lets us in.
+pub(super) async fn connect(address: &Address) -> Result<(Client, Violations)> {
     let violations = Violations::default();
     let noted = violations.clone();
     let options = ConnectOptions::new()
@@ -57,7 +60,6 @@ pub async fn connect(servers: &str) -> Result<(Client, Violations)> {
                 }
             }
         });
-    let all: Vec<&str> = servers.split(',').collect();
-    let client = options.connect(all).await;
-    Ok((client.map_err(|cause| Error::broker(crate::address::shown(servers), cause))?, violations))
+    let client = options.connect(address.urls()).await;
+    Ok((client.map_err(|cause| Error::broker(address.shown(), cause))?, violations))
 }

@@ -14,7 +14,7 @@ use futures_util::future::{BoxFuture, join_all};
 
 use super::connect::{Violations, connect};
 use crate::{
-    address::shown,
+    address::Address,
     error::Result,
     outgoing::{KEY, Outgoing},
     sink::{Outcome, Sink},
@@ -35,11 +35,15 @@ pub struct NatsSink {
 }
 
 impl NatsSink {
-    /// Connects: see [`connect`].
-    pub async fn connect(servers: &str) -> Result<Self> {
-        let (client, violations) = connect(servers).await?;
+    /// Connects to `nats://USER:PASSWORD@HOST:PORT,…/`, or `tls://…`; the path is for the route.
+    ///
+    /// # Errors
+    /// No server can be reached now, or none lets us in.
+    pub async fn open(address: &Address) -> Result<Self> {
+        address.only(&[])?;
+        let (client, violations) = connect(address).await?;
         let context = ContextBuilder::new().timeout(PATIENCE).max_ack_inflight(IN_FLIGHT).build(client);
-        Ok(Self { context, violations, broker: shown(servers) })
+        Ok(Self { context, violations, broker: address.shown() })
     }
 
     async fn publish(&self, message: &Outgoing) -> Result<PublishAckFuture, PublishError> {
