@@ -5,3 +5,10 @@ mod brokers;
 mod ends;
 #[path = "../../../tests/all/required.rs"]
 mod required;
+#[cfg(any(feature = "nats", feature = "redis"))]
+mod stand;
+#[cfg(any(feature = "nats", feature = "redis"))]
+mod outward;
+#[cfg(any(feature = "nats", feature = "redis"))]
+mod inward;
+mod refusals;
