@@ -28,7 +28,7 @@ fn main() -> Done {
 }
 
 async fn measure() -> Done {
-    let mut args = std::env::args().skip(1);
+    let mut args = std::env::args().skip(1).collect::<Vec<_>>().into_iter();
     let (out, from) = (args.next().ok_or("an address to send to")?, args.next().ok_or("an address to read from")?);
     let messages: usize = args.next().map_or(Ok(300_000), |count| count.parse())?;
     let mut private = None;
