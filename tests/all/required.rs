@@ -27,9 +27,17 @@ pub enum Part {
     Browser,
     /// etcd, Patroni, and a PostgreSQL with `pg_basebackup` and `pg_rewind`.
     Cluster,
+    /// A NATS server with JetStream.
+    Nats,
+    /// A Redis server.
+    Redis,
+    /// RabbitMQ, with its Erlang.
+    Rabbitmq,
+    /// Kafka, and a Java to run it.
+    Kafka,
 }
 
-const PARTS: [(&str, Part); 8] = [
+const PARTS: [(&str, Part); 12] = [
     ("majors", Part::Majors),
     ("pgbouncer", Part::Pgbouncer),
     ("fetch", Part::Fetch),
@@ -38,6 +46,10 @@ const PARTS: [(&str, Part); 8] = [
     ("prometheus", Part::Prometheus),
     ("browser", Part::Browser),
     ("cluster", Part::Cluster),
+    ("nats", Part::Nats),
+    ("redis", Part::Redis),
+    ("rabbitmq", Part::Rabbitmq),
+    ("kafka", Part::Kafka),
 ];
 
 /// `TRUNKLINE_REQUIRE` has names with commas between, or `all`. A misspelt name must not pass for nothing required.

@@ -1,0 +1,321 @@
+//! In, effectively once: messages and the position behind them are stored in one transaction.
+//!
+//! The position is the truth. It moves only from where its holder believes it to be; so whoever is killed, fenced or cut off at whatever point, each message is in the queue
+//! once: the next one reads the position and goes on behind it.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, info, info_span, warn};
+use trunkline::{Draft, Queue, postgres::Statement};
+
+use crate::{
+    error::{Error, Result},
+    metric::Metrics,
+    payload::Raw,
+    progress::Progress,
+    source::{Incoming, Source},
+    sql,
+};
+
+/// Messages of a transaction at most.
+const MOST: usize = 1000;
+/// A position is held for so long without a word from its holder, in seconds.
+const HOLD: f64 = 15.0;
+/// How often the holder says a word where nothing comes, and others ask for the position.
+const WORD: Duration = Duration::from_secs(3);
+const ASK: Duration = Duration::from_secs(1);
+/// The first pause after an outage, and the longest.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
+
+type Claim = Statement<(String, String, String, i64, f64), Option<(Option<String>,)>>;
+type Move = Statement<(String, i64, Option<String>, String, f64, i64, Option<i64>), u64>;
+
+/// A relay from a broker into a queue: see [`relay_from`].
+pub struct Inward {
+    queue: Queue<Raw>,
+    source: Box<dyn Source>,
+    name: Option<String>,
+    passes_over: bool,
+    progress: Arc<Progress>,
+}
+
+/// Carries messages from a broker into a queue, effectively once: the broker's position is stored in the transaction that enqueues the messages, so each arrives exactly
+/// once, whatever is killed.
+///
+/// Of several relays by the same name one works; the others wait until it has ended, or has not been heard of for 15 seconds. One that was taken for dead and is not
+/// finds that the position was moved, and changes nothing.
+#[must_use]
+pub fn relay_from(source: impl Source, queue: Queue<Raw>) -> Inward {
+    Inward::new(Box::new(source), queue)
+}
+
+/// Where the relay is in its life.
+enum State {
+    /// It asks for the position.
+    Waits,
+    /// It has the position, and goes on behind it.
+    Holds(Option<String>),
+}
+
+impl Inward {
+    /// As [`relay_from`].
+    #[must_use]
+    pub fn new(source: Box<dyn Source>, queue: Queue<Raw>) -> Self {
+        Self { queue, source, name: None, passes_over: false, progress: Arc::default() }
+    }
+
+    /// By what name the position is kept; `QUEUE from BROKER` if not set. With another name the stream is read from its beginning.
+    #[must_use]
+    pub fn name(self, name: impl Into<String>) -> Self {
+        Self { name: Some(name.into()), ..self }
+    }
+
+    /// Leaves out what the queue cannot store (no JSON, too large, no key where there must be one) with a warning. Else the relay ends with an error there.
+    #[must_use]
+    pub fn pass_over(self, passes_over: bool) -> Self {
+        Self { passes_over, ..self }
+    }
+
+    /// How far it is, for others to read while it runs.
+    #[must_use]
+    pub fn progress(&self) -> Arc<Progress> {
+        self.progress.clone()
+    }
+
+    /// Relays until `shutdown` ends; then commits what is under way, lets go of the position, and returns.
+    ///
+    /// # Errors
+    /// The name is another relay's; the broker has lost what was to be read next ([`Error::is_gap`]); the queue cannot store a message. An outage of database or broker is waited for.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<Arc<Progress>> {
+        let stop = CancellationToken::new();
+        let (db, broker) = (self.queue.db().clone(), self.source.broker().to_owned());
+        let queue = self.queue.description().name.clone();
+        let name = self.name.unwrap_or_else(|| format!("{queue} from {broker}"));
+        let mut running = Running {
+            metrics: Metrics::of(&queue, &broker),
+            claim: sql::of(&db, include_str!("../sql/claim.sql")),
+            moves: sql::of(&db, include_str!("../sql/move.sql")),
+            holder: (crate::chance() >> 1) as i64,
+            db,
+            queue: self.queue,
+            source: self.source,
+            name,
+            broker,
+            passes_over: self.passes_over,
+            progress: self.progress.clone(),
+            state: State::Waits,
+            word: Instant::now(),
+        };
+        running.found().await?;
+        let mut work = std::pin::pin!(running.work(&stop));
+        let mut shutdown = std::pin::pin!(shutdown);
+        let outcome = tokio::select! {
+            outcome = &mut work => outcome,
+            () = &mut shutdown => {
+                stop.cancel();
+                work.await
+            }
+        };
+        outcome.map(|()| self.progress)
+    }
+}
+
+struct Running {
+    db: trunkline::Db,
+    queue: Queue<Raw>,
+    source: Box<dyn Source>,
+    name: String,
+    broker: String,
+    holder: i64,
+    claim: Claim,
+    moves: Move,
+    passes_over: bool,
+    progress: Arc<Progress>,
+    metrics: Metrics,
+    state: State,
+    /// When the holder said a word last.
+    word: Instant,
+}
+
+impl Running {
+    /// The row by the relay's name, which nobody else uses for something else.
+    async fn found(&mut self) -> Result<()> {
+        let queue = self.queue.description().name.clone();
+        let insert: Statement<(&str, &str, &str), u64> = sql::of(&self.db, include_str!("../sql/found.sql"));
+        self.db.run(&insert, (&*self.name, &*queue, &*self.broker)).await?;
+        let owner: Statement<(&str,), (String, String, bool)> = sql::of(&self.db, include_str!("../sql/owner.sql"));
+        let (of, from, inward) = self.db.run(&owner, (&*self.name,)).await?;
+        if (&of, &from, inward) == (&queue, &self.broker, true) {
+            return Ok(());
+        }
+        let way = if inward { "from" } else { "to" };
+        Err(Error::usage(format!(
+            "the name {:?} is taken: it is the relay of queue {of:?} {way} {from}; choose another, or delete its row from {}.relay",
+            self.name,
+            self.db.schema_name()
+        )))
+    }
+
+    /// Step after step, with a pause where database or broker are away.
+    async fn work(&mut self, stop: &CancellationToken) -> Result<()> {
+        let mut pause = PAUSES.0;
+        while !stop.is_cancelled() {
+            match self.step(stop).await {
+                Ok(()) => pause = PAUSES.0,
+                Err(error) if is_final(&error) => {
+                    self.say(Some(error.to_string())).await;
+                    self.let_go().await;
+                    return Err(error);
+                }
+                Err(error) => {
+                    warn!(relay = self.name, %error, ?pause, "the relay waits");
+                    self.progress.try_again(&error.to_string());
+                    self.metrics.again.increment(1);
+                    if error.is_broker() {
+                        self.say(Some(error.to_string())).await;
+                    } else {
+                        self.state = State::Waits; // what was committed, only the position knows
+                    }
+                    let _ = stop.run_until_cancelled(sleep(pause)).await; // either will do
+                    pause = (pause * 2).min(PAUSES.1);
+                }
+            }
+        }
+        self.let_go().await;
+        Ok(())
+    }
+
+    async fn step(&mut self, stop: &CancellationToken) -> Result<()> {
+        let State::Holds(position) = &self.state else { return self.ask(stop).await };
+        let position = position.clone();
+        let read = self.source.read(position.as_deref(), MOST);
+        let Some(messages) = stop.run_until_cancelled(read).await else { return Ok(()) };
+        let messages = messages?;
+        if messages.is_empty() {
+            if self.word.elapsed() >= WORD {
+                self.say(None).await;
+            }
+            return Ok(());
+        }
+        self.store(position, messages).await
+    }
+
+    /// Asks for the position, and waits where another has it.
+    async fn ask(&mut self, stop: &CancellationToken) -> Result<()> {
+        let of = (self.name.clone(), self.queue.description().name.clone(), self.broker.clone(), self.holder, HOLD);
+        match self.db.run(&self.claim, of).await? {
+            Some((position,)) => {
+                info!(relay = self.name, position, "the relay holds the position");
+                self.state = State::Holds(position);
+                self.word = Instant::now();
+            }
+            None => {
+                let _ = stop.run_until_cancelled(sleep(ASK)).await; // either will do
+            }
+        }
+        Ok(())
+    }
+
+    /// Messages and position, in one transaction and one round trip.
+    async fn store(&mut self, from: Option<String>, messages: Vec<Incoming>) -> Result<()> {
+        let Some(to) = messages.last().map(|last| last.position.clone()) else { return Ok(()) };
+        let span = info_span!("relay_store", relay = self.name, messages = messages.len());
+        match self.commit(from.clone(), &to, &messages).instrument(span).await {
+            Err(error) if is_refusal(&error) && messages.len() > 1 => {
+                for message in messages {
+                    let State::Holds(from) = &self.state else { return Ok(()) };
+                    Box::pin(self.store(from.clone(), vec![message])).await?;
+                }
+                return Ok(());
+            }
+            Err(error) if is_refusal(&error) => self.pass_over(from, &to, error).await?,
+            outcome => outcome?,
+        }
+        self.source.committed(&to).await;
+        Ok(())
+    }
+
+    async fn commit(&mut self, from: Option<String>, to: &str, messages: &[Incoming]) -> Result<()> {
+        let drafts: Vec<_> = messages.iter().map(|message| self.draft(message)).collect();
+        let transaction = self.db.begin().await?;
+        let lag = self.source.lag().and_then(|lag| i64::try_from(lag).ok());
+        let moved = (self.name.clone(), self.holder, from, to.to_owned(), HOLD, messages.len() as i64, lag);
+        let moved = transaction.send(&self.moves, moved).await?;
+        let ids =
+            if drafts.is_empty() { None } else { Some(self.queue.send_enqueue_many(&transaction, drafts).await?) };
+        if moved.await? == 0 {
+            transaction.rollback().await?;
+            info!(relay = self.name, "another relay has moved the position");
+            self.state = State::Waits;
+            return Ok(());
+        }
+        if let Some(ids) = ids {
+            ids.await?;
+        }
+        transaction.commit().await?;
+        self.state = State::Holds(Some(to.to_owned()));
+        self.word = Instant::now();
+        self.progress.confirm(messages.len() as u64);
+        self.metrics.received.increment(messages.len() as u64);
+        Ok(())
+    }
+
+    fn draft(&self, message: &Incoming) -> Draft<Raw> {
+        let draft = Draft::new(Raw(message.body.clone())).metadata(message.metadata.clone());
+        match &message.key {
+            Some(key) if self.queue.description().lanes > 0 => draft.key(&**key),
+            _ => draft,
+        }
+    }
+
+    /// A message that the queue cannot store: the end, or it is left out.
+    async fn pass_over(&mut self, from: Option<String>, to: &str, error: Error) -> Result<()> {
+        let queue = &self.queue.description().name;
+        let why = format!("the message at {to:?} of {} cannot be stored in queue {queue:?}: {error}", self.broker);
+        self.progress.refuse(&why);
+        self.metrics.refused.increment(1);
+        if !self.passes_over {
+            return Err(Error::usage(format!("{why}; mend it, or pass over what cannot be stored")));
+        }
+        warn!(relay = self.name, why, "passed over");
+        self.commit(from, to, &[]).await
+    }
+
+    /// Holds on, and tells how it goes. Where that fails, the next word does.
+    async fn say(&mut self, error: Option<String>) {
+        type Keep = Statement<(String, i64, f64, Option<i64>, Option<String>), u64>;
+        let keep: Keep = sql::of(&self.db, include_str!("../sql/keep.sql"));
+        let lag = self.source.lag().and_then(|lag| i64::try_from(lag).ok());
+        match self.db.run(&keep, (self.name.clone(), self.holder, HOLD, lag, error)).await {
+            Ok(0) => self.state = State::Waits,
+            Ok(_) => self.word = Instant::now(),
+            Err(error) => warn!(relay = self.name, %error, "no word to the database"),
+        }
+    }
+
+    async fn let_go(&mut self) {
+        let let_go: Statement<(&str, i64), u64> = sql::of(&self.db, include_str!("../sql/let_go.sql"));
+        let said = self.db.run(&let_go, (&*self.name, self.holder));
+        let _ = tokio::time::timeout(Duration::from_secs(2), said).await; // the others wait a little longer
+    }
+}
+
+/// What does not pass by itself.
+fn is_final(error: &Error) -> bool {
+    let of_database = |error: &trunkline::Error| {
+        let code = error.sqlstate().map_or("", |state| state.code());
+        error.is_no_queue() || error.is_wrong_type() || code == "42501" || code.starts_with("28")
+    };
+    error.is_usage() || error.is_gap() || error.database().is_some_and(of_database)
+}
+
+/// What the database, or the library before it, said about a message.
+fn is_refusal(error: &Error) -> bool {
+    error.database().is_some_and(|error| {
+        let of_value = error.sqlstate().map(|state| state.code().starts_with("22") || state.code().starts_with("23"));
+        let of_library = !error.is_closed() && !error.is_outcome_unknown();
+        error.is_bad_payload() || of_value.unwrap_or(of_library)
+    })
+}

@@ -1,0 +1,8 @@
+//! Kafka, and what speaks its protocol: topics, with `acks=all` and an idempotent producer, through librdkafka.
+
+mod address;
+mod refusal;
+mod sink;
+mod source;
+
+pub use self::{sink::KafkaSink, source::KafkaSource};

@@ -1,0 +1,69 @@
+//! What an error of Kafka's means for a message. By its code: texts are for people.
+
+use rdkafka::{error::KafkaError, types::RDKafkaErrorCode as Code};
+
+use crate::sink::Outcome;
+
+/// What came of a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Fate {
+    Known(Outcome),
+    /// Too large is what Kafka says of a whole batch, whichever message is.
+    TooLarge(String),
+}
+
+pub(super) fn fate(error: &KafkaError) -> Fate {
+    let Some(code) = error.rdkafka_error_code() else { return Fate::Known(Outcome::RefusedForNow(error.to_string())) };
+    let said = words(code);
+    match code {
+        Code::MessageSizeTooLarge | Code::MessageBatchTooLarge => Fate::TooLarge(said),
+        _ if is_for_good(code) => Fate::Known(Outcome::RefusedForGood(said)),
+        _ => Fate::Known(Outcome::RefusedForNow(said)),
+    }
+}
+
+/// Will be the same next time, until somebody changes the broker or the message.
+fn is_for_good(code: Code) -> bool {
+    matches!(
+        code,
+        // Said by the client, after it has asked for a while.
+        Code::UnknownTopic
+            | Code::UnknownPartition
+            | Code::InvalidTopic
+            | Code::TopicAuthorizationFailed
+            | Code::ClusterAuthorizationFailed
+            | Code::InvalidTimestamp
+            | Code::PolicyViolation
+            | Code::InvalidRecord
+            | Code::UnsupportedForMessageFormat
+    )
+}
+
+fn words(code: Code) -> String {
+    match code {
+        Code::UnknownTopic => "there is no such topic".to_owned(),
+        // The client's own codes have names, and the text says what happened.
+        _ => format!("{code} ({code:?})"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_leader_that_moves_is_no_reason_to_give_up() {
+        let of = |code| fate(&KafkaError::MessageProduction(code));
+        for code in [
+            Code::NotLeaderForPartition,
+            Code::MessageTimedOut,
+            Code::NotEnoughReplicas,
+            Code::UnknownTopicOrPartition,
+            Code::Fatal,
+        ] {
+            assert!(matches!(of(code), Fate::Known(Outcome::RefusedForNow(_))), "{code:?}");
+        }
+        assert!(matches!(of(Code::TopicAuthorizationFailed), Fate::Known(Outcome::RefusedForGood(_))));
+        assert!(matches!(of(Code::MessageSizeTooLarge), Fate::TooLarge(_)));
+    }
+}

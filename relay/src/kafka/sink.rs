@@ -1,0 +1,237 @@
+//! Produces to topics: one producer, `acks=all`, idempotent; the broker's word on each message.
+
+use std::{
+    borrow::Cow,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use futures_util::future::BoxFuture;
+use rdkafka::{
+    ClientConfig, ClientContext,
+    config::FromClientConfigAndContext,
+    error::{KafkaError, RDKafkaErrorCode},
+    message::{Header, OwnedHeaders},
+    producer::{BaseRecord, DeliveryResult, Producer, ProducerContext, ThreadedProducer},
+};
+use tokio::{sync::oneshot, task::spawn_blocking};
+
+use super::{
+    address,
+    refusal::{Fate, fate},
+};
+use crate::{
+    address::Address,
+    error::{Error, Result},
+    outgoing::Outgoing,
+    sink::{Outcome, Sink},
+};
+
+/// How long the brokers have to confirm a message, tries included.
+const PATIENCE: &str = "10000";
+/// How long a topic is asked for that is not there.
+const ASKED: &str = "5000";
+/// As large as a broker takes a request, unless it is set up otherwise: what is larger it would not refuse, but hang up on.
+const LARGEST: &str = "100000000";
+
+/// Kafka, `kafka://user:password@host:port,host:port/TOPIC?setting=value`; the settings are librdkafka's, such as `compression.type=lz4`.
+///
+/// A message is confirmed when all replicas that are in sync have it.
+///
+/// The partition is that of the key (murmur2, as Java's clients reckon it), or any for a message without. Headers are Kafka's headers. The producer is
+/// idempotent, so what the client itself tries again is stored once; what the relay sends again, after ten seconds without an answer or a crash, may be stored twice,
+/// with the same `trunkline-id`.
+///
+/// - Refused for good: a message that alone is too large for its topic, a topic that does not exist and that the broker does not create (it is asked for five
+///   seconds), a topic that we may not write to.
+/// - Refused for now: everything else, a broker without enough replicas in sync included.
+pub struct KafkaSink {
+    broker: String,
+    config: ClientConfig,
+    /// Many messages in a request.
+    many: Renewed,
+    /// One message in a request, for those whose batch was too large.
+    alone: Renewed,
+}
+
+impl KafkaSink {
+    /// Connects.
+    ///
+    /// # Errors
+    /// No broker can be reached now, or the address makes no sense. Once connected, an outage is waited for.
+    pub async fn open(address: &Address) -> Result<Self> {
+        let broker = address.shown();
+        let mut config = address::config(address)?;
+        config.set("acks", "all").set("enable.idempotence", "true");
+        let fast = [("linger.ms", "0"), ("retry.backoff.ms", "50"), ("queue.buffering.max.messages", "0")];
+        let bounds = [
+            ("message.timeout.ms", PATIENCE),
+            ("topic.metadata.propagation.max.ms", ASKED),
+            ("message.max.bytes", LARGEST),
+        ];
+        address::preset(&mut config, &[&fast[..], &bounds, &[("partitioner", "murmur2_random")]].concat());
+        let many = Renewed::new(&config).map_err(|cause| Error::usage(format!("{broker}: {cause}")))?;
+        let producer = many.get(&config).map_err(|cause| Error::broker(&broker, cause))?;
+        let asked =
+            spawn_blocking(move || producer.client().fetch_metadata(None, Duration::from_secs(10)).map(drop)).await;
+        asked.map_err(|cause| Error::broker(&broker, cause))?.map_err(|cause| Error::broker(&broker, cause))?;
+        Ok(Self { broker, config, many, alone: Renewed::none() })
+    }
+
+    async fn hand_over(&self, renewed: &Renewed, config: &ClientConfig, batch: &[&Outgoing]) -> Vec<Fate> {
+        let unanswered = |why: &str| vec![Fate::Known(Outcome::RefusedForNow(why.to_owned())); batch.len()];
+        let producer = match renewed.get(config) {
+            Ok(producer) => producer,
+            Err(cause) => return unanswered(&cause.to_string()),
+        };
+        let (reports, all) = Reports::of(batch.len());
+        for (at, message) in batch.iter().enumerate() {
+            let headers = headers(message);
+            let mut record = BaseRecord::with_opaque_to(&message.to, Box::new(Ticket { reports: reports.clone(), at }));
+            record = record.payload(&*message.body).headers(headers);
+            if let Some(key) = &message.key {
+                record = record.key(&**key);
+            }
+            if let Err((error, record)) = producer.send::<str, [u8]>(record) {
+                record.delivery_opaque.note(fate(&error));
+            }
+        }
+        drop(reports);
+        match all.await {
+            Ok(fates) => fates,
+            Err(_) => unanswered("the client ended without an answer"),
+        }
+    }
+}
+
+impl Sink for KafkaSink {
+    fn broker(&self) -> &str {
+        &self.broker
+    }
+
+    fn produce<'a>(&'a self, batch: &'a [Outgoing]) -> BoxFuture<'a, Vec<Outcome>> {
+        Box::pin(async move {
+            let all: Vec<&Outgoing> = batch.iter().collect();
+            let mut fates = self.hand_over(&self.many, &self.config, &all).await;
+            let too_large = |fate: &Fate| matches!(fate, Fate::TooLarge(_));
+            let places: Vec<usize> =
+                fates.iter().enumerate().filter(|(_, fate)| too_large(fate)).map(|(at, _)| at).collect();
+            if !places.is_empty() {
+                // Their batch was too large for the topic; which of them are, only each alone can tell.
+                let mut config = self.config.clone();
+                config.set("batch.num.messages", "1");
+                let again: Vec<&Outgoing> = places.iter().map(|at| &batch[*at]).collect();
+                for (at, fate) in places.into_iter().zip(self.hand_over(&self.alone, &config, &again).await) {
+                    fates[at] = fate;
+                }
+            }
+            fates.into_iter().map(settled).collect()
+        })
+    }
+}
+
+fn settled(fate: Fate) -> Outcome {
+    match fate {
+        Fate::Known(outcome) => outcome,
+        Fate::TooLarge(said) => Outcome::RefusedForGood(said),
+    }
+}
+
+fn headers(message: &Outgoing) -> OwnedHeaders {
+    message.headers().fold(OwnedHeaders::new_with_capacity(4), |headers, (key, text): (&str, Cow<str>)| {
+        headers.insert(Header { key, value: Some(text.as_bytes()) })
+    })
+}
+
+/// A producer, and another once it says that it will not go on: an idempotent one ends where the brokers' memory does not fit its own.
+struct Renewed(Mutex<Option<Arc<ThreadedProducer<Answers>>>>);
+
+impl Renewed {
+    fn none() -> Self {
+        Self(Mutex::new(None))
+    }
+
+    fn new(config: &ClientConfig) -> Result<Self, KafkaError> {
+        let new = Self::none();
+        new.get(config)?;
+        Ok(new)
+    }
+
+    fn get(&self, config: &ClientConfig) -> Result<Arc<ThreadedProducer<Answers>>, KafkaError> {
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(producer) = &*held {
+            let Some((code, said)) = producer.client().fatal_error() else { return Ok(producer.clone()) };
+            tracing::warn!(%code, said, "Kafka's producer has ended; another begins");
+        }
+        let new = Arc::new(ThreadedProducer::from_config_and_context(config, Answers)?);
+        // Dropping one waits for what it holds: its thread is not this one's.
+        if let Some(old) = held.replace(new.clone()) {
+            std::thread::spawn(move || drop(old));
+        }
+        Ok(new)
+    }
+}
+
+/// Takes the brokers' answers, in the client's thread.
+struct Answers;
+
+impl ClientContext for Answers {
+    fn error(&self, error: KafkaError, reason: &str) {
+        // Those that concern a message come with it.
+        tracing::debug!(%error, reason, "Kafka's client says");
+    }
+}
+
+impl ProducerContext for Answers {
+    type DeliveryOpaque = Box<Ticket>;
+
+    fn delivery(&self, result: &DeliveryResult<'_>, ticket: Box<Ticket>) {
+        ticket.note(match result {
+            Ok(_) => Fate::Known(Outcome::Confirmed),
+            Err((error, _)) => fate(error),
+        });
+    }
+}
+
+/// A message's place among the answers to a batch.
+struct Ticket {
+    reports: Arc<Reports>,
+    at: usize,
+}
+
+impl Ticket {
+    fn note(&self, fate: Fate) {
+        self.reports.note(self.at, fate);
+    }
+}
+
+/// The answers to a batch, complete when the last has come.
+struct Reports {
+    fates: Mutex<Vec<Fate>>,
+    left: AtomicUsize,
+    all: Mutex<Option<oneshot::Sender<Vec<Fate>>>>,
+}
+
+impl Reports {
+    fn of(messages: usize) -> (Arc<Self>, oneshot::Receiver<Vec<Fate>>) {
+        let (sender, all) = oneshot::channel();
+        let unanswered = Fate::Known(Outcome::RefusedForNow(
+            KafkaError::MessageProduction(RDKafkaErrorCode::MessageTimedOut).to_string(),
+        ));
+        let fates = Mutex::new(vec![unanswered; messages]);
+        (Arc::new(Self { fates, left: AtomicUsize::new(messages), all: Mutex::new(Some(sender)) }), all)
+    }
+
+    fn note(&self, at: usize, fate: Fate) {
+        let mut fates = self.fates.lock().unwrap_or_else(PoisonError::into_inner);
+        fates[at] = fate;
+        if self.left.fetch_sub(1, Ordering::AcqRel) == 1
+            && let Some(all) = self.all.lock().unwrap_or_else(PoisonError::into_inner).take()
+        {
+            let _ = all.send(std::mem::take(&mut *fates)); // the relay may have stopped waiting
+        }
+    }
+}

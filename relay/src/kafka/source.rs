@@ -1,0 +1,267 @@
+//! Reads a topic, all of its partitions, from a position in each.
+
+use std::{
+    collections::BTreeMap,
+    fmt::Write,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use futures_util::{FutureExt, future::BoxFuture};
+use rdkafka::{
+    ClientContext, Message as _, Offset, Statistics, TopicPartitionList,
+    config::FromClientConfigAndContext,
+    consumer::{Consumer, ConsumerContext, StreamConsumer},
+    error::KafkaError,
+    message::{BorrowedMessage, Headers},
+    types::RDKafkaErrorCode as Code,
+};
+use tokio::{task::spawn_blocking, time::timeout};
+use trunkline::Metadata;
+
+use super::address;
+use crate::{
+    address::Address,
+    error::{Error, Result},
+    source::{Incoming, Source},
+};
+
+/// How long a read waits for a first message.
+const WAIT: Duration = Duration::from_secs(1);
+/// How long a broker has to say which partitions there are, and how often it is asked whether there are more.
+const ASKED: Duration = Duration::from_secs(10);
+const ANEW: Duration = Duration::from_secs(60);
+
+/// A topic of Kafka's, `kafka://host:port/TOPIC?setting=value` as for the [sink](super::KafkaSink), read from the oldest message that it has.
+///
+/// It is in no consumer group and commits nothing: where it goes on stands in the queue's database. The position is the next offset of each partition, `0:17,1:4`.
+/// Messages of a partition come in their order; those of several partitions in any. Only what is committed is read. Partitions that are added
+/// later are found within a minute, and read from their beginning. A message without a value, as compacted topics have them, is read as one of no bytes with the
+/// header `kafka-tombstone`.
+///
+/// Where the topic has no message at the position any more, reading ends with a gap, unless `accept-gap=true`: then it goes on at the oldest.
+pub struct KafkaSource {
+    broker: String,
+    topic: String,
+    consumer: Arc<StreamConsumer<Told>>,
+    /// The next offset of each partition; empty until the first read.
+    next: BTreeMap<i32, i64>,
+    /// The position that `next` is, once something was read.
+    at: Option<String>,
+    looked: Instant,
+    assigned: bool,
+}
+
+impl KafkaSource {
+    /// Connects.
+    ///
+    /// # Errors
+    /// No broker can be reached now, the topic does not exist, or the address makes no sense.
+    pub async fn open(address: &Address) -> Result<Self> {
+        let (broker, topic) = (address.shown(), address.path.clone());
+        let accepts_gap = address.option("accept-gap")?.unwrap_or_default();
+        let mut config = address::config(address)?;
+        // The client wants a name for a group, which is never made.
+        config
+            .set("group.id", "trunkline-relay")
+            .set("enable.auto.commit", "false")
+            .set("enable.auto.offset.store", "false");
+        config
+            .set("auto.offset.reset", if accepts_gap { "earliest" } else { "error" })
+            .set("isolation.level", "read_committed");
+        let fast = [("fetch.wait.max.ms", "100"), ("fetch.error.backoff.ms", "50"), ("statistics.interval.ms", "1000")];
+        address::preset(&mut config, &[&fast[..], &[("queued.max.messages.kbytes", "16384")]].concat());
+        let consumer = StreamConsumer::from_config_and_context(&config, Told::default());
+        let consumer = Arc::new(consumer.map_err(|cause| Error::usage(format!("{broker}: {cause}")))?);
+        let mut source =
+            Self { broker, topic, consumer, next: BTreeMap::new(), at: None, looked: Instant::now(), assigned: false };
+        source.look().await?;
+        Ok(source)
+    }
+
+    /// Adds partitions that were not known.
+    async fn look(&mut self) -> Result<()> {
+        let (consumer, topic) = (self.consumer.clone(), self.topic.clone());
+        let asked = spawn_blocking(move || consumer.fetch_metadata(Some(&topic), ASKED)).await;
+        let metadata = asked.map_err(|cause| self.said(cause))?.map_err(|cause| self.said(cause))?;
+        let topic = metadata.topics().first().ok_or_else(|| self.said("it does not say what the topic is"))?;
+        if let Some(error) = topic.error() {
+            return Err(self.said(Code::from(error)));
+        }
+        if topic.partitions().is_empty() {
+            return Err(self.said("there is no such topic"));
+        }
+        for partition in topic.partitions() {
+            if !self.next.contains_key(&partition.id()) {
+                self.next.insert(partition.id(), BEGINNING);
+                self.assigned = false;
+            }
+        }
+        self.looked = Instant::now();
+        Ok(())
+    }
+
+    /// Goes on behind a position, wherever it was before.
+    fn assign(&mut self, after: Option<&str>) -> Result<()> {
+        let places = parse(after.unwrap_or_default())
+            .ok_or_else(|| Error::usage(format!("{}: {after:?} is no position", self.broker)))?;
+        self.next.values_mut().for_each(|next| *next = BEGINNING);
+        self.next.extend(places);
+        let mut list = TopicPartitionList::new();
+        for (partition, next) in &self.next {
+            let offset = if *next == BEGINNING { Offset::Beginning } else { Offset::Offset(*next) };
+            list.add_partition_offset(&self.topic, *partition, offset).map_err(|cause| self.said(cause))?;
+        }
+        self.consumer.assign(&list).map_err(|cause| self.said(cause))?;
+        self.at = after.map(str::to_owned);
+        self.assigned = true;
+        Ok(())
+    }
+
+    async fn read_some(&mut self, after: Option<&str>, most: usize) -> Result<Vec<Incoming>> {
+        if self.looked.elapsed() > ANEW {
+            self.look().await?;
+        }
+        if !self.assigned || self.at.as_deref() != after {
+            // What comes from before is thrown away by the client, so it is its whole state that is set.
+            self.assign(after)?;
+        }
+        // Whatever ends this read before it has answered, the next one begins where it is told to.
+        self.assigned = false;
+        let mut read = Vec::new();
+        let consumer = self.consumer.clone();
+        let mut next = match timeout(WAIT, consumer.recv()).await {
+            Ok(next) => Some(next),
+            Err(_) => None,
+        };
+        while let Some(one) = next.take() {
+            match one {
+                Ok(message) => read.push(self.incoming(&message)),
+                // What was read before is given out first; the error comes again.
+                Err(_) if !read.is_empty() => return Ok(read),
+                Err(error) => return Err(self.failed(&error)),
+            }
+            if read.len() < most {
+                next = consumer.recv().now_or_never();
+            }
+        }
+        if let Some(last) = read.last() {
+            self.at = Some(last.position.clone());
+        }
+        self.assigned = true;
+        self.reckon();
+        Ok(read)
+    }
+
+    fn incoming(&mut self, message: &BorrowedMessage<'_>) -> Incoming {
+        self.next.insert(message.partition(), message.offset() + 1);
+        let mut metadata = Metadata::default();
+        for header in message.headers().into_iter().flat_map(Headers::iter) {
+            metadata.insert(header.key, &*String::from_utf8_lossy(header.value.unwrap_or_default()));
+        }
+        if message.payload().is_none() {
+            metadata.insert("kafka-tombstone", "true");
+        }
+        Incoming {
+            position: written(&self.next),
+            key: message.key().map(|key| String::from_utf8_lossy(key).into_owned()),
+            metadata,
+            body: Bytes::copy_from_slice(message.payload().unwrap_or_default()),
+        }
+    }
+
+    fn failed(&self, error: &KafkaError) -> Error {
+        match error.rdkafka_error_code() {
+            Some(code @ (Code::AutoOffsetReset | Code::OffsetOutOfRange)) => Error::gap(&self.broker, code),
+            _ => self.said(error),
+        }
+    }
+
+    fn said(&self, said: impl std::fmt::Display) -> Error {
+        Error::broker(&self.broker, said)
+    }
+
+    /// Tells the client's thread how far we are, and asks how far it goes.
+    fn reckon(&self) {
+        let context = self.consumer.client().context();
+        let read = self.next.values().filter(|next| **next != BEGINNING).sum();
+        context.read.store(read, Ordering::Relaxed);
+    }
+}
+
+impl Source for KafkaSource {
+    fn broker(&self) -> &str {
+        &self.broker
+    }
+
+    fn read<'a>(&'a mut self, after: Option<&'a str>, most: usize) -> BoxFuture<'a, Result<Vec<Incoming>>> {
+        Box::pin(self.read_some(after, most))
+    }
+
+    fn lag(&self) -> Option<u64> {
+        let context = self.consumer.client().context();
+        let there = context.there.load(Ordering::Relaxed);
+        (there > 0).then(|| (there - context.read.load(Ordering::Relaxed)).max(0).cast_unsigned())
+    }
+}
+
+/// Of a partition of which nothing was read.
+const BEGINNING: i64 = -1;
+
+fn written(next: &BTreeMap<i32, i64>) -> String {
+    let mut text = String::with_capacity(next.len() * 12);
+    for (partition, next) in next.iter().filter(|(_, next)| **next != BEGINNING) {
+        let _ = write!(text, "{}{partition}:{next}", if text.is_empty() { "" } else { "," }); // a String takes everything
+    }
+    text
+}
+
+fn parse(position: &str) -> Option<BTreeMap<i32, i64>> {
+    let place = |text: &str| {
+        let (partition, next) = text.split_once(':')?;
+        Some((partition.parse().ok()?, next.parse().ok().filter(|next| *next >= 0)?))
+    };
+    position.split(',').filter(|text| !text.is_empty()).map(place).collect()
+}
+
+/// What the client's thread tells, once a second: the ends of the partitions.
+#[derive(Default)]
+struct Told {
+    there: AtomicI64,
+    read: AtomicI64,
+}
+
+impl ClientContext for Told {
+    fn stats(&self, statistics: Statistics) {
+        let partitions = statistics.topics.values().flat_map(|topic| topic.partitions.iter());
+        let ends = partitions.filter(|(id, _)| **id >= 0).map(|(_, partition)| partition.ls_offset.max(0));
+        self.there.store(ends.sum(), Ordering::Relaxed);
+    }
+
+    fn error(&self, error: KafkaError, reason: &str) {
+        tracing::debug!(%error, reason, "Kafka's client says");
+    }
+}
+
+impl ConsumerContext for Told {}
+
+#[cfg(test)]
+mod tests {
+    use super::{BEGINNING, parse, written};
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn a_position_is_read_as_it_was_written() {
+        let next = BTreeMap::from([(0, 17), (1, BEGINNING), (12, 0)]);
+        assert_eq!(written(&next), "0:17,12:0");
+        assert_eq!(parse("0:17,12:0"), Some(BTreeMap::from([(0, 17), (12, 0)])));
+        assert_eq!(parse(""), Some(BTreeMap::new()));
+        for bad in ["0", "a:1", "0:-1", "0:1;1:1"] {
+            assert_eq!(parse(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! NATS `JetStream`.
+
+mod connect;
+mod sink;
+mod source;
+
+pub use self::{sink::NatsSink, source::NatsSource};

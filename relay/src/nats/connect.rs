@@ -1,0 +1,65 @@
+//! A connection that is made again by itself, and what the server said against us.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use async_nats::{Client, ConnectOptions, Event, ServerError};
+
+use crate::{
+    address::Address,
+    error::{Error, Result},
+};
+
+/// Violations that are remembered.
+const MOST: usize = 64;
+
+/// What the server refused without naming the message: it says so beside, and never answers.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Violations(Arc<Mutex<VecDeque<String>>>);
+
+impl Violations {
+    fn note(&self, said: String) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() == MOST {
+            all.pop_front();
+        }
+        all.push_back(said);
+    }
+
+    /// The server's words on a publish to a subject.
+    pub(super) fn of(&self, subject: &str) -> Option<String> {
+        let quoted = format!("\"{subject}\"");
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = all.iter().position(|said| said.contains(&quoted))?;
+        all.remove(at)
+    }
+}
+
+/// Connects. An outage is waited for from then on.
+///
+/// # Errors
+/// No server can be reached now, or none lets us in.
+pub(super) async fn connect(address: &Address) -> Result<(Client, Violations)> {
+    let violations = Violations::default();
+    let noted = violations.clone();
+    let options = ConnectOptions::new()
+        .name("trunkline relay")
+        .connection_timeout(Duration::from_secs(5))
+        .ping_interval(Duration::from_secs(5))
+        .client_capacity(16_384)
+        .event_callback(move |event| {
+            let noted = noted.clone();
+            async move {
+                if let Event::ServerError(ServerError::Other(said)) = event
+                    && said.to_ascii_lowercase().contains("permissions violation")
+                {
+                    noted.note(said);
+                }
+            }
+        });
+    let client = options.connect(address.urls()).await;
+    Ok((client.map_err(|cause| Error::broker(address.shown(), cause))?, violations))
+}

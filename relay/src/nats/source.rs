@@ -1,0 +1,211 @@
+//! Reads a `JetStream` stream from a sequence on, without acknowledgements: the position is the relay's.
+//!
+//! A consumer lives as long as its connection is sound. What the server sent and nobody received would be left out in silence; so deliveries are counted, and where one is
+//! missing, or all stands still while the stream goes on, the next consumer begins behind the position.
+
+use std::{pin::pin, time::Duration};
+
+use async_nats::{
+    HeaderMap,
+    jetstream::{
+        self, Context,
+        consumer::{AckPolicy, DeliverPolicy, pull},
+        stream::Info,
+    },
+};
+use futures_util::{FutureExt, StreamExt, future::BoxFuture};
+use tokio::time::timeout;
+use trunkline::Metadata;
+
+use super::connect::connect;
+use crate::{
+    address::Address,
+    error::{Error, Result},
+    outgoing::KEY,
+    source::{Incoming, Source},
+};
+
+/// How long a read waits for the first message.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How long `JetStream` has to answer.
+const ANSWER: Duration = Duration::from_secs(5);
+/// A consumer that nobody reads goes after that long.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// A stream of NATS `JetStream`, `nats://HOST/STREAM`, from its beginning on; `?subject=orders.>` takes only what is on such subjects.
+///
+/// Where the stream has dropped messages behind the position (by its limits, or because it is another stream by that name), reading ends with a gap, unless `accept-gap=true`.
+pub struct NatsSource {
+    context: Context,
+    stream: String,
+    subject: String,
+    accepts_gap: bool,
+    broker: String,
+    reading: Option<Reading>,
+    lag: Option<u64>,
+}
+
+struct Reading {
+    messages: pull::Stream,
+    created: i128,
+    /// The stream's sequence of the last message that was received, and the consumer's.
+    sequence: u64,
+    delivered: u64,
+}
+
+/// A place in a stream: when the stream was created, in nanoseconds, and a sequence.
+type Place = (i128, u64);
+
+impl NatsSource {
+    /// Connects.
+    ///
+    /// # Errors
+    /// No server can be reached now, none lets us in, or there is no such stream.
+    pub async fn open(address: &Address) -> Result<Self> {
+        address.only(&["subject", "accept-gap"])?;
+        let (client, _) = connect(address).await?;
+        let mut context = jetstream::new(client);
+        context.set_timeout(ANSWER);
+        let source = Self {
+            context,
+            stream: address.path.clone(),
+            subject: address.option("subject")?.unwrap_or_default(),
+            accepts_gap: address.option("accept-gap")?.unwrap_or_default(),
+            broker: address.shown(),
+            reading: None,
+            lag: None,
+        };
+        source.info().await?;
+        Ok(source)
+    }
+
+    async fn info(&self) -> Result<Info> {
+        let stream = self.context.get_stream(&self.stream).await.map_err(|cause| self.away(cause))?;
+        Ok(stream.cached_info().clone())
+    }
+
+    fn away(&self, cause: impl std::fmt::Display) -> Error {
+        Error::broker(&self.broker, cause)
+    }
+
+    /// A consumer behind a place.
+    async fn begin(&self, after: Option<Place>) -> Result<Reading> {
+        let info = self.info().await?;
+        let (created, state) = (info.created.unix_timestamp_nanos(), &info.state);
+        let sequence = match after {
+            None => 0,
+            Some((of, _)) if of != created && self.accepts_gap => 0,
+            Some((of, _)) if of != created => {
+                return Err(self.gap(&format!("stream {:?} was created anew since", self.stream)));
+            }
+            Some((_, at)) if at > state.last_sequence && !self.accepts_gap => {
+                return Err(self.gap(&format!("the stream ends at {}, before the position {at}", state.last_sequence)));
+            }
+            Some((_, at)) if at + 1 < state.first_sequence && !self.accepts_gap => {
+                return Err(self.gap(&format!("messages {} to {} are gone", at + 1, state.first_sequence - 1)));
+            }
+            Some((_, at)) => at.min(state.last_sequence),
+        };
+        let config = pull::Config {
+            deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: sequence + 1 },
+            ack_policy: AckPolicy::None,
+            filter_subject: self.subject.clone(),
+            inactive_threshold: IDLE,
+            ..pull::Config::default()
+        };
+        let consumer = self.context.create_consumer_on_stream(config, &*self.stream).await;
+        let consumer = consumer.map_err(|cause| self.away(cause))?;
+        let messages =
+            consumer.stream().max_messages_per_batch(2000).heartbeat(PATIENCE).expires(ANSWER).messages().await;
+        Ok(Reading { messages: messages.map_err(|cause| self.away(cause))?, created, sequence, delivered: 0 })
+    }
+
+    fn gap(&self, said: &str) -> Error {
+        Error::gap(&self.broker, format!("{said}; with accept-gap=true the relay goes on with what is there"))
+    }
+
+    async fn next(&mut self, after: Option<Place>, most: usize) -> Result<Vec<Incoming>> {
+        let mut reading = match self.reading.take() {
+            Some(reading) if after.is_none_or(|place| place == (reading.created, reading.sequence)) => reading,
+            _ => self.begin(after).await?,
+        };
+        let mut found = Vec::new();
+        let Ok(first) = timeout(PATIENCE, reading.messages.next()).await else {
+            return self.stands_still(reading).await;
+        };
+        let mut next = first;
+        while let Some(message) = next {
+            let message = message.map_err(|cause| self.away(cause))?;
+            let Ok(place) = message.info() else { break };
+            if place.consumer_sequence != reading.delivered + 1 {
+                return Ok(found); // something was lost on its way: the next consumer begins behind what was found
+            }
+            (reading.delivered, reading.sequence) = (place.consumer_sequence, place.stream_sequence);
+            self.lag = Some(place.pending);
+            found.push(incoming(&message, (reading.created, place.stream_sequence)));
+            if found.len() == most {
+                break;
+            }
+            next = pin!(reading.messages.next()).now_or_never().flatten();
+        }
+        if !found.is_empty() {
+            self.reading = Some(reading);
+        }
+        Ok(found)
+    }
+
+    /// Nothing came. Either there is nothing, or it was lost on its way.
+    async fn stands_still(&mut self, reading: Reading) -> Result<Vec<Incoming>> {
+        let info = self.info().await?;
+        let ended =
+            info.state.last_sequence <= reading.sequence && info.created.unix_timestamp_nanos() == reading.created;
+        if ended {
+            self.lag = Some(0);
+            self.reading = Some(reading);
+        }
+        Ok(Vec::new())
+    }
+}
+
+impl Source for NatsSource {
+    fn broker(&self) -> &str {
+        &self.broker
+    }
+
+    fn read<'a>(&'a mut self, after: Option<&'a str>, most: usize) -> BoxFuture<'a, Result<Vec<Incoming>>> {
+        Box::pin(async move {
+            let place = match after {
+                None => None,
+                Some(text) => {
+                    Some(place(text).ok_or_else(|| Error::usage(format!("{text:?} is no position of a stream")))?)
+                }
+            };
+            self.next(place, most).await
+        })
+    }
+
+    fn lag(&self) -> Option<u64> {
+        self.lag
+    }
+}
+
+fn place(text: &str) -> Option<Place> {
+    let (created, sequence) = text.split_once(':')?;
+    Some((created.parse().ok()?, sequence.parse().ok()?))
+}
+
+fn incoming(message: &jetstream::Message, (created, sequence): Place) -> Incoming {
+    let headers = message.headers.as_ref();
+    let mut metadata: Metadata = headers.map(texts).unwrap_or_default();
+    let key = metadata.remove(KEY).map(String::from);
+    metadata.insert("nats-subject", message.subject.as_str());
+    Incoming { position: format!("{created}:{sequence}"), key, metadata, body: message.payload.clone() }
+}
+
+/// Names and texts; of a name that is there several times, the first.
+fn texts(headers: &HeaderMap) -> Metadata {
+    let first = |(name, texts): (&async_nats::HeaderName, &Vec<async_nats::HeaderValue>)| {
+        texts.first().map(|text| (name.to_string(), text.as_str().to_owned()))
+    };
+    headers.iter().filter_map(first).collect()
+}

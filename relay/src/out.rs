@@ -1,0 +1,263 @@
+//! Out, at least once: a message leaves the queue when the broker has confirmed it.
+//!
+//! The relay is a worker whose handlers meet in batches: the library leases rows, renews what is held, keeps the order of keys and settles row by row; each handler
+//! waits for the broker's word on its message. What the broker refuses for now stays in hand, uncharged, while the rest goes on.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+use trunkline::{Attempt, Description, Failure, Message, Queue, Worker};
+
+use crate::{
+    envelope::Envelope,
+    error::{Error, Result},
+    gather::Gather,
+    metric::Metrics,
+    outgoing::{self, Outgoing},
+    payload::Raw,
+    progress::Progress,
+    report::Report,
+    sink::{Outcome, Sink},
+    template::{Fields, Template},
+};
+
+/// Messages in hand at most.
+const HANDS: usize = 8192;
+/// Batches under way at most.
+const BATCHES: usize = 8;
+/// The first pause after a refusal for now, and the longest.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
+
+/// A relay from a queue to a broker: see [`relay`].
+pub struct Relay {
+    queue: Queue<Raw>,
+    sink: Arc<dyn Sink>,
+    route: Template,
+    envelope: Envelope,
+    hands: usize,
+    batches: usize,
+    lease: Option<Duration>,
+    shutdown_after: Duration,
+    progress: Arc<Progress>,
+}
+
+/// Carries a queue's messages to a broker, at least once: a message leaves the queue when the broker has confirmed it.
+///
+/// - What the broker refuses for good becomes a dead letter with its words. What it refuses for now is tried again with back-off, uncharged, for as long as it takes;
+///   the rest goes on. A broker that is away costs nothing but time: the relay holds a bounded number of messages, and the queue the others.
+/// - In a queue with keys the order of a key holds: the next message of a key is not sent before the broker has confirmed the one before, or refused it for good.
+/// - Any number of relays of a queue run side by side.
+///
+/// ```no_run
+/// # async fn example(sink: impl trunkline_relay::Sink, shutdown: impl Future<Output = ()>) -> Result<(), Box<dyn std::error::Error>> {
+/// let db = trunkline::Db::connect("postgres://app@db/app").await?;
+/// let relay = trunkline_relay::relay(db.queue("orders").await?, sink).route("orders.{metadata.tenant}".parse()?);
+/// let progress = relay.run(shutdown).await?;
+/// println!("{} confirmed", progress.confirmed());
+/// # Ok(()) }
+/// ```
+#[must_use]
+pub fn relay(queue: Queue<Raw>, sink: impl Sink) -> Relay {
+    Relay::new(queue, Arc::new(sink))
+}
+
+impl Relay {
+    /// As [`relay`], of a sink that others have, too.
+    #[must_use]
+    pub fn new(queue: Queue<Raw>, sink: Arc<dyn Sink>) -> Self {
+        Self {
+            queue,
+            sink,
+            route: Template::queue(),
+            envelope: Envelope::None,
+            hands: HANDS,
+            batches: BATCHES,
+            lease: None,
+            shutdown_after: Duration::from_secs(30),
+            progress: Arc::default(),
+        }
+    }
+
+    /// Where each message goes: the topic, subject or stream. The queue's name if not set.
+    #[must_use]
+    pub fn route(self, route: Template) -> Self {
+        Self { route, ..self }
+    }
+
+    /// What bodies are: payloads as they are, if not set.
+    #[must_use]
+    pub fn envelope(self, envelope: Envelope) -> Self {
+        Self { envelope, ..self }
+    }
+
+    /// Messages in hand at most, with those that wait for their next try; 8,192 if not set, at least 1. What memory the relay needs is a few times their size.
+    #[must_use]
+    pub fn in_hand(self, hands: usize) -> Self {
+        Self { hands: hands.max(1), ..self }
+    }
+
+    /// Batches that are under way at the same time, at most; 8 if not set, at least 1.
+    #[must_use]
+    pub fn in_flight(self, batches: usize) -> Self {
+        Self { batches: batches.max(1), ..self }
+    }
+
+    /// A lease time instead of the queue's own. Leases are renewed; so it says how soon messages come back after the relay was killed.
+    #[must_use]
+    pub fn lease(self, lease: Duration) -> Self {
+        Self { lease: Some(lease), ..self }
+    }
+
+    /// How long a shutdown waits for batches that are under way; 30 seconds if not set.
+    #[must_use]
+    pub fn shutdown_after(self, longest: Duration) -> Self {
+        Self { shutdown_after: longest, ..self }
+    }
+
+    /// How far it is, for others to read while it runs.
+    #[must_use]
+    pub fn progress(&self) -> Arc<Progress> {
+        self.progress.clone()
+    }
+
+    /// Relays until `shutdown` ends; then finishes what is under way, gives back the rest, uncharged, and returns.
+    ///
+    /// # Errors
+    /// At the start: the route needs what this queue's messages have not. Later: the database's, where they do not pass; an outage of database or broker is waited for.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<Arc<Progress>> {
+        self.check()?;
+        let description = self.queue.description().clone();
+        let metrics = Arc::new(Metrics::of(&description.name, self.sink.broker()));
+        let carrier = Arc::new(Carrier {
+            gather: Gather::start(self.sink.clone(), self.batches, metrics.clone()),
+            prefix: outgoing::prefix(&description),
+            queue: description.name.clone(),
+            payload: description.payload.clone(),
+            route: self.route,
+            envelope: self.envelope,
+            progress: self.progress.clone(),
+            metrics,
+            stop: CancellationToken::new(),
+        });
+        let stop = carrier.stop.clone();
+        let mut worker = Worker::with_attempt(self.queue.clone(), move |message, attempt| {
+            let carrier = carrier.clone();
+            async move { carrier.carry(message, attempt).await }
+        })
+        .concurrency(self.hands)
+        .harmless()
+        .shutdown_after(self.shutdown_after);
+        if let Some(lease) = self.lease {
+            worker = worker.lease(lease);
+        }
+        let asked = async move {
+            shutdown.await;
+            stop.cancel();
+        };
+        let report = Report::new(&self.queue, self.sink.broker(), self.progress.clone());
+        let outcome = tokio::select! {
+            outcome = worker.run(asked) => outcome,
+            never = report.run() => match never {},
+        };
+        report.end().await;
+        outcome?;
+        Ok(self.progress)
+    }
+
+    fn check(&self) -> Result<()> {
+        let Description { name, payload, lanes, .. } = self.queue.description();
+        if self.route.reads_keys() && *lanes == 0 {
+            return Err(Error::usage(format!(
+                "the route needs {{key}}, and the messages of queue {name:?} have no keys"
+            )));
+        }
+        if self.route.reads_payloads() && payload == "bytea" {
+            return Err(Error::usage(format!(
+                "the route needs fields of the payload, and queue {name:?} has bytea; give it json or jsonb"
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// What all handlers share.
+struct Carrier {
+    gather: Gather,
+    prefix: String,
+    queue: String,
+    payload: String,
+    route: Template,
+    envelope: Envelope,
+    progress: Arc<Progress>,
+    metrics: Arc<Metrics>,
+    stop: CancellationToken,
+}
+
+impl Carrier {
+    /// The life of a message: dressed, produced until the broker has said yes or never, settled.
+    async fn carry(&self, message: Message<Raw>, attempt: Attempt<Raw>) -> std::result::Result<(), Failure> {
+        let mut outgoing = self.dress(&message).map_err(|why| self.refused(why))?;
+        drop(message);
+        let mut pause = PAUSES.0;
+        loop {
+            let why = match self.gather.produce(outgoing).await {
+                Ok((_, Outcome::Confirmed)) => {
+                    self.progress.confirm(1);
+                    self.metrics.confirmed.increment(1);
+                    return Ok(());
+                }
+                Ok((_, Outcome::RefusedForGood(words))) => return Err(self.refused(words)),
+                Ok((back, Outcome::RefusedForNow(words))) => {
+                    outgoing = back;
+                    words
+                }
+                Err(why) => return Err(Failure::retry(why)),
+            };
+            self.progress.try_again(&why);
+            self.metrics.again.increment(1);
+            if !self.waits(&attempt, pause).await {
+                // Where it cannot be given back now, it comes back when its lease ends.
+                let _ = attempt.release().await;
+                return Ok(());
+            }
+            pause = (pause * 2).min(PAUSES.1);
+        }
+    }
+
+    /// Waits for the next try. Returns whether there is one.
+    async fn waits(&self, attempt: &Attempt<Raw>, pause: Duration) -> bool {
+        let _held = self.progress.hold();
+        self.metrics.held.increment(1.0);
+        let lost = attempt.lost();
+        let waited = tokio::select! {
+            () = tokio::time::sleep(pause.mul_f64(0.5 + crate::spread() / 2.0)) => true,
+            () = self.stop.cancelled() => false,
+            () = lost.cancelled() => false,
+        };
+        self.metrics.held.decrement(1.0);
+        waited
+    }
+
+    fn dress(&self, message: &Message<Raw>) -> std::result::Result<Outgoing, String> {
+        let of = Fields {
+            queue: &self.queue,
+            key: message.key.as_deref(),
+            metadata: &message.metadata,
+            payload: &message.payload.0,
+        };
+        let to = self.route.fill(of)?;
+        let id = outgoing::id(&self.prefix, message);
+        let (body, content_type) = self.envelope.wrap(&id, &self.queue, &self.payload, message);
+        let (key, metadata) = (message.key.clone(), message.metadata.clone());
+        Ok(Outgoing { id, attempt: message.attempt, key, to, metadata, content_type, body })
+    }
+
+    /// It becomes a dead letter with these words.
+    fn refused(&self, why: String) -> Failure {
+        self.progress.refuse(&why);
+        self.metrics.refused.increment(1);
+        warn!(queue = self.queue, why, "refused for good");
+        Failure::dead(why)
+    }
+}

@@ -1,0 +1,95 @@
+//! How far a relay is: counts that others read while it runs.
+
+use std::{
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::SystemTime,
+};
+
+/// How far a relay is. All counts are of this run.
+#[derive(Debug, Default)]
+pub struct Progress {
+    confirmed: AtomicU64,
+    refused: AtomicU64,
+    again: AtomicU64,
+    held: AtomicU64,
+    last: Mutex<Last>,
+}
+
+#[derive(Debug, Default)]
+struct Last {
+    error: Option<(SystemTime, String)>,
+}
+
+impl Progress {
+    /// Messages that the other side has: confirmed by the broker, or committed in the queue.
+    #[must_use]
+    pub fn confirmed(&self) -> u64 {
+        self.confirmed.load(Ordering::Relaxed)
+    }
+
+    /// Messages that were refused for good, and are dead letters.
+    #[must_use]
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// Tries that were refused for now.
+    #[must_use]
+    pub fn again(&self) -> u64 {
+        self.again.load(Ordering::Relaxed)
+    }
+
+    /// Messages in hand that wait for their next try.
+    #[must_use]
+    pub fn held(&self) -> u64 {
+        self.held.load(Ordering::Relaxed)
+    }
+
+    /// What the other side said last when it refused something, and when.
+    #[must_use]
+    pub fn last_error(&self) -> Option<(SystemTime, String)> {
+        self.last().error.clone()
+    }
+
+    pub(crate) fn confirm(&self, messages: u64) {
+        self.confirmed.fetch_add(messages, Ordering::Relaxed);
+    }
+
+    /// Something was refused for good.
+    pub(crate) fn refuse(&self, why: &str) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+        self.erred(why);
+    }
+
+    /// Something was refused for now.
+    pub(crate) fn try_again(&self, why: &str) {
+        self.again.fetch_add(1, Ordering::Relaxed);
+        self.erred(why);
+    }
+
+    pub(crate) fn erred(&self, why: &str) {
+        self.last().error = Some((SystemTime::now(), why.to_owned()));
+    }
+
+    /// One more is held, until what is returned is dropped.
+    pub(crate) fn hold(&self) -> Holding<'_> {
+        self.held.fetch_add(1, Ordering::Relaxed);
+        Holding(self)
+    }
+
+    fn last(&self) -> std::sync::MutexGuard<'_, Last> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A message that waits for its next try.
+pub(crate) struct Holding<'a>(&'a Progress);
+
+impl Drop for Holding<'_> {
+    fn drop(&mut self) {
+        self.0.held.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,90 @@
+//! Connections, made anew when they break, and the channels on them.
+
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use lapin::{Channel, Connection, ConnectionProperties, ErrorKind, uri::AMQPUri};
+use tokio::{sync::Mutex, time::timeout};
+
+use crate::{
+    address::Address,
+    error::{Error, Result},
+};
+
+/// How long a broker has for what is no message: a connection, a channel, a question.
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+/// A broker that says nothing for twice as long is away.
+const HEARTBEAT: u16 = 5;
+
+/// The servers of an address, tried in order.
+pub(super) fn servers(address: &Address) -> Result<Vec<AMQPUri>> {
+    let vhost = address.option::<String>("vhost")?.unwrap_or_else(|| "/".to_owned());
+    let (scheme, port) = match &*address.scheme {
+        "amqps" | "rabbitmqs" => ("amqps", 5671),
+        _ => ("amqp", 5672),
+    };
+    // What is before the last @ is for all servers.
+    let (login, hosts) = match address.servers.rsplit_once('@') {
+        Some((login, hosts)) => (format!("{login}@"), hosts),
+        None => (String::new(), &*address.servers),
+    };
+    let uri = |host: &str| {
+        let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+        let host = if has_port { host.to_owned() } else { format!("{host}:{port}") };
+        let parsed = format!("{scheme}://{login}{host}").parse::<AMQPUri>();
+        let mut uri =
+            parsed.map_err(|cause| Error::usage(format!("the address {} cannot be used: {cause}", address.shown())))?;
+        uri.vhost.clone_from(&vhost);
+        uri.query.heartbeat = Some(HEARTBEAT);
+        Ok(uri)
+    };
+    hosts.split(',').map(uri).collect()
+}
+
+/// A connection that is made when it is needed.
+pub(super) struct Reach {
+    servers: Vec<AMQPUri>,
+    held: Mutex<Option<Connection>>,
+}
+
+impl Reach {
+    pub fn new(servers: Vec<AMQPUri>) -> Self {
+        Self { servers, held: Mutex::new(None) }
+    }
+
+    /// A new channel.
+    pub async fn channel(&self) -> lapin::Result<Channel> {
+        let mut held = self.held.lock().await;
+        if let Some(connection) = held.as_ref().filter(|connection| connection.status().connected()) {
+            if let Ok(Ok(channel)) = timeout(PATIENCE, connection.create_channel()).await {
+                return Ok(channel);
+            }
+            // It says nothing, or no more channels.
+        }
+        if let Some(old) = held.take() {
+            tokio::spawn(async move { timeout(PATIENCE, old.close(200, "OK".into())).await });
+        }
+        let connection = self.connect().await?;
+        let channel = timeout(PATIENCE, connection.create_channel()).await.map_err(|_| silent())??;
+        *held = Some(connection);
+        Ok(channel)
+    }
+
+    /// The first server that answers.
+    async fn connect(&self) -> lapin::Result<Connection> {
+        let mut error = silent();
+        for server in &self.servers {
+            let properties = ConnectionProperties::default().with_connection_name("trunkline relay".into());
+            match timeout(PATIENCE, Connection::connect_uri(server.clone(), properties).boxed()).await {
+                Ok(Ok(connection)) => return Ok(connection),
+                Ok(Err(other)) => error = other,
+                Err(_) => {}
+            }
+        }
+        Err(error)
+    }
+}
+
+pub(super) fn silent() -> lapin::Error {
+    ErrorKind::MissingHeartbeatError.into()
+}

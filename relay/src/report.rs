@@ -1,0 +1,83 @@
+//! The row by which others see a relay out of a queue: the console's list, and whoever asks `trunkline.relay`.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::{MissedTickBehavior, interval, timeout};
+use tracing::warn;
+use trunkline::{Queue, postgres::Statement};
+
+use crate::{payload::Raw, progress::Progress, sql};
+
+/// From one report to the next.
+const EACH: Duration = Duration::from_secs(10);
+/// How long the row may take to go at the end.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+type Row<'a> = (&'a str, &'a str, &'a str, i64, i64, i64, i64, Option<String>);
+
+pub(crate) struct Report {
+    queue: Queue<Raw>,
+    name: String,
+    broker: String,
+    progress: Arc<Progress>,
+    told: Statement<Row<'static>, u64>,
+    forget: Statement<(&'static str,), u64>,
+}
+
+impl Report {
+    pub fn new(queue: &Queue<Raw>, broker: &str, progress: Arc<Progress>) -> Self {
+        let db = queue.db();
+        Self {
+            name: format!(
+                "{} to {broker} {:08x}",
+                queue.description().name,
+                std::process::id() ^ crate::chance() as u32
+            ),
+            broker: broker.to_owned(),
+            progress,
+            told: sql::of(db, include_str!("../sql/report.sql")),
+            forget: sql::of(db, include_str!("../sql/forget.sql")),
+            queue: queue.clone(),
+        }
+    }
+
+    /// Reports every so often, until it is dropped. A report that fails is a report less.
+    pub async fn run(&self) -> std::convert::Infallible {
+        let mut ticks = interval(EACH);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut known = None;
+        loop {
+            ticks.tick().await;
+            let failed = self.progress.last_error();
+            let news = failed.clone().filter(|_| failed != known).map(|(_, why)| why);
+            match self.tell(news).await {
+                Ok(()) => known = failed,
+                Err(error) => warn!(relay = self.name, %error, "not reported"),
+            }
+        }
+    }
+
+    async fn tell(&self, error: Option<String>) -> trunkline::Result<()> {
+        let stats = self.queue.stats().await?;
+        let (progress, count) = (&self.progress, |count: u64| i64::try_from(count).unwrap_or(i64::MAX));
+        let statement: Statement<Row<'_>, u64> = Statement::of(self.told.text().to_owned());
+        let row = (
+            &*self.name,
+            &*self.queue.description().name,
+            &*self.broker,
+            count(progress.confirmed()),
+            count(progress.refused()),
+            count(progress.held()),
+            count(stats.due + stats.leased + stats.to_retry),
+            error,
+        );
+        self.queue.db().run(&statement, row).await?;
+        Ok(())
+    }
+
+    /// The row goes: this relay has ended in order.
+    pub async fn end(&self) {
+        let statement: Statement<(&str,), u64> = Statement::of(self.forget.text().to_owned());
+        let _ = timeout(LAST_WORDS, self.queue.db().run(&statement, (&*self.name,))).await; // a day later another one does it
+    }
+}

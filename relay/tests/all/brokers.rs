@@ -1,0 +1,209 @@
+//! Real brokers on loopback, each with ports and a folder of its own. They end with the value, and with this process.
+
+mod kafka;
+mod nats;
+mod process;
+mod rabbitmq;
+mod redis;
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::{SocketAddr, TcpListener, TcpStream},
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use self::process::{Process, Watchdog};
+use crate::required::{Part, skipped};
+
+/// A broker has to take connections by then; a Java or Erlang machine starts slowly beside other tests.
+const STARTED: Duration = Duration::from_secs(90);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Nats,
+    Redis,
+    Rabbitmq,
+    Kafka,
+}
+
+impl Kind {
+    fn part(self) -> Part {
+        match self {
+            Self::Nats => Part::Nats,
+            Self::Redis => Part::Redis,
+            Self::Rabbitmq => Part::Rabbitmq,
+            Self::Kafka => Part::Kafka,
+        }
+    }
+
+    /// The programs that it takes.
+    fn programs(self) -> &'static [&'static str] {
+        match self {
+            Self::Nats => &["nats-server"],
+            Self::Redis => &["redis-server"],
+            Self::Rabbitmq => &["rabbitmq-server", "epmd", "erl"],
+            Self::Kafka => &["kafka-run-class.sh", "java"],
+        }
+    }
+}
+
+/// A broker of its own.
+pub struct Broker {
+    kind: Kind,
+    home: Home,
+    process: Process,
+    /// What else it takes, from its first start to its end.
+    beside: Vec<Process>,
+    // Last, so that it finds no process left and removes the folder.
+    _watchdog: Watchdog,
+}
+
+/// Where a broker is.
+struct Home {
+    folder: PathBuf,
+    /// The first is for clients, the others are its own.
+    ports: [u16; 3],
+    /// Where clients are told to go, where that is not the port itself.
+    advertised: u16,
+}
+
+impl Broker {
+    /// Starts one and waits until it takes connections. `None` where this machine has no such broker, which is said then.
+    #[track_caller]
+    pub fn start(kind: Kind) -> Option<Self> {
+        Self::behind(kind, |port| port)
+    }
+
+    /// As [`Broker::start`], behind a proxy: `proxy` is given the broker's own port and returns the one at which clients are to find it. Kafka tells them.
+    #[track_caller]
+    pub fn behind(kind: Kind, proxy: impl FnOnce(u16) -> u16) -> Option<Self> {
+        if let Some(missing) = kind.programs().iter().find(|name| program(name).is_none()) {
+            skipped(kind.part(), &format!("there is no {missing} in PATH: see .ci/brokers"));
+            return None;
+        }
+        let folder = new_folder();
+        let watchdog = Watchdog::start(&folder).expect("a shell starts");
+        let ports = free_ports();
+        let home = Home { folder, ports, advertised: proxy(ports[0]) };
+        let beside = match kind {
+            Kind::Rabbitmq => vec![rabbitmq::names(&home)],
+            Kind::Kafka => {
+                kafka::format(&home);
+                Vec::new()
+            }
+            Kind::Nats | Kind::Redis => Vec::new(),
+        };
+        let process = launch(kind, &home);
+        Some(Self { kind, home, process, beside, _watchdog: watchdog })
+    }
+
+    /// Where clients find it.
+    pub fn addr(&self) -> SocketAddr {
+        ([127, 0, 0, 1], self.home.advertised).into()
+    }
+
+    /// What it has said.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.home.folder.join("log")).unwrap_or_default()
+    }
+
+    /// Kills it as a crash would, and waits for its end.
+    pub fn kill(&mut self) {
+        self.process.kill();
+    }
+
+    /// Ends it in order, and waits for its end.
+    pub fn end(&mut self) {
+        self.process.end();
+    }
+
+    /// Starts it again where it was, after it was killed or ended, and waits until it takes connections.
+    pub fn start_again(&mut self) {
+        self.process = launch(self.kind, &self.home);
+    }
+
+    /// It does nothing from now on, and its connections stay open.
+    pub fn stop(&self) {
+        self.process.stop();
+    }
+
+    /// It goes on after a stop.
+    pub fn go_on(&self) {
+        self.process.go_on();
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        self.process.kill();
+        self.beside.iter_mut().for_each(Process::kill);
+    }
+}
+
+fn launch(kind: Kind, home: &Home) -> Process {
+    let command = match kind {
+        Kind::Nats => nats::command(home),
+        Kind::Redis => redis::command(home),
+        Kind::Rabbitmq => rabbitmq::command(home),
+        Kind::Kafka => kafka::command(home),
+    };
+    let mut process = Process::start(command, &home.folder, "log");
+    let deadline = Instant::now() + STARTED;
+    let greeting: &[u8] = match kind {
+        Kind::Nats => b"",
+        Kind::Redis => b"PING\r\n",
+        Kind::Rabbitmq => b"AMQP\0\0\x09\x01",
+        Kind::Kafka => kafka::VERSIONS,
+    };
+    while !answers(home.ports[0], greeting) {
+        let said = || fs::read_to_string(home.folder.join("log")).unwrap_or_default();
+        assert!(process.runs(), "{kind:?} has ended:\n{}", said());
+        assert!(Instant::now() < deadline, "{kind:?} does not start:\n{}", said());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    process
+}
+
+/// Whether something comes back.
+fn answers(port: u16, greeting: &[u8]) -> bool {
+    let patience = Duration::from_secs(2);
+    let Ok(mut socket) = TcpStream::connect_timeout(&([127, 0, 0, 1], port).into(), patience) else { return false };
+    let _ = socket.set_read_timeout(Some(patience));
+    socket.write_all(greeting).is_ok() && matches!(socket.read(&mut [0; 16]), Ok(1..))
+}
+
+/// Below the temporary folder, which may be written by whoever a broker runs as.
+fn new_folder() -> PathBuf {
+    let name = |number: u32| std::env::temp_dir().join(format!("trunkline-broker-{}-{number}", std::process::id()));
+    let folder = (0..).map(name).find(|folder| fs::create_dir(folder).is_ok()).expect("a new folder");
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    folder
+}
+
+/// Below the range that the system gives to whoever connects: while a broker is down nobody else gets its port.
+fn free_ports() -> [u16; 3] {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    // Tests of several processes begin at places of their own.
+    let place = |number: u32| (12_000 + (std::process::id() * 97 + number) % 18_000) as u16;
+    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    let mut free = std::iter::repeat_with(|| place(NEXT.fetch_add(1, Ordering::Relaxed))).filter(is_free);
+    std::array::from_fn(|_| free.next().expect("some port is free"))
+}
+
+/// Found as a shell finds it; then where Debian has what only root is meant to run.
+fn program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let beside = ["/usr/lib/rabbitmq/bin", "/usr/sbin"].map(PathBuf::from);
+    // The script of that name in /usr/sbin drops to a user who has no folder here.
+    let is_whole = |found: &PathBuf| found.exists() && *found != Path::new("/usr/sbin/rabbitmq-server");
+    std::env::split_paths(&path).chain(beside).map(|folder| folder.join(name)).find(is_whole)
+}
+
+fn command_of(name: &str) -> Command {
+    Command::new(program(name).expect("it was there at the start"))
+}

@@ -1,0 +1,62 @@
+use std::{fs, process::Command};
+
+use super::{Home, command_of};
+
+/// A request for the versions of all requests, the one that every broker answers: length, kind 18, version 0, number 1, no name of the client.
+pub(super) const VERSIONS: &[u8] = &[0, 0, 0, 10, 0, 18, 0, 0, 0, 0, 0, 1, 255, 255];
+
+/// Of a broker that makes tests wait for as little as it can.
+const HEAP: &str = "-Xms128m -Xmx512m";
+const MACHINE: &str = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djava.net.preferIPv4Stack=true";
+
+/// One node is broker and controller. Its folder is made once, before the first start.
+pub(super) fn format(home: &Home) {
+    let [clients, controllers, inside] = home.ports;
+    let (advertised, data) = (home.advertised, home.folder.join("data"));
+    let properties = [
+        "process.roles=broker,controller".to_owned(),
+        "node.id=1".to_owned(),
+        format!("controller.quorum.voters=1@127.0.0.1:{controllers}"),
+        format!(
+            "listeners=CLIENTS://127.0.0.1:{clients},BROKERS://127.0.0.1:{inside},CONTROLLERS://127.0.0.1:{controllers}"
+        ),
+        format!("advertised.listeners=CLIENTS://127.0.0.1:{advertised},BROKERS://127.0.0.1:{inside}"),
+        "listener.security.protocol.map=CLIENTS:PLAINTEXT,BROKERS:PLAINTEXT,CONTROLLERS:PLAINTEXT".to_owned(),
+        "inter.broker.listener.name=BROKERS".to_owned(),
+        "controller.listener.names=CONTROLLERS".to_owned(),
+        format!("log.dirs={}", data.display()),
+        "auto.create.topics.enable=false".to_owned(),
+        "offsets.topic.num.partitions=1".to_owned(),
+        "offsets.topic.replication.factor=1".to_owned(),
+        "transaction.state.log.num.partitions=1".to_owned(),
+        "transaction.state.log.replication.factor=1".to_owned(),
+        "transaction.state.log.min.isr=1".to_owned(),
+        "group.initial.rebalance.delay.ms=0".to_owned(),
+        // After a crash it says at once that it is there again.
+        "broker.session.timeout.ms=3000".to_owned(),
+        "broker.heartbeat.interval.ms=500".to_owned(),
+        "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer".to_owned(),
+        "allow.everyone.if.no.acl.found=true".to_owned(),
+    ];
+    fs::write(home.folder.join("server.properties"), properties.join("\n")).expect("a file");
+    let mut command = java(home, "kafka.tools.StorageTool");
+    command.args(["format", "-t", "AAAAAAAAAAAAAAAAAAAAAA", "-c", "server.properties"]).current_dir(&home.folder);
+    let made = command.output().expect("Java starts");
+    assert!(made.status.success(), "Kafka's folder cannot be made: {}", String::from_utf8_lossy(&made.stderr));
+}
+
+pub(super) fn command(home: &Home) -> Command {
+    let mut command = java(home, "kafka.Kafka");
+    command.arg("server.properties");
+    command
+}
+
+fn java(home: &Home, class: &str) -> Command {
+    let mut command = command_of("kafka-run-class.sh");
+    command
+        .arg(class)
+        .env("KAFKA_HEAP_OPTS", HEAP)
+        .env("KAFKA_JVM_PERFORMANCE_OPTS", MACHINE)
+        .env("LOG_DIR", home.folder.join("logs"));
+    command
+}

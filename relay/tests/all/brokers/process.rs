@@ -1,0 +1,105 @@
+//! A process with all its children, ended by id.
+
+use std::{
+    fs,
+    os::unix::process::CommandExt,
+    path::Path,
+    process::{Child, Command, Stdio},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// What the shell runs once its input ends, which is when this process ends: `$0` is the broker's folder.
+const END: &str = r#"
+trap '' HUP INT TERM
+read -r _
+family() { for child in $(cat "/proc/$1/task/$1/children" 2>/dev/null); do family "$child"; done; echo "$1"; }
+for file in "$0"/pids/*; do
+    pid=
+    read -r pid 2>/dev/null <"$file"
+    # An id that was given anew is of a process that knows nothing of this folder.
+    grep -qF "$0" "/proc/$pid/environ" 2>/dev/null && kill -s KILL $(family "$pid") 2>/dev/null
+done
+rm -rf -- "$0"
+"#;
+
+/// Ends all processes of a folder and removes it, when the value or its process ends.
+pub(super) struct Watchdog(Child);
+
+impl Watchdog {
+    pub fn start(folder: &Path) -> std::io::Result<Self> {
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", END]).arg(folder).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        // Out of reach of the terminal's Ctrl-C, which ends this process, and thereby wakes the shell.
+        shell.process_group(0).spawn().map(Self)
+    }
+}
+
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
+    }
+}
+
+pub(super) struct Process(Child);
+
+impl Process {
+    /// Starts it in a folder, where it writes a log, and notes its id for the watchdog.
+    pub fn start(mut command: Command, folder: &Path, log: &str) -> Self {
+        let file = fs::File::options().create(true).append(true).open(folder.join(log)).expect("a log");
+        command.stdout(file.try_clone().expect("a log")).stderr(file).stdin(Stdio::null());
+        command.current_dir(folder).process_group(0).env("TRUNKLINE_BROKER_FOLDER", folder);
+        let child = command.spawn().expect("the program starts");
+        fs::create_dir_all(folder.join("pids")).expect("a folder");
+        fs::write(folder.join("pids").join(child.id().to_string()), format!("{}\n", child.id())).expect("a file");
+        Self(child)
+    }
+
+    pub fn runs(&mut self) -> bool {
+        matches!(self.0.try_wait(), Ok(None))
+    }
+
+    pub fn stop(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    pub fn go_on(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    pub fn kill(&mut self) {
+        if self.runs() {
+            self.signal(Signal::KILL);
+            let _ = self.0.wait();
+        }
+    }
+
+    /// In order.
+    pub fn end(&mut self) {
+        if self.runs() {
+            let _ = kill_process(self.id(), Signal::TERM);
+            let _ = self.0.wait();
+        }
+    }
+
+    fn id(&self) -> Pid {
+        Pid::from_child(&self.0)
+    }
+
+    /// It is not waited for before this, so the ids are still those of the family.
+    fn signal(&self, signal: Signal) {
+        for pid in family(self.0.id()).into_iter().filter_map(|id| Pid::from_raw(id.cast_signed())) {
+            let _ = kill_process(pid, signal);
+        }
+    }
+}
+
+/// A process and all that descend from it, parents first.
+fn family(id: u32) -> Vec<u32> {
+    let tasks = fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();
+    let children = tasks.map(|task| fs::read_to_string(task.path().join("children")).unwrap_or_default());
+    let children: Vec<u32> =
+        children.flat_map(|text| text.split_whitespace().map(str::parse).collect::<Vec<_>>()).flatten().collect();
+    std::iter::once(id).chain(children.into_iter().flat_map(family)).collect()
+}

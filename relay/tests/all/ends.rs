@@ -1,0 +1,170 @@
+//! What was put in at one end beside what came out at the other: for every broker, both ways.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// What was put in: of each key, bodies with numbers that go up, `KEY NUMBER`.
+#[derive(Debug, Default, Clone)]
+pub struct Sent {
+    last: BTreeMap<String, u64>,
+    /// Those that must arrive. The others may: nobody knows what became of them.
+    sure: BTreeSet<String>,
+    unsure: BTreeSet<String>,
+}
+
+impl Sent {
+    /// The next body of a key, to be put in; afterwards it is [sure](Self::is_in) or [unsure](Self::may_be_in).
+    pub fn next(&mut self, key: &str) -> String {
+        let last = self.last.entry(key.to_owned()).or_default();
+        *last += 1;
+        format!("{key} {last}")
+    }
+
+    pub fn is_in(&mut self, body: String) {
+        self.sure.insert(body);
+    }
+
+    pub fn may_be_in(&mut self, body: String) {
+        self.unsure.insert(body);
+    }
+
+    /// How many must arrive.
+    pub fn sure(&self) -> usize {
+        self.sure.len()
+    }
+
+    /// Of what came out, in its order (of what has no order among it, any), with ids where the broker has them: whether it is what was put in.
+    pub fn against(&self, arrived: &[Arrived]) -> Verdict {
+        let mut verdict = Verdict::default();
+        let mut seen: HashMap<&str, Option<&str>> = HashMap::new();
+        let mut ids: HashMap<&str, &str> = HashMap::new();
+        let mut highest: HashMap<&str, u64> = HashMap::new();
+        for Arrived { body, id } in arrived {
+            if !self.sure.contains(body) && !self.unsure.contains(body) {
+                verdict.foreign.push(body.clone());
+                continue;
+            }
+            if let Some(id) = id
+                && ids.insert(id, body).is_some_and(|other| other != body)
+            {
+                verdict.mistaken.push(format!("{id} is two messages, {body} is one"));
+            }
+            if let Some(before) = seen.insert(body, id.as_deref()) {
+                verdict.repeats.push(body.clone());
+                if before != id.as_deref() {
+                    verdict.mistaken.push(format!("{body} came as {before:?} and {id:?}"));
+                }
+                continue;
+            }
+            let (key, number) = body
+                .rsplit_once(' ')
+                .and_then(|(key, number)| Some((key, number.parse::<u64>().ok()?)))
+                .expect("a body of ours");
+            let highest = highest.entry(key).or_default();
+            if number < *highest {
+                verdict.disordered.push(format!("{body} after {key} {highest}"));
+            }
+            *highest = number.max(*highest);
+        }
+        verdict.lost = self.sure.iter().filter(|body| !seen.contains_key(body.as_str())).cloned().collect();
+        verdict
+    }
+}
+
+/// A message as it came out.
+#[derive(Debug, Clone)]
+pub struct Arrived {
+    pub body: String,
+    /// Its `trunkline-id`, on the way out.
+    pub id: Option<String>,
+}
+
+#[derive(Debug, Default)]
+pub struct Verdict {
+    pub lost: Vec<String>,
+    /// Nobody has put it in.
+    pub foreign: Vec<String>,
+    /// Came before.
+    pub repeats: Vec<String>,
+    /// For the first time after a later one of its key.
+    pub disordered: Vec<String>,
+    /// A consumer that drops repeats by their ids would take the wrong ones.
+    pub mistaken: Vec<String>,
+}
+
+impl Verdict {
+    /// Out: at least once, the first arrivals of a key in order, repeats known by their ids.
+    #[track_caller]
+    pub fn at_least_once(&self) {
+        let Self { lost, foreign, disordered, mistaken, .. } = self;
+        assert!(
+            lost.is_empty() && foreign.is_empty() && disordered.is_empty() && mistaken.is_empty(),
+            "{}",
+            self.shown()
+        );
+    }
+
+    /// In: nothing twice, besides.
+    #[track_caller]
+    pub fn exactly_once(&self) {
+        self.at_least_once();
+        assert!(self.repeats.is_empty(), "{}", self.shown());
+    }
+
+    fn shown(&self) -> String {
+        let all = [
+            ("lost", &self.lost),
+            ("foreign", &self.foreign),
+            ("repeats", &self.repeats),
+            ("disordered", &self.disordered),
+            ("mistaken", &self.mistaken),
+        ];
+        let show =
+            |(name, some): (&str, &Vec<String>)| format!("{} {name}: {:?}\n", some.len(), &some[..some.len().min(8)]);
+        all.into_iter().map(show).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent() -> Sent {
+        let mut sent = Sent::default();
+        for key in ["a", "b", "a", "a"] {
+            let body = sent.next(key);
+            sent.is_in(body);
+        }
+        let body = sent.next("b");
+        sent.may_be_in(body);
+        sent
+    }
+
+    fn verdict(bodies: &[&str]) -> Verdict {
+        let arrived: Vec<_> =
+            bodies.iter().map(|body| Arrived { body: (*body).to_owned(), id: Some(format!("id of {body}")) }).collect();
+        sent().against(&arrived)
+    }
+
+    #[test]
+    fn what_is_well_passes() {
+        verdict(&["b 1", "a 1", "a 2", "a 3"]).exactly_once();
+        verdict(&["a 1", "a 2", "b 1", "a 3", "b 2"]).exactly_once();
+        let repeated = verdict(&["a 1", "a 2", "a 1", "a 2", "a 3", "b 1"]);
+        repeated.at_least_once();
+        assert_eq!(repeated.repeats, ["a 1", "a 2"]);
+    }
+
+    #[test]
+    fn each_defect_is_found() {
+        assert_eq!(verdict(&["a 1", "a 2", "a 3"]).lost, ["b 1"]);
+        assert_eq!(verdict(&["a 1", "a 2", "a 3", "b 1", "c 1"]).foreign, ["c 1"]);
+        assert_eq!(verdict(&["a 2", "a 1", "a 3", "b 1"]).disordered, ["a 1 after a 2"]);
+        let twice = |first: &str, second: &str| {
+            let one = |id: &str| Arrived { body: "a 1".to_owned(), id: Some(id.to_owned()) };
+            sent().against(&[one(first), one(second)]).mistaken.len()
+        };
+        assert_eq!((twice("x", "y"), twice("x", "x")), (1, 0));
+        let of = |body: &str| Arrived { body: body.to_owned(), id: Some("x".to_owned()) };
+        assert_eq!(sent().against(&[of("a 1"), of("a 2")]).mistaken.len(), 1);
+    }
+}

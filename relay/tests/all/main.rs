@@ -1,0 +1,16 @@
+//! Messages that went in at one end come out at the other: with real brokers, each killed, stopped, restarted and cut off.
+#![allow(missing_docs)]
+
+#[allow(dead_code, clippy::maybe_infinite_iter, reason = "which brokers are tested, the features say")]
+mod brokers;
+mod ends;
+#[allow(clippy::doc_markdown, reason = "names of brokers")]
+#[path = "../../../tests/all/required.rs"]
+mod required;
+#[cfg(any(feature = "nats", feature = "redis"))]
+mod stand;
+#[cfg(any(feature = "nats", feature = "redis"))]
+mod outward;
+#[cfg(any(feature = "nats", feature = "redis"))]
+mod inward;
+mod refusals;
