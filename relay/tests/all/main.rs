@@ -3,5 +3,8 @@
 
 mod brokers;
 mod ends;
+mod far;
+mod faults;
 #[path = "../../../tests/all/required.rs"]
 mod required;
+mod stage;
