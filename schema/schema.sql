@@ -107,6 +107,24 @@ table queue_emails (
     metadata jsonb[]
 ) with (autovacuum_vacuum_threshold=1000, autovacuum_vacuum_scale_factor=0.05);
 
+table relay (
+    name text not null,
+    queue text not null,
+    broker text not null,
+    inward boolean not null,
+    position text,
+    holder bigint,
+    held_until timestamp with time zone not null default '-infinity'::timestamp with time zone,
+    confirmed bigint not null default 0,
+    refused bigint not null default 0,
+    held bigint not null default 0,
+    lag bigint,
+    last_error text,
+    failed_at timestamp with time zone,
+    started_at timestamp with time zone not null default clock_timestamp(),
+    seen_at timestamp with time zone not null default clock_timestamp()
+);
+
 table schedule (
     name text not null,
     queue text not null,
@@ -199,6 +217,10 @@ alter table queue_emails add constraint finite CHECK (isfinite(due_at));
 
 alter table queue_emails add constraint key_emails PRIMARY KEY (id);
 
+alter table relay add constraint fk_relay_queue FOREIGN KEY (queue) REFERENCES queue(name) ON DELETE CASCADE;
+
+alter table relay add constraint pk_relay PRIMARY KEY (name);
+
 alter table schedule add constraint fk_schedule_queue FOREIGN KEY (queue) REFERENCES queue(name) ON DELETE CASCADE;
 
 alter table schedule add constraint pk_schedule PRIMARY KEY (name);
@@ -244,6 +266,8 @@ CREATE UNIQUE INDEX pk_granted ON trunkline.granted USING btree (role, kind, que
 CREATE UNIQUE INDEX pk_migration ON trunkline.migration USING btree (version);
 
 CREATE UNIQUE INDEX pk_queue ON trunkline.queue USING btree (name);
+
+CREATE UNIQUE INDEX pk_relay ON trunkline.relay USING btree (name);
 
 CREATE UNIQUE INDEX pk_schedule ON trunkline.schedule USING btree (name);
 
@@ -348,6 +372,8 @@ begin
     for g in select distinct a.role, a.kind from trunkline.granted a join pg_roles r on r.rolname = a.role loop
         execute format('grant usage on schema %I to %I', rtrim('trunkline.', '.'), g.role);
         execute format('grant select on trunkline.migration, trunkline.queue, trunkline.floor, trunkline.stripe to %I', g.role);
+        -- A relay keeps its place with the right to enqueue what it read, or to dequeue what it sends.
+        execute format('grant select, insert, update, delete on trunkline.relay to %I', g.role);
         if g.kind <> 'producer' then
             execute format('grant select, update (tokens, filled_at) on trunkline.bucket to %I', g.role);
             execute format('grant update on trunkline.floor to %I', g.role);
@@ -3429,7 +3455,7 @@ begin
         end if;
         perform trunkline.apply_rights(of_queue);
     end loop;
-    execute format('revoke all on trunkline.migration, trunkline.queue, trunkline.bucket, trunkline.floor, trunkline.waiting, trunkline.schedule, trunkline.stripe, trunkline.audit from %I', name);
+    execute format('revoke all on trunkline.migration, trunkline.queue, trunkline.bucket, trunkline.floor, trunkline.waiting, trunkline.schedule, trunkline.stripe, trunkline.audit, trunkline.relay from %I', name);
     execute format('revoke all on schema %I from %I', rtrim('trunkline.', '.'), name);
     perform trunkline.apply_shared_rights(); -- what other rights of the role need
 end ;

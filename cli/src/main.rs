@@ -24,6 +24,7 @@ mod peek;
 mod stats;
 mod doctor;
 mod console;
+mod relay;
 mod find;
 mod cancel;
 mod reschedule;
@@ -118,6 +119,8 @@ Examples:
     Doctor(doctor::Args),
     /// Serve pages that show the queues and act on them, on this machine unless told otherwise
     Console(console::Args),
+    /// Carry messages to a broker, or from one into a queue
+    Relay(relay::Args),
     /// Show one message, wherever it is
     Find(find::Args),
     /// Delete messages by their ids, leased ones too
@@ -186,6 +189,7 @@ async fn run(Program { verb, database }: Program) -> Result<()> {
         Verb::Stats(args) => stats::run(args, &database).await,
         Verb::Doctor(args) => doctor::run(args, &database).await,
         Verb::Console(args) => console::run(args, &database).await,
+        Verb::Relay(args) => relay::run(args, &database).await,
         Verb::Find(args) => find::run(args, &database).await,
         Verb::Cancel(args) => cancel::run(args, &database).await,
         Verb::Reschedule(args) => reschedule::run(args, &database).await,

@@ -141,7 +141,7 @@ struct Running {
 
 impl Running {
     /// The row by the relay's name, which nobody else uses for something else.
-    async fn found(&self) -> Result<()> {
+    async fn found(&mut self) -> Result<()> {
         let queue = self.queue.description().name.clone();
         let insert: Statement<(&str, &str, &str), u64> = sql::of(&self.db, include_str!("../sql/found.sql"));
         self.db.run(&insert, (&*self.name, &*queue, &*self.broker)).await?;
@@ -294,7 +294,7 @@ impl Running {
         }
     }
 
-    async fn let_go(&self) {
+    async fn let_go(&mut self) {
         let let_go: Statement<(&str, i64), u64> = sql::of(&self.db, include_str!("../sql/let_go.sql"));
         let said = self.db.run(&let_go, (&*self.name, self.holder));
         let _ = tokio::time::timeout(Duration::from_secs(2), said).await; // the others wait a little longer

@@ -41,6 +41,13 @@ pub struct Outgoing {
 }
 
 impl Outgoing {
+    /// A message with nothing but these: for tests of sinks.
+    #[must_use]
+    pub fn new(id: impl Into<String>, to: impl Into<Arc<str>>, body: impl Into<Bytes>) -> Self {
+        let (metadata, body) = (Metadata::new(), body.into());
+        Self { id: id.into(), attempt: 1, key: None, to: to.into(), metadata, content_type: None, body }
+    }
+
     /// Names and texts that travel beside the body: id, attempt, content type, and the metadata, `traceparent` included. A name of the metadata that is one of
     /// the relay's own is left out.
     pub fn headers(&self) -> impl Iterator<Item = (&str, std::borrow::Cow<'_, str>)> {

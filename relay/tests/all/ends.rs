@@ -55,7 +55,7 @@ impl Sent {
                 }
                 continue;
             }
-            let (key, number) = body.rsplit_once(' ').and_then(|(key, number)| Some((key, number.parse().ok()?))).expect("a body of ours");
+            let (key, number) = body.rsplit_once(' ').and_then(|(key, number)| Some((key, number.parse::<u64>().ok()?))).expect("a body of ours");
             let highest = highest.entry(key).or_default();
             if number < *highest {
                 verdict.disordered.push(format!("{body} after {key} {highest}"));

@@ -3,8 +3,18 @@
 
 mod brokers;
 mod ends;
+#[cfg(any(feature = "kafka", feature = "rabbitmq"))]
 mod far;
+#[cfg(any(feature = "kafka", feature = "rabbitmq"))]
 mod faults;
 #[path = "../../../tests/all/required.rs"]
 mod required;
+#[cfg(any(feature = "kafka", feature = "rabbitmq"))]
 mod stage;
+#[cfg(any(feature = "nats", feature = "redis"))]
+mod stand;
+#[cfg(any(feature = "nats", feature = "redis"))]
+mod outward;
+#[cfg(any(feature = "nats", feature = "redis"))]
+mod inward;
+mod refusals;

@@ -1,0 +1,167 @@
+//! `trunkline relay`
+
+use std::time::Duration;
+
+use crate::{database::Database, error::Result, number, time};
+
+/// The arguments of `trunkline relay`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Out, at least once: a message leaves the queue when the broker has confirmed it. What the broker
+refuses for good is a dead letter with its words; what it refuses for now is tried again, uncharged.
+In, effectively once: the broker's position is stored in the transaction that enqueues.
+
+Addresses, each in builds with its feature:
+  nats://[USER:PASSWORD@]HOST[:PORT][,…]/SUBJECT     from: /STREAM[?subject=FILTER]    relay-nats
+  redis://[:PASSWORD@]HOST[:PORT]/STREAM[?wait=N]    from: /STREAM                     relay-redis
+  kafka://HOST[:PORT][,…]/TOPIC                      from: /TOPIC                      relay-kafka
+  rabbitmq://[USER:PASSWORD@]HOST[:PORT]/…           from: /QUEUE                      relay-rabbitmq
+cargo install trunkline-cli --features relay builds it with all of them.
+
+The subject, stream or topic may have places that each message fills: {queue}, {key},
+{metadata.NAME}, {payload.FIELD}. A message that cannot fill them is a dead letter.
+
+SIGTERM, SIGINT and SIGHUP end it in order: what is under way is finished, the rest given back.
+
+Examples:
+  trunkline relay orders --to 'nats://localhost/orders.{metadata.tenant}'
+  trunkline relay orders --to redis://localhost/orders --envelope cloudevents --json
+  trunkline relay --from nats://localhost/ORDERS --to orders")]
+pub struct Args {
+    /// The queue that messages leave
+    #[arg(required_unless_present = "from", conflicts_with = "from")]
+    queue: Option<String>,
+    /// The broker that messages come from
+    #[arg(long, value_name = "ADDRESS")]
+    from: Option<String>,
+    /// The broker's address; with --from, the queue
+    #[arg(long, value_name = "ADDRESS|QUEUE")]
+    to: String,
+    /// What is sent: the payload as it is, or in a JSON envelope
+    #[arg(long, value_name = "none|cloudevents", default_value = "none", conflicts_with = "from")]
+    envelope: String,
+    /// Messages in hand at most, with those that the broker refused for now; 8,192 if not set
+    #[arg(long, value_name = "N", value_parser = number::count::<usize>, conflicts_with = "from")]
+    in_hand: Option<usize>,
+    /// A lease time instead of the queue's own: how soon messages come back after a crash
+    #[arg(long, value_name = "TIME", value_parser = time::more_than_zero, conflicts_with = "from")]
+    lease: Option<Duration>,
+    /// The name by which the broker's position is kept; of several relays by a name one works
+    #[arg(long, requires = "from")]
+    name: Option<String>,
+    /// Leave out what the queue cannot store, with a warning, instead of ending there
+    #[arg(long, requires = "from")]
+    pass_over: bool,
+    /// Each second a line of JSON on standard output: how far it is
+    #[arg(long)]
+    json: bool,
+}
+
+#[cfg(not(feature = "trunkline-relay"))]
+#[expect(clippy::unused_async, reason = "as it is in builds that can")]
+pub async fn run(_: Args, _: &Database) -> Result<()> {
+    Err(crate::error::Error::usage("this program was built without relays")
+        .hint("cargo install trunkline-cli --features relay, or one of relay-nats, relay-redis, relay-kafka, relay-rabbitmq"))
+}
+
+#[cfg(feature = "trunkline-relay")]
+pub use with_brokers::run;
+
+#[cfg(feature = "trunkline-relay")]
+mod with_brokers {
+    use std::{sync::Arc, time::Duration};
+
+    use serde_json::json;
+    use tokio::time::interval;
+    use trunkline_relay::{Error as RelayError, Inward, Progress, Relay};
+
+    use super::Args;
+    use crate::{
+        database::Database,
+        error::{Error, Result},
+        print::{self, thousands},
+        stop::Stop,
+    };
+
+    pub async fn run(args: Args, database: &Database) -> Result<()> {
+        let mut stop = Stop::on_signals()?;
+        let asked = async move { stop.asked().await };
+        let (progress, from) = (args.json, args.from.is_some());
+        let (shown, name) = match (&args.queue, &args.from) {
+            (Some(queue), _) => {
+                let relay = out(&args, queue, database).await?;
+                (until(relay.progress(), progress, relay.run(asked)).await?, queue)
+            }
+            (None, Some(address)) => {
+                let relay = inward(&args, address, database).await?;
+                (until(relay.progress(), progress, relay.run(asked)).await?, &args.to)
+            }
+            (None, None) => return Err(Error::usage("name a queue, or --from ADDRESS")),
+        };
+        if !database.quiet {
+            let arrived = if from { "received" } else { "confirmed" };
+            let (confirmed, refused) = (thousands(shown.confirmed()), thousands(shown.refused()));
+            print::note(format!("{name}: {confirmed} {arrived}, {refused} refused"));
+        }
+        Ok(())
+    }
+
+    async fn out(args: &Args, queue: &str, database: &Database) -> Result<Relay> {
+        let envelope = args.envelope.parse().map_err(told)?;
+        let db = database.connect().await?;
+        let queue = db.queue(queue).await?;
+        let (sink, route) = trunkline_relay::sink(&args.to).await.map_err(told)?;
+        let mut relay = Relay::new(queue, sink).route(route).envelope(envelope);
+        if let Some(hands) = args.in_hand {
+            relay = relay.in_hand(hands);
+        }
+        if let Some(lease) = args.lease {
+            relay = relay.lease(lease);
+        }
+        Ok(relay)
+    }
+
+    async fn inward(args: &Args, address: &str, database: &Database) -> Result<Inward> {
+        let db = database.connect().await?;
+        let queue = db.queue(&args.to).await?;
+        let relay = Inward::new(trunkline_relay::source(address).await.map_err(told)?, queue).pass_over(args.pass_over);
+        Ok(match &args.name {
+            Some(name) => relay.name(name),
+            None => relay,
+        })
+    }
+
+    /// Runs it to its end, and tells how far it is.
+    async fn until(
+        progress: Arc<Progress>,
+        json: bool,
+        run: impl Future<Output = trunkline_relay::Result<Arc<Progress>>>,
+    ) -> Result<Arc<Progress>> {
+        let mut run = std::pin::pin!(run);
+        let mut ticks = interval(Duration::from_secs(1));
+        loop {
+            tokio::select! {
+                ended = &mut run => return ended.map_err(told),
+                _ = ticks.tick(), if json => tell(&progress)?,
+            }
+        }
+    }
+
+    fn tell(progress: &Progress) -> Result<()> {
+        let error = progress.last_error().map(|(_, why)| why);
+        let told = json!({
+            "confirmed": progress.confirmed(), "refused": progress.refused(), "again": progress.again(), "held": progress.held(), "last_error": error,
+        });
+        print::line(told.to_string())
+    }
+
+    fn told(error: RelayError) -> Error {
+        if error.is_usage() {
+            return Error::usage(error.to_string());
+        }
+        match error.database() {
+            Some(cause) => Error::Database(cause.clone()),
+            None => Error::new(error.to_string()).hint("its first connection has to succeed; an outage later is waited for"),
+        }
+    }
+}

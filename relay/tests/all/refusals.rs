@@ -1,0 +1,174 @@
+//! What a broker refuses: for good, a dead letter with its words; for now, tried again, while the rest goes on. With a broker that does as it is told.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use futures_util::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
+use trunkline::{Db, Draft, Queue, Settings};
+use trunkline_relay::{Envelope, Outcome, Outgoing, Raw, Sink, relay};
+
+/// Refuses bodies that say so.
+#[derive(Clone, Default)]
+struct Told(Arc<Mutex<Stored>>);
+
+#[derive(Default)]
+struct Stored {
+    bodies: Vec<Outgoing>,
+    tries: HashMap<String, u32>,
+}
+
+impl Sink for Told {
+    fn broker(&self) -> &'static str {
+        "told"
+    }
+
+    fn produce<'a>(&'a self, batch: &'a [Outgoing]) -> BoxFuture<'a, Vec<Outcome>> {
+        let mut stored = self.0.lock().expect("not poisoned");
+        let answer = |message: &Outgoing| {
+            let body = String::from_utf8_lossy(&message.body).into_owned();
+            let tries = stored.tries.entry(body.clone()).or_default();
+            *tries += 1;
+            if body.contains("never") {
+                return Outcome::RefusedForGood("told: too large".to_owned());
+            }
+            if body.contains("later") && *tries < 4 {
+                return Outcome::RefusedForNow("told: full".to_owned());
+            }
+            stored.bodies.push(message.clone());
+            Outcome::Confirmed
+        };
+        let outcomes = batch.iter().map(answer).collect();
+        Box::pin(async move { outcomes })
+    }
+}
+
+async fn queue(settings: &Settings) -> Queue<Raw> {
+    let db = Db::connect(&trunkline_embedded::test_database().expect("a database")).await.expect("connected");
+    db.migrate().await.expect("migrated");
+    db.create_queue("q", settings).await.expect("created");
+    db.queue("q").await.expect("opened")
+}
+
+async fn drained(queue: &Queue<Raw>) {
+    let end = tokio::time::Instant::now() + Duration::from_secs(60);
+    while queue.stats().await.expect("counted").messages > 0 {
+        assert!(tokio::time::Instant::now() < end, "not drained");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_refused_for_good_is_a_dead_letter_with_the_brokers_words_and_the_rest_goes_on() {
+    let (queue, told) = (queue(&Settings::of::<String>().max_attempts(2)).await, Told::default());
+    let bodies = ["a", "never", "later", "b"];
+    queue.enqueue_many(bodies.map(|body| Raw(body.into()))).await.expect("enqueued");
+    let stop = CancellationToken::new();
+    let relay = relay(queue.clone(), told.clone());
+    let progress = relay.progress();
+    let running = tokio::spawn(relay.run(stop.clone().cancelled_owned()));
+    drained(&queue).await;
+    stop.cancel();
+    running.await.expect("no panic").expect("in order");
+    let dead = queue.dead_letters(0, 10).await.expect("listed");
+    assert_eq!(dead.iter().map(|letter| (&*letter.error, letter.attempt)).collect::<Vec<_>>(), [("told: too large", 1)]);
+    let stored = told.0.lock().expect("not poisoned");
+    let mut arrived: Vec<_> = stored.bodies.iter().map(|message| message.body.clone()).collect();
+    arrived.sort();
+    assert_eq!(arrived, ["a", "b", "later"], "tried four times, with two attempts");
+    assert_eq!((progress.confirmed(), progress.refused(), progress.again(), progress.held()), (3, 1, 3, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_waits_for_its_message_that_is_refused_for_now_and_others_pass() {
+    let (queue, told) = (queue(&Settings::of::<String>().lanes(4)).await, Told::default());
+    for (key, body) in [("x", "x 1 later"), ("x", "x 2"), ("y", "y 1"), ("x", "x 3"), ("y", "y 2")] {
+        queue.enqueue(Draft::new(Raw(body.into())).key(key)).await.expect("enqueued");
+    }
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(relay(queue.clone(), told.clone()).run(stop.clone().cancelled_owned()));
+    drained(&queue).await;
+    stop.cancel();
+    running.await.expect("no panic").expect("in order");
+    let stored = told.0.lock().expect("not poisoned");
+    let of = |key: &str| -> Vec<_> {
+        let bodies = stored.bodies.iter().map(|message| String::from_utf8_lossy(&message.body).into_owned());
+        bodies.filter(|body| body.starts_with(key)).collect()
+    };
+    assert_eq!((of("x"), of("y")), (vec!["x 1 later".into(), "x 2".into(), "x 3".into()], vec!["y 1".into(), "y 2".into()]));
+    let place = |body: &str| stored.bodies.iter().position(|message| message.body == body);
+    assert!(place("y 2") < place("x 1 later"), "others pass");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shutdown_gives_back_what_was_refused_for_now_and_charges_nothing() {
+    let (queue, told) = (queue(&Settings::of::<String>()).await, Told::default());
+    told.0.lock().expect("not poisoned").tries.insert("later".to_owned(), 0);
+    queue.enqueue(Raw("later".into())).await.expect("enqueued");
+    let stop = CancellationToken::new();
+    let relay = relay(queue.clone(), told.clone());
+    let progress = relay.progress();
+    let running = tokio::spawn(relay.run(stop.clone().cancelled_owned()));
+    while progress.again() == 0 {
+        tokio::task::yield_now().await;
+    }
+    stop.cancel();
+    running.await.expect("no panic").expect("in order");
+    let again = queue.lease(1).await.expect("leased");
+    assert_eq!(again.iter().map(trunkline::Message::charged).collect::<Vec<_>>(), [1], "this lease only");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_goes_where_its_fields_say_in_an_envelope_with_its_headers() {
+    let (queue, told) = (queue(&Settings::of::<serde_json::Value>()).await, Told::default());
+    let draft = |body: &'static str| Draft::new(Raw(body.into())).with("tenant", "acme").with("traceparent", TRACE);
+    queue.enqueue(draft(r#"{"kind": "new", "n": 1.50}"#)).await.expect("enqueued");
+    queue.enqueue(draft(r#"{"n": 2}"#)).await.expect("enqueued");
+    let stop = CancellationToken::new();
+    let route = "orders.{metadata.tenant}.{payload.kind}".parse().expect("a route");
+    let relay = relay(queue.clone(), told.clone()).route(route).envelope(Envelope::CloudEvents);
+    let running = tokio::spawn(relay.run(stop.clone().cancelled_owned()));
+    drained(&queue).await;
+    stop.cancel();
+    running.await.expect("no panic").expect("in order");
+    let stored = told.0.lock().expect("not poisoned");
+    let [message] = &stored.bodies[..] else { panic!("{} arrived", stored.bodies.len()) };
+    assert_eq!(&*message.to, "orders.acme.new");
+    let event: serde_json::Value = serde_json::from_slice(&message.body).expect("JSON");
+    assert_eq!((&event["specversion"], &event["type"], &event["tenant"]), (&"1.0".into(), &"q".into(), &"acme".into()));
+    assert_eq!((&event["data"]["kind"], &event["id"]), (&"new".into(), &message.id.clone().into()));
+    let headers: HashMap<_, _> = message.headers().map(|(name, text)| (name.to_owned(), text.into_owned())).collect();
+    assert_eq!(headers["traceparent"], TRACE);
+    assert_eq!((&*headers["trunkline-id"], &*headers["trunkline-attempt"]), (&*message.id, "1"));
+    let dead = queue.dead_letters(0, 10).await.expect("listed");
+    assert!(dead[0].error.contains("the payload has no \"kind\""), "{}", dead[0].error);
+}
+
+const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_relay_is_seen_while_it_runs_and_its_row_goes_with_it() {
+    let (queue, told) = (queue(&Settings::of::<String>()).await, Told::default());
+    let count = trunkline::postgres::Statement::<(), (i64,)>::new("select count(*) from trunkline.relay where queue = 'q' and broker = 'told' and not inward");
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(relay(queue.clone(), told).run(stop.clone().cancelled_owned()));
+    while queue.db().run(&count, ()).await.expect("counted") != (1,) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    stop.cancel();
+    running.await.expect("no panic").expect("in order");
+    assert_eq!(queue.db().run(&count, ()).await.expect("counted"), (0,));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_route_that_no_message_can_have_is_refused_at_the_start() {
+    let queue = queue(&Settings::of::<Vec<u8>>()).await;
+    for route in ["{key}", "{payload.kind}"] {
+        let relay = relay(queue.clone(), Told::default()).route(route.parse().expect("a template"));
+        let error = relay.run(std::future::pending()).await.expect_err("refused");
+        assert!(error.is_usage(), "{error}");
+    }
+}
