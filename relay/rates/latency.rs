@@ -43,7 +43,8 @@ pub async fn at(db: &Db, place: &Place, name: &str, per_second: u32, time: Durat
     let confirmed = Arc::new(Mutex::new(HashMap::new()));
     let timed = Timed { sink, confirmed: confirmed.clone() };
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let running = tokio::spawn(Relay::new(queue.clone(), Arc::new(timed)).route(route).run(async { drop(stopped.await) }));
+    let running =
+        tokio::spawn(Relay::new(queue.clone(), Arc::new(timed)).route(route).run(async { drop(stopped.await) }));
     let mut committed = HashMap::new();
     let mut beat = tokio::time::interval(Duration::from_secs(1) / per_second);
     let began = Instant::now();
@@ -60,7 +61,8 @@ pub async fn at(db: &Db, place: &Place, name: &str, per_second: u32, time: Durat
     let confirmed = confirmed.lock().expect("no panic");
     // The first second is the start's.
     let counted = committed.iter().filter(|(_, at)| at.duration_since(began) > Duration::from_secs(1));
-    let mut took: Vec<f64> = counted.map(|(id, at)| confirmed[id].saturating_duration_since(*at).as_secs_f64() * 1000.0).collect();
+    let mut took: Vec<f64> =
+        counted.map(|(id, at)| confirmed[id].saturating_duration_since(*at).as_secs_f64() * 1000.0).collect();
     took.sort_by(f64::total_cmp);
     let quantile = |part: f64| took[((took.len() - 1) as f64 * part) as usize];
     Ok(format!("commit to broker at {per_second}/s: p50 {:.2} ms, p99 {:.2} ms", quantile(0.5), quantile(0.99)))

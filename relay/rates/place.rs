@@ -21,14 +21,21 @@ impl Place {
         let addr = self.addr;
         Ok(match self.kind {
             Kind::Kafka => {
-                use rdkafka::{ClientConfig, admin::{AdminClient, AdminOptions, NewTopic, TopicReplication}, client::DefaultClientContext};
-                let admin: AdminClient<DefaultClientContext> = ClientConfig::new().set("bootstrap.servers", addr.to_string()).create()?;
+                use rdkafka::{
+                    ClientConfig,
+                    admin::{AdminClient, AdminOptions, NewTopic, TopicReplication},
+                    client::DefaultClientContext,
+                };
+                let admin: AdminClient<DefaultClientContext> =
+                    ClientConfig::new().set("bootstrap.servers", addr.to_string()).create()?;
                 let topic = NewTopic::new(name, 3, TopicReplication::Fixed(1));
                 admin.create_topics(&[topic], &AdminOptions::new()).await?;
                 format!("kafka://{addr}/{name}")
             }
             Kind::Rabbitmq => {
-                let connection = lapin::Connection::connect(&format!("amqp://{addr}"), lapin::ConnectionProperties::default()).await?;
+                let connection =
+                    lapin::Connection::connect(&format!("amqp://{addr}"), lapin::ConnectionProperties::default())
+                        .await?;
                 let mut arguments = FieldTable::default();
                 arguments.insert("x-queue-type".into(), AMQPValue::LongString("stream".into()));
                 let durable = lapin::options::QueueDeclareOptions { durable: true, ..Default::default() };
@@ -37,7 +44,11 @@ impl Place {
             }
             Kind::Nats => {
                 let client = async_nats::connect(addr.to_string()).await?;
-                let config = async_nats::jetstream::stream::Config { name: name.into(), subjects: vec![name.into()], ..Default::default() };
+                let config = async_nats::jetstream::stream::Config {
+                    name: name.into(),
+                    subjects: vec![name.into()],
+                    ..Default::default()
+                };
                 async_nats::jetstream::new(client).create_stream(config).await?;
                 format!("nats://{addr}/{name}")
             }

@@ -55,7 +55,9 @@ impl Client {
                 Self::Kafka(config.create()?, name)
             }
             Kind::Rabbitmq => {
-                let connection = lapin::Connection::connect(&format!("amqp://{addr}"), lapin::ConnectionProperties::default()).await?;
+                let connection =
+                    lapin::Connection::connect(&format!("amqp://{addr}"), lapin::ConnectionProperties::default())
+                        .await?;
                 let channel = connection.create_channel().await?;
                 channel.confirm_select(lapin::options::ConfirmSelectOptions::default()).await?;
                 Self::Rabbitmq(channel, connection, name)
@@ -72,7 +74,11 @@ impl Client {
     async fn produce(&mut self, bodies: Vec<Vec<u8>>) -> Outcome<()> {
         match self {
             Self::Kafka(producer, topic) => {
-                let send = |body: &Vec<u8>| producer.send_result(rdkafka::producer::FutureRecord::<(), _>::to(topic).payload(body)).map_err(|(error, _)| error);
+                let send = |body: &Vec<u8>| {
+                    producer
+                        .send_result(rdkafka::producer::FutureRecord::<(), _>::to(topic).payload(body))
+                        .map_err(|(error, _)| error)
+                };
                 let sent = bodies.iter().map(send).collect::<Result<Vec<_>, _>>()?;
                 for sent in try_join_all(sent).await? {
                     sent.map_err(|(error, _)| error)?;

@@ -26,7 +26,8 @@ impl FromStr for Address {
         let bad = |why: &str| Error::usage(format!("the address {:?} cannot be used: {why}", shown(text)));
         let (scheme, rest) = text.split_once("://").ok_or_else(|| bad("it has no scheme, as nats:// has"))?;
         let (rest, options) = rest.split_once('?').unwrap_or((rest, ""));
-        let (servers, path) = rest.split_once('/').ok_or_else(|| bad("it names no topic, subject or stream: …/NAME"))?;
+        let (servers, path) =
+            rest.split_once('/').ok_or_else(|| bad("it names no topic, subject or stream: …/NAME"))?;
         if servers.is_empty() || path.is_empty() {
             return Err(bad("it needs a host and a topic, subject or stream: SCHEME://HOST/NAME"));
         }
@@ -100,7 +101,8 @@ mod tests {
 
     #[test]
     fn passwords_are_not_shown() {
-        let address: Address = "nats://me:secret@host:4222,me:p@other/orders.{key}?x=1%2F2".parse().expect("an address");
+        let address: Address =
+            "nats://me:secret@host:4222,me:p@other/orders.{key}?x=1%2F2".parse().expect("an address");
         assert_eq!(address.shown(), "nats://host:4222,other/orders.{key}");
         assert_eq!(address.urls(), ["nats://me:secret@host:4222", "nats://me:p@other"]);
         assert_eq!(address.option::<String>("x").expect("text").as_deref(), Some("1/2"));

@@ -38,7 +38,13 @@ const ATTRIBUTES: [&str; 9] =
 
 impl Envelope {
     /// The body and its media type. `payload` is the queue's column type.
-    pub(crate) fn wrap(self, id: &str, queue: &str, payload: &str, message: &Message<Raw>) -> (Bytes, Option<&'static str>) {
+    pub(crate) fn wrap(
+        self,
+        id: &str,
+        queue: &str,
+        payload: &str,
+        message: &Message<Raw>,
+    ) -> (Bytes, Option<&'static str>) {
         let is_json = matches!(payload, "json" | "jsonb");
         let body = &message.payload.0;
         if self == Self::None {

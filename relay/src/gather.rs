@@ -49,7 +49,12 @@ impl Gather {
     }
 }
 
-async fn gather(mut waiting: mpsc::UnboundedReceiver<Waiting>, sink: Arc<dyn Sink>, batches: usize, metrics: Arc<Metrics>) {
+async fn gather(
+    mut waiting: mpsc::UnboundedReceiver<Waiting>,
+    sink: Arc<dyn Sink>,
+    batches: usize,
+    metrics: Arc<Metrics>,
+) {
     let room = Arc::new(Semaphore::new(batches));
     loop {
         let Ok(permit) = room.clone().acquire_owned().await else { return };
@@ -68,7 +73,8 @@ async fn gather(mut waiting: mpsc::UnboundedReceiver<Waiting>, sink: Arc<dyn Sin
 
 /// One batch, from the call to the answers. Where the sink panics, those who wait learn that nothing was answered.
 async fn produce(batch: Vec<Waiting>, sink: Arc<dyn Sink>, permit: OwnedSemaphorePermit, metrics: Arc<Metrics>) {
-    let (messages, answers): (Vec<_>, Vec<_>) = batch.into_iter().map(|waiting| (waiting.message, waiting.answer)).unzip();
+    let (messages, answers): (Vec<_>, Vec<_>) =
+        batch.into_iter().map(|waiting| (waiting.message, waiting.answer)).unzip();
     let span = info_span!("relay_produce", broker = sink.broker(), messages = messages.len(), confirmed = field::Empty);
     let began = std::time::Instant::now();
     let produced = std::panic::AssertUnwindSafe(timeout(SILENCE, sink.produce(&messages))).catch_unwind();

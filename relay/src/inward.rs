@@ -243,7 +243,8 @@ impl Running {
         let lag = self.source.lag().and_then(|lag| i64::try_from(lag).ok());
         let moved = (self.name.clone(), self.holder, from, to.to_owned(), HOLD, messages.len() as i64, lag);
         let moved = transaction.send(&self.moves, moved).await?;
-        let ids = if drafts.is_empty() { None } else { Some(self.queue.send_enqueue_many(&transaction, drafts).await?) };
+        let ids =
+            if drafts.is_empty() { None } else { Some(self.queue.send_enqueue_many(&transaction, drafts).await?) };
         if moved.await? == 0 {
             transaction.rollback().await?;
             info!(relay = self.name, "another relay has moved the position");

@@ -167,10 +167,14 @@ impl Relay {
     fn check(&self) -> Result<()> {
         let Description { name, payload, lanes, .. } = self.queue.description();
         if self.route.reads_keys() && *lanes == 0 {
-            return Err(Error::usage(format!("the route needs {{key}}, and the messages of queue {name:?} have no keys")));
+            return Err(Error::usage(format!(
+                "the route needs {{key}}, and the messages of queue {name:?} have no keys"
+            )));
         }
         if self.route.reads_payloads() && payload == "bytea" {
-            return Err(Error::usage(format!("the route needs fields of the payload, and queue {name:?} has bytea; give it json or jsonb")));
+            return Err(Error::usage(format!(
+                "the route needs fields of the payload, and queue {name:?} has bytea; give it json or jsonb"
+            )));
         }
         Ok(())
     }

@@ -32,7 +32,8 @@ impl ToSql for Raw {
             Type::BYTEA => {}
             _ if std::str::from_utf8(&self.0).is_err() => return Err("it is not UTF-8 text".into()),
             Type::JSON | Type::JSONB => {
-                serde_json::from_slice::<serde::de::IgnoredAny>(&self.0).map_err(|cause| format!("it is not JSON: {cause}"))?;
+                serde_json::from_slice::<serde::de::IgnoredAny>(&self.0)
+                    .map_err(|cause| format!("it is not JSON: {cause}"))?;
                 if *ty == Type::JSONB {
                     out.put_u8(1);
                 }

@@ -28,7 +28,11 @@ impl Report {
     pub fn new(queue: &Queue<Raw>, broker: &str, progress: Arc<Progress>) -> Self {
         let db = queue.db();
         Self {
-            name: format!("{} to {broker} {:08x}", queue.description().name, std::process::id() ^ crate::chance() as u32),
+            name: format!(
+                "{} to {broker} {:08x}",
+                queue.description().name,
+                std::process::id() ^ crate::chance() as u32
+            ),
             broker: broker.to_owned(),
             progress,
             report: sql::of(db, include_str!("../sql/report.sql")),

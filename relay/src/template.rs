@@ -53,7 +53,8 @@ impl FromStr for Template {
                 continue;
             }
             let end = rest.find('}').filter(|_| brace == "{");
-            let end = end.ok_or_else(|| bad(text, "a brace is not paired; write {{ or }} for one that is part of the name"))?;
+            let end =
+                end.ok_or_else(|| bad(text, "a brace is not paired; write {{ or }} for one that is part of the name"))?;
             if !plain.is_empty() {
                 parts.push(Part::Text(std::mem::take(&mut plain).into()));
             }
@@ -82,7 +83,9 @@ impl Part {
             }
             _ => Err(bad(
                 whole,
-                &format!("{{{place}}} is no place; there are {{queue}}, {{key}}, {{metadata.NAME}} and {{payload.FIELD}}"),
+                &format!(
+                    "{{{place}}} is no place; there are {{queue}}, {{key}}, {{metadata.NAME}} and {{payload.FIELD}}"
+                ),
             )),
         }
     }
@@ -161,7 +164,12 @@ mod tests {
 
     fn fill(template: &str) -> Result<String, String> {
         let metadata = Metadata::new().with("tenant", "acme");
-        let of = Fields { queue: "orders", key: Some("k1"), metadata: &metadata, payload: br#"{"kind": "new", "to": {"zip": 7}}"# };
+        let of = Fields {
+            queue: "orders",
+            key: Some("k1"),
+            metadata: &metadata,
+            payload: br#"{"kind": "new", "to": {"zip": 7}}"#,
+        };
         template.parse::<Template>().expect("a template").fill(of).map(|filled| filled.to_string())
     }
 

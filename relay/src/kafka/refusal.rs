@@ -54,7 +54,13 @@ mod tests {
     #[test]
     fn a_leader_that_moves_is_no_reason_to_give_up() {
         let of = |code| fate(&KafkaError::MessageProduction(code));
-        for code in [Code::NotLeaderForPartition, Code::MessageTimedOut, Code::NotEnoughReplicas, Code::UnknownTopicOrPartition, Code::Fatal] {
+        for code in [
+            Code::NotLeaderForPartition,
+            Code::MessageTimedOut,
+            Code::NotEnoughReplicas,
+            Code::UnknownTopicOrPartition,
+            Code::Fatal,
+        ] {
             assert!(matches!(of(code), Fate::Known(Outcome::RefusedForNow(_))), "{code:?}");
         }
         assert!(matches!(of(Code::TopicAuthorizationFailed), Fate::Known(Outcome::RefusedForGood(_))));

@@ -67,11 +67,16 @@ impl KafkaSink {
         let mut config = address::config(address)?;
         config.set("acks", "all").set("enable.idempotence", "true");
         let fast = [("linger.ms", "0"), ("retry.backoff.ms", "50"), ("queue.buffering.max.messages", "0")];
-        let bounds = [("message.timeout.ms", PATIENCE), ("topic.metadata.propagation.max.ms", ASKED), ("message.max.bytes", LARGEST)];
+        let bounds = [
+            ("message.timeout.ms", PATIENCE),
+            ("topic.metadata.propagation.max.ms", ASKED),
+            ("message.max.bytes", LARGEST),
+        ];
         address::preset(&mut config, &[&fast[..], &bounds, &[("partitioner", "murmur2_random")]].concat());
         let many = Renewed::new(&config).map_err(|cause| Error::usage(format!("{broker}: {cause}")))?;
         let producer = many.get(&config).map_err(|cause| Error::broker(&broker, cause))?;
-        let asked = spawn_blocking(move || producer.client().fetch_metadata(None, Duration::from_secs(10)).map(drop)).await;
+        let asked =
+            spawn_blocking(move || producer.client().fetch_metadata(None, Duration::from_secs(10)).map(drop)).await;
         asked.map_err(|cause| Error::broker(&broker, cause))?.map_err(|cause| Error::broker(&broker, cause))?;
         Ok(Self { broker, config, many, alone: Renewed::none() })
     }
@@ -112,7 +117,8 @@ impl Sink for KafkaSink {
             let all: Vec<&Outgoing> = batch.iter().collect();
             let mut fates = self.hand_over(&self.many, &self.config, &all).await;
             let too_large = |fate: &Fate| matches!(fate, Fate::TooLarge(_));
-            let places: Vec<usize> = fates.iter().enumerate().filter(|(_, fate)| too_large(fate)).map(|(at, _)| at).collect();
+            let places: Vec<usize> =
+                fates.iter().enumerate().filter(|(_, fate)| too_large(fate)).map(|(at, _)| at).collect();
             if !places.is_empty() {
                 // Their batch was too large for the topic; which of them are, only each alone can tell.
                 let mut config = self.config.clone();
@@ -212,7 +218,9 @@ struct Reports {
 impl Reports {
     fn of(messages: usize) -> (Arc<Self>, oneshot::Receiver<Vec<Fate>>) {
         let (sender, all) = oneshot::channel();
-        let unanswered = Fate::Known(Outcome::RefusedForNow(KafkaError::MessageProduction(RDKafkaErrorCode::MessageTimedOut).to_string()));
+        let unanswered = Fate::Known(Outcome::RefusedForNow(
+            KafkaError::MessageProduction(RDKafkaErrorCode::MessageTimedOut).to_string(),
+        ));
         let fates = Mutex::new(vec![unanswered; messages]);
         (Arc::new(Self { fates, left: AtomicUsize::new(messages), all: Mutex::new(Some(sender)) }), all)
     }

@@ -66,21 +66,19 @@ impl KafkaSource {
         let accepts_gap = address.option("accept-gap")?.unwrap_or_default();
         let mut config = address::config(address)?;
         // The client wants a name for a group, which is never made.
-        config.set("group.id", "trunkline-relay").set("enable.auto.commit", "false").set("enable.auto.offset.store", "false");
-        config.set("auto.offset.reset", if accepts_gap { "earliest" } else { "error" }).set("isolation.level", "read_committed");
+        config
+            .set("group.id", "trunkline-relay")
+            .set("enable.auto.commit", "false")
+            .set("enable.auto.offset.store", "false");
+        config
+            .set("auto.offset.reset", if accepts_gap { "earliest" } else { "error" })
+            .set("isolation.level", "read_committed");
         let fast = [("fetch.wait.max.ms", "100"), ("fetch.error.backoff.ms", "50"), ("statistics.interval.ms", "1000")];
         address::preset(&mut config, &[&fast[..], &[("queued.max.messages.kbytes", "16384")]].concat());
         let consumer = StreamConsumer::from_config_and_context(&config, Told::default());
         let consumer = Arc::new(consumer.map_err(|cause| Error::usage(format!("{broker}: {cause}")))?);
-        let mut source = Self {
-            broker,
-            topic,
-            consumer,
-            next: BTreeMap::new(),
-            at: None,
-            looked: Instant::now(),
-            assigned: false,
-        };
+        let mut source =
+            Self { broker, topic, consumer, next: BTreeMap::new(), at: None, looked: Instant::now(), assigned: false };
         source.look().await?;
         Ok(source)
     }
@@ -109,7 +107,8 @@ impl KafkaSource {
 
     /// Goes on behind a position, wherever it was before.
     fn assign(&mut self, after: Option<&str>) -> Result<()> {
-        let places = parse(after.unwrap_or_default()).ok_or_else(|| Error::usage(format!("{}: {after:?} is no position", self.broker)))?;
+        let places = parse(after.unwrap_or_default())
+            .ok_or_else(|| Error::usage(format!("{}: {after:?} is no position", self.broker)))?;
         self.next.values_mut().for_each(|next| *next = BEGINNING);
         self.next.extend(places);
         let mut list = TopicPartitionList::new();

@@ -106,7 +106,9 @@ impl Sink for NatsSink {
 fn headers(message: &Outgoing) -> HeaderMap {
     let mut headers = HeaderMap::new();
     let mut add = |name: &str, text: &str| {
-        if let (Ok(name), Ok(text)) = (HeaderName::from_str(&plain(name, true)), HeaderValue::from_str(&plain(text, false))) {
+        if let (Ok(name), Ok(text)) =
+            (HeaderName::from_str(&plain(name, true)), HeaderValue::from_str(&plain(text, false)))
+        {
             headers.insert(name, text);
         }
     };

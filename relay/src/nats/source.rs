@@ -115,7 +115,8 @@ impl NatsSource {
         };
         let consumer = self.context.create_consumer_on_stream(config, &*self.stream).await;
         let consumer = consumer.map_err(|cause| self.away(cause))?;
-        let messages = consumer.stream().max_messages_per_batch(2000).heartbeat(PATIENCE).expires(ANSWER).messages().await;
+        let messages =
+            consumer.stream().max_messages_per_batch(2000).heartbeat(PATIENCE).expires(ANSWER).messages().await;
         Ok(Reading { messages: messages.map_err(|cause| self.away(cause))?, created, sequence, delivered: 0 })
     }
 
@@ -156,7 +157,8 @@ impl NatsSource {
     /// Nothing came. Either there is nothing, or it was lost on its way.
     async fn stands_still(&mut self, reading: Reading) -> Result<Vec<Incoming>> {
         let info = self.info().await?;
-        let ended = info.state.last_sequence <= reading.sequence && info.created.unix_timestamp_nanos() == reading.created;
+        let ended =
+            info.state.last_sequence <= reading.sequence && info.created.unix_timestamp_nanos() == reading.created;
         if ended {
             self.lag = Some(0);
             self.reading = Some(reading);
@@ -174,7 +176,9 @@ impl Source for NatsSource {
         Box::pin(async move {
             let place = match after {
                 None => None,
-                Some(text) => Some(place(text).ok_or_else(|| Error::usage(format!("{text:?} is no position of a stream")))?),
+                Some(text) => {
+                    Some(place(text).ok_or_else(|| Error::usage(format!("{text:?} is no position of a stream")))?)
+                }
             };
             self.next(place, most).await
         })

@@ -32,7 +32,8 @@ pub(super) fn servers(address: &Address) -> Result<Vec<AMQPUri>> {
         let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
         let host = if has_port { host.to_owned() } else { format!("{host}:{port}") };
         let parsed = format!("{scheme}://{login}{host}").parse::<AMQPUri>();
-        let mut uri = parsed.map_err(|cause| Error::usage(format!("the address {} cannot be used: {cause}", address.shown())))?;
+        let mut uri =
+            parsed.map_err(|cause| Error::usage(format!("the address {} cannot be used: {cause}", address.shown())))?;
         uri.vhost.clone_from(&vhost);
         uri.query.heartbeat = Some(HEARTBEAT);
         Ok(uri)

@@ -1,6 +1,9 @@
 //! What an error of RabbitMQ's means for the messages of a channel. By its code: texts are for people.
 
-use lapin::{ErrorKind, protocol::{AMQPErrorKind, AMQPSoftError}};
+use lapin::{
+    ErrorKind,
+    protocol::{AMQPErrorKind, AMQPSoftError},
+};
 
 /// Whether the broker closed the channel for what one of its messages is: no such exchange, no permission, too large.
 pub(super) fn is_for_good(error: &lapin::Error) -> bool {
@@ -8,14 +11,20 @@ pub(super) fn is_for_good(error: &lapin::Error) -> bool {
     let AMQPErrorKind::Soft(soft) = said.kind() else { return false };
     matches!(
         soft,
-        AMQPSoftError::CONTENTTOOLARGE | AMQPSoftError::ACCESSREFUSED | AMQPSoftError::NOTFOUND | AMQPSoftError::PRECONDITIONFAILED
+        AMQPSoftError::CONTENTTOOLARGE
+            | AMQPSoftError::ACCESSREFUSED
+            | AMQPSoftError::NOTFOUND
+            | AMQPSoftError::PRECONDITIONFAILED
     )
 }
 
 #[cfg(test)]
 mod tests {
     use super::is_for_good;
-    use lapin::{ErrorKind, protocol::{AMQPError, AMQPHardError, AMQPSoftError}};
+    use lapin::{
+        ErrorKind,
+        protocol::{AMQPError, AMQPHardError, AMQPSoftError},
+    };
 
     #[test]
     fn a_broker_that_shuts_down_is_no_reason_to_give_up() {

@@ -57,12 +57,15 @@ impl RabbitmqSink {
         address.only(&["exchange", "vhost"])?;
         let broker = address.shown();
         let exchange = address.option::<String>("exchange")?.unwrap_or_default();
-        let name = ShortString::try_new(exchange).map_err(|_| Error::usage("the name of an exchange has at most 255 bytes"))?;
-        let sink = Self { broker, exchange: name.clone(), reach: Reach::new(servers(address)?), idle: Mutex::default() };
+        let name = ShortString::try_new(exchange)
+            .map_err(|_| Error::usage("the name of an exchange has at most 255 bytes"))?;
+        let sink =
+            Self { broker, exchange: name.clone(), reach: Reach::new(servers(address)?), idle: Mutex::default() };
         let channel = sink.channel().await.map_err(|cause| Error::broker(&sink.broker, cause))?;
         if !name.as_str().is_empty() {
             let options = ExchangeDeclareOptions { passive: true, ..ExchangeDeclareOptions::default() };
-            let asked = channel.exchange_declare(name, lapin::ExchangeKind::Direct, options, FieldTable::default()).await;
+            let asked =
+                channel.exchange_declare(name, lapin::ExchangeKind::Direct, options, FieldTable::default()).await;
             asked.map_err(|cause| Error::broker(&sink.broker, cause))?;
         }
         sink.keep(channel);
@@ -119,7 +122,9 @@ impl RabbitmqSink {
 
     async fn publish(&self, channel: &Channel, message: &Outgoing) -> Result<PublisherConfirm, lapin::Error> {
         let options = BasicPublishOptions { mandatory: true, ..BasicPublishOptions::default() };
-        channel.basic_publish(self.exchange.clone(), (*message.to).into(), options, &message.body, properties(message)).await
+        channel
+            .basic_publish(self.exchange.clone(), (*message.to).into(), options, &message.body, properties(message))
+            .await
     }
 }
 
@@ -138,7 +143,9 @@ impl Sink for RabbitmqSink {
                 outcomes[at] = Some(match sent {
                     Ok(outcome) => outcome,
                     // The broker has closed the channel for one of them, and says not for which.
-                    Err(error) if is_for_good(&error) && !alone => self.send(&[&batch[at]]).await.pop().map_or_else(|| settled(Err(error)), settled),
+                    Err(error) if is_for_good(&error) && !alone => {
+                        self.send(&[&batch[at]]).await.pop().map_or_else(|| settled(Err(error)), settled)
+                    }
                     Err(error) => settled(Err(error)),
                 });
             }

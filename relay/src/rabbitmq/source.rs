@@ -56,7 +56,8 @@ impl RabbitmqSource {
     /// No server can be reached now, none lets us in, or there is no such stream.
     pub async fn open(address: &Address) -> Result<Self> {
         address.only(&["vhost", "accept-gap"])?;
-        let stream = ShortString::try_new(&*address.path).map_err(|_| Error::usage("the name of a stream has at most 255 bytes"))?;
+        let stream = ShortString::try_new(&*address.path)
+            .map_err(|_| Error::usage("the name of a stream has at most 255 bytes"))?;
         let mut source = Self {
             broker: address.shown(),
             stream,
@@ -66,7 +67,8 @@ impl RabbitmqSource {
         };
         let channel = source.reach.channel().await.map_err(|cause| source.said(cause))?;
         let passive = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::default() };
-        let declared = timeout(PATIENCE, channel.queue_declare(source.stream.clone(), passive, FieldTable::default())).await;
+        let declared =
+            timeout(PATIENCE, channel.queue_declare(source.stream.clone(), passive, FieldTable::default())).await;
         declared.map_err(|_| source.said(silent()))?.map_err(|cause| source.said(cause))?;
         source.begin(None).await?;
         Ok(source)
@@ -107,18 +109,23 @@ impl RabbitmqSource {
     async fn look_for_gap(&self, at: u64) -> Result<()> {
         let gap = |why: String| Err(Error::gap(&self.broker, why));
         match self.end("first", |_| true).await? {
-            Some(oldest) if oldest > at + 1 => return gap(format!("the oldest message of the stream is {oldest}, and {at} was the last one read")),
+            Some(oldest) if oldest > at + 1 => {
+                return gap(format!("the oldest message of the stream is {oldest}, and {at} was the last one read"));
+            }
             _ => {}
         }
         match self.end("last", |offset| offset >= at).await? {
             Some(_) => Ok(()),
-            None => gap(format!("the stream has no message {at} yet, which was read: it is another stream by that name")),
+            None => {
+                gap(format!("the stream has no message {at} yet, which was read: it is another stream by that name"))
+            }
         }
     }
 
     /// The first message from there on that is looked for; `None` where none comes.
     async fn end(&self, from: &'static str, is_it: impl Fn(u64) -> bool) -> Result<Option<u64>> {
-        let (channel, mut consumer) = self.consume(AMQPValue::LongString(from.into())).await.map_err(|cause| self.said(cause))?;
+        let (channel, mut consumer) =
+            self.consume(AMQPValue::LongString(from.into())).await.map_err(|cause| self.said(cause))?;
         let mut found = None;
         while let Ok(next) = timeout(WAIT, consumer.next()).await {
             let delivery = next.ok_or_else(|| self.said("the consumer ended"))?.map_err(|cause| self.said(cause))?;
@@ -153,7 +160,9 @@ impl RabbitmqSource {
                 Some(Ok(delivery)) => delivery,
                 other if read.is_empty() => {
                     let ended = || "the consumer was ended by the broker".to_owned();
-                    return Err(self.said(other.map_or_else(ended, |failed| failed.err().map_or_else(ended, |error| error.to_string()))));
+                    return Err(self.said(
+                        other.map_or_else(ended, |failed| failed.err().map_or_else(ended, |error| error.to_string())),
+                    ));
                 }
                 // What was read before is given out first.
                 _ => return Ok(read),

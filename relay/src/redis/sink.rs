@@ -47,7 +47,13 @@ impl RedisSink {
             connections.push(connect(address, PATIENCE).await?);
         }
         let wait = address.option("wait")?.unwrap_or(0);
-        Ok(Self { connections, next: AtomicUsize::new(0), wait, maxlen: address.option("maxlen")?, broker: address.shown() })
+        Ok(Self {
+            connections,
+            next: AtomicUsize::new(0),
+            wait,
+            maxlen: address.option("maxlen")?,
+            broker: address.shown(),
+        })
     }
 
     fn xadd(&self, message: &Outgoing) -> Cmd {
@@ -110,7 +116,9 @@ impl Sink for RedisSink {
 fn refused(error: &RedisError) -> Outcome {
     let said = error.to_string();
     match (error.kind(), error.code()) {
-        (ErrorKind::Server(ServerErrorKind::NoPerm), _) | (_, Some("WRONGTYPE" | "NOPERM")) => Outcome::RefusedForGood(said),
+        (ErrorKind::Server(ServerErrorKind::NoPerm), _) | (_, Some("WRONGTYPE" | "NOPERM")) => {
+            Outcome::RefusedForGood(said)
+        }
         _ => Outcome::RefusedForNow(said),
     }
 }

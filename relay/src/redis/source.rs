@@ -69,7 +69,8 @@ fn incoming(position: String, fields: Fields) -> Incoming {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let has_body = fields.iter().any(|(name, _)| name == BODY.as_bytes());
     if !has_body {
-        let whole: serde_json::Map<_, _> = fields.iter().map(|(name, value)| (text(name), text(value).into())).collect();
+        let whole: serde_json::Map<_, _> =
+            fields.iter().map(|(name, value)| (text(name), text(value).into())).collect();
         let body = serde_json::Value::Object(whole).to_string().into();
         return Incoming { position, body, ..Incoming::default() };
     }

@@ -55,7 +55,10 @@ impl Sent {
                 }
                 continue;
             }
-            let (key, number) = body.rsplit_once(' ').and_then(|(key, number)| Some((key, number.parse::<u64>().ok()?))).expect("a body of ours");
+            let (key, number) = body
+                .rsplit_once(' ')
+                .and_then(|(key, number)| Some((key, number.parse::<u64>().ok()?)))
+                .expect("a body of ours");
             let highest = highest.entry(key).or_default();
             if number < *highest {
                 verdict.disordered.push(format!("{body} after {key} {highest}"));
@@ -93,7 +96,11 @@ impl Verdict {
     #[track_caller]
     pub fn at_least_once(&self) {
         let Self { lost, foreign, disordered, mistaken, .. } = self;
-        assert!(lost.is_empty() && foreign.is_empty() && disordered.is_empty() && mistaken.is_empty(), "{}", self.shown());
+        assert!(
+            lost.is_empty() && foreign.is_empty() && disordered.is_empty() && mistaken.is_empty(),
+            "{}",
+            self.shown()
+        );
     }
 
     /// In: nothing twice, besides.
@@ -111,7 +118,8 @@ impl Verdict {
             ("disordered", &self.disordered),
             ("mistaken", &self.mistaken),
         ];
-        let show = |(name, some): (&str, &Vec<String>)| format!("{} {name}: {:?}\n", some.len(), &some[..some.len().min(8)]);
+        let show =
+            |(name, some): (&str, &Vec<String>)| format!("{} {name}: {:?}\n", some.len(), &some[..some.len().min(8)]);
         all.into_iter().map(show).collect()
     }
 }
@@ -132,7 +140,8 @@ mod tests {
     }
 
     fn verdict(bodies: &[&str]) -> Verdict {
-        let arrived: Vec<_> = bodies.iter().map(|body| Arrived { body: (*body).to_owned(), id: Some(format!("id of {body}")) }).collect();
+        let arrived: Vec<_> =
+            bodies.iter().map(|body| Arrived { body: (*body).to_owned(), id: Some(format!("id of {body}")) }).collect();
         sent().against(&arrived)
     }
 

@@ -22,6 +22,9 @@ pub trait Far: Send + Sync {
 
     /// Whether the broker has confirmed it. Nothing is written again: where it has not, nobody knows.
     fn write<'a>(&'a self, key: &'a str, bodies: Vec<String>) -> BoxFuture<'a, Vec<(String, bool)>>;
+
+    /// Another place by its name, with nothing in it.
+    fn make_anew(&self) -> BoxFuture<'_, ()>;
 }
 
 /// Makes a place of that name.

@@ -136,7 +136,10 @@ async fn inward(kind: Kind) {
     for fault in FAULTS {
         stage.write(60).await;
         let before = stage.queue.stats().await.expect("told").messages;
-        within(Duration::from_secs(30), "it goes on", async || stage.queue.stats().await.is_ok_and(|stats| stats.messages >= before)).await;
+        within(Duration::from_secs(30), "it goes on", async || {
+            stage.queue.stats().await.is_ok_and(|stats| stats.messages >= before)
+        })
+        .await;
         relay = fault.befall(&mut stage, relay, Stage::inward).await;
         stage.write(20).await;
         stage.filled(stage.sent.sure()).await;
@@ -145,7 +148,8 @@ async fn inward(kind: Kind) {
     relay.end().await.expect("in order");
     let mut all = stage.queue.peek(1_000_000).await.expect("read");
     all.sort_by_key(|one| one.id);
-    let arrived = |one: &trunkline::Peeked<Raw>| Arrived { body: String::from_utf8_lossy(&one.payload.0).into_owned(), id: None };
+    let arrived =
+        |one: &trunkline::Peeked<Raw>| Arrived { body: String::from_utf8_lossy(&one.payload.0).into_owned(), id: None };
     let arrived: Vec<_> = all.iter().map(arrived).collect();
     stage.sent.against(&arrived).exactly_once();
 }

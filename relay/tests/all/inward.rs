@@ -65,7 +65,10 @@ async fn taken(stand: &Stand) -> Vec<Arrived> {
 }
 
 async fn stored(stand: &Stand, messages: u64) {
-    until("messages are in the queue", async || stand.queue.stats().await.is_ok_and(|stats| stats.messages >= messages)).await;
+    until("messages are in the queue", async || {
+        stand.queue.stats().await.is_ok_and(|stats| stats.messages >= messages)
+    })
+    .await;
 }
 
 async fn in_through(kind: Kind, trouble: impl AsyncFnOnce(&mut Stand)) {
@@ -93,7 +96,8 @@ async fn relays_killed(kind: Kind) {
         assert!(relay.task.await.is_err_and(|error| error.is_cancelled()));
         let sql = stand.db.clone();
         // As if time had passed: nobody has heard of it since.
-        let late = trunkline::postgres::Statement::<(), u64>::new("update trunkline.relay set held_until = '-infinity'");
+        let late =
+            trunkline::postgres::Statement::<(), u64>::new("update trunkline.relay set held_until = '-infinity'");
         sql.run(&late, ()).await.expect("updated");
     }
     let (one, other) = (Running::of(&stand).await, Running::of(&stand).await);
@@ -113,7 +117,10 @@ async fn fenced(kind: Kind) {
     for _ in 0..10 {
         send(&stand, &mut sent, 5).await;
         stand.db.run(&late, ()).await.expect("updated");
-        until("it is taken over or moved on", async || stand.queue.stats().await.is_ok_and(|stats| stats.messages >= sent.sure() as u64)).await;
+        until("it is taken over or moved on", async || {
+            stand.queue.stats().await.is_ok_and(|stats| stats.messages >= sent.sure() as u64)
+        })
+        .await;
     }
     one.end().await;
     other.end().await;

@@ -10,6 +10,8 @@ mod faults;
 #[path = "../../../tests/all/required.rs"]
 mod required;
 #[cfg(any(feature = "kafka", feature = "rabbitmq"))]
+mod refused;
+#[cfg(any(feature = "kafka", feature = "rabbitmq"))]
 mod stage;
 #[cfg(any(feature = "nats", feature = "redis"))]
 mod stand;

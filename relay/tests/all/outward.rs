@@ -84,9 +84,15 @@ async fn network_cut(stand: &mut Stand, _: &Progress) {
     for _ in 0..3 {
         stand.proxy.cut_answers_after(Some(50));
         let proxy = stand.proxy.clone();
-        until("an answer is cut", async || !proxy.is_cut_ahead() || stand.queue.stats().await.is_ok_and(|stats| stats.messages == 0)).await;
+        until("an answer is cut", async || {
+            !proxy.is_cut_ahead() || stand.queue.stats().await.is_ok_and(|stats| stats.messages == 0)
+        })
+        .await;
         stand.proxy.cut_requests_after(Some(700));
-        until("a request is cut", async || !proxy.is_cut_ahead() || stand.queue.stats().await.is_ok_and(|stats| stats.messages == 0)).await;
+        until("a request is cut", async || {
+            !proxy.is_cut_ahead() || stand.queue.stats().await.is_ok_and(|stats| stats.messages == 0)
+        })
+        .await;
     }
     stand.proxy.cut_answers_after(None);
     stand.proxy.cut_requests_after(None);

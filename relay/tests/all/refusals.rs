@@ -74,7 +74,10 @@ async fn what_is_refused_for_good_is_a_dead_letter_with_the_brokers_words_and_th
     stop.cancel();
     running.await.expect("no panic").expect("in order");
     let dead = queue.dead_letters(0, 10).await.expect("listed");
-    assert_eq!(dead.iter().map(|letter| (&*letter.error, letter.attempt)).collect::<Vec<_>>(), [("told: too large", 1)]);
+    assert_eq!(
+        dead.iter().map(|letter| (&*letter.error, letter.attempt)).collect::<Vec<_>>(),
+        [("told: too large", 1)]
+    );
     let stored = told.0.lock().expect("not poisoned");
     let mut arrived: Vec<_> = stored.bodies.iter().map(|message| message.body.clone()).collect();
     arrived.sort();
@@ -98,7 +101,10 @@ async fn a_key_waits_for_its_message_that_is_refused_for_now_and_others_pass() {
         let bodies = stored.bodies.iter().map(|message| String::from_utf8_lossy(&message.body).into_owned());
         bodies.filter(|body| body.starts_with(key)).collect()
     };
-    assert_eq!((of("x"), of("y")), (vec!["x 1 later".into(), "x 2".into(), "x 3".into()], vec!["y 1".into(), "y 2".into()]));
+    assert_eq!(
+        (of("x"), of("y")),
+        (vec!["x 1 later".into(), "x 2".into(), "x 3".into()], vec!["y 1".into(), "y 2".into()])
+    );
     let place = |body: &str| stored.bodies.iter().position(|message| message.body == body);
     assert!(place("y 2") < place("x 1 later"), "others pass");
 }
@@ -152,7 +158,9 @@ const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 #[tokio::test(flavor = "multi_thread")]
 async fn a_relay_is_seen_while_it_runs_and_its_row_goes_with_it() {
     let (queue, told) = (queue(&Settings::of::<String>()).await, Told::default());
-    let count = trunkline::postgres::Statement::<(), (i64,)>::new("select count(*) from trunkline.relay where queue = 'q' and broker = 'told' and not inward");
+    let count = trunkline::postgres::Statement::<(), (i64,)>::new(
+        "select count(*) from trunkline.relay where queue = 'q' and broker = 'told' and not inward",
+    );
     let stop = CancellationToken::new();
     let running = tokio::spawn(relay(queue.clone(), told).run(stop.clone().cancelled_owned()));
     while queue.db().run(&count, ()).await.expect("counted") != (1,) {

@@ -19,7 +19,6 @@ use crate::{
 
 pub struct Stage {
     pub cluster: Cluster,
-    pub db: Db,
     pub queue: Queue<Raw>,
     pub broker: Broker,
     pub proxy: DelayProxy,
@@ -32,11 +31,13 @@ impl Stage {
     pub async fn set(kind: Kind, keys: bool) -> Option<Self> {
         let mut proxy = None;
         let behind = |port: u16| {
-            let started = DelayProxy::start("127.0.0.1:0", std::net::SocketAddr::from(([127, 0, 0, 1], port)), Duration::ZERO);
+            let started =
+                DelayProxy::start("127.0.0.1:0", std::net::SocketAddr::from(([127, 0, 0, 1], port)), Duration::ZERO);
             proxy.insert(started.expect("a proxy")).addr().port()
         };
         let broker = tokio::task::block_in_place(|| Broker::behind(kind, behind))?;
-        let cluster = tokio::task::block_in_place(|| Cluster::temporary().setting("fsync", "off").start()).expect("a PostgreSQL");
+        let cluster =
+            tokio::task::block_in_place(|| Cluster::temporary().setting("fsync", "off").start()).expect("a PostgreSQL");
         let db = Db::connect(&cluster.url("postgres")).await.expect("connected");
         db.migrate().await.expect("migrated");
         let settings = Settings::new("bytea").max_attempts(1_000_000);
@@ -44,7 +45,7 @@ impl Stage {
         db.create_queue("orders", &settings).await.expect("created");
         let queue = db.queue("orders").await.expect("opened");
         let far = far(kind, &broker, "orders").await;
-        Some(Self { cluster, db, queue, broker, proxy: proxy.expect("it was started"), far, sent: Sent::default() })
+        Some(Self { cluster, queue, broker, proxy: proxy.expect("it was started"), far, sent: Sent::default() })
     }
 
     /// The address that the relay is told.
@@ -54,11 +55,17 @@ impl Stage {
 
     /// A relay from the queue to the broker.
     pub fn out(&self) -> Running {
-        let (url, address) = (self.cluster.url("postgres"), self.address());
+        self.out_to(self.address())
+    }
+
+    /// A relay from the queue to that address.
+    pub fn out_to(&self, address: String) -> Running {
+        let url = self.cluster.url("postgres");
         Running::start(|progress, shutdown| async move {
             let db = Db::connect(&url).await.expect("connected");
             let (sink, route) = opened(|| sink(&address)).await;
-            let relay = Relay::new(db.queue("orders").await.expect("opened"), sink).route(route).lease(Duration::from_secs(3));
+            let relay =
+                Relay::new(db.queue("orders").await.expect("opened"), sink).route(route).lease(Duration::from_secs(3));
             let _ = progress.send(relay.progress());
             relay.run(shutdown).await.map(drop)
         })
@@ -103,7 +110,10 @@ impl Stage {
 
     /// Until the queue has handed everything over.
     pub async fn empty(&self) {
-        within(Duration::from_secs(90), "the queue is empty", async || self.queue.stats().await.is_ok_and(|stats| stats.messages == 0)).await;
+        within(Duration::from_secs(90), "the queue is empty", async || {
+            self.queue.stats().await.is_ok_and(|stats| stats.messages == 0)
+        })
+        .await;
     }
 
     /// Until the queue has so many.
@@ -133,11 +143,14 @@ pub struct Running {
 }
 
 impl Running {
-    fn start<F>(run: impl FnOnce(oneshot::Sender<Arc<Progress>>, Box<dyn Future<Output = ()> + Send + Unpin>) -> F) -> Self
+    fn start<F>(
+        run: impl FnOnce(oneshot::Sender<Arc<Progress>>, Box<dyn Future<Output = ()> + Send + Unpin>) -> F,
+    ) -> Self
     where
         F: Future<Output = trunkline_relay::Result<()>> + Send + 'static,
     {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
         let ((told, progress), (shutdown, asked)) = (oneshot::channel(), oneshot::channel());
         let asked = Box::pin(async { drop(asked.await) });
         let outcome = runtime.spawn(run(told, Box::new(asked)));
@@ -166,7 +179,8 @@ impl Running {
 
     /// How it ends by itself.
     pub async fn ended(mut self) -> trunkline_relay::Result<()> {
-        let outcome = tokio::time::timeout(Duration::from_secs(60), &mut self.outcome).await.expect("in time").expect("no panic");
+        let outcome =
+            tokio::time::timeout(Duration::from_secs(60), &mut self.outcome).await.expect("in time").expect("no panic");
         self.kill();
         outcome
     }

@@ -17,7 +17,9 @@ pub(super) fn format(home: &Home) {
         "process.roles=broker,controller".to_owned(),
         "node.id=1".to_owned(),
         format!("controller.quorum.voters=1@127.0.0.1:{controllers}"),
-        format!("listeners=CLIENTS://127.0.0.1:{clients},BROKERS://127.0.0.1:{inside},CONTROLLERS://127.0.0.1:{controllers}"),
+        format!(
+            "listeners=CLIENTS://127.0.0.1:{clients},BROKERS://127.0.0.1:{inside},CONTROLLERS://127.0.0.1:{controllers}"
+        ),
         format!("advertised.listeners=CLIENTS://127.0.0.1:{advertised},BROKERS://127.0.0.1:{inside}"),
         "listener.security.protocol.map=CLIENTS:PLAINTEXT,BROKERS:PLAINTEXT,CONTROLLERS:PLAINTEXT".to_owned(),
         "inter.broker.listener.name=BROKERS".to_owned(),
@@ -51,6 +53,10 @@ pub(super) fn command(home: &Home) -> Command {
 
 fn java(home: &Home, class: &str) -> Command {
     let mut command = command_of("kafka-run-class.sh");
-    command.arg(class).env("KAFKA_HEAP_OPTS", HEAP).env("KAFKA_JVM_PERFORMANCE_OPTS", MACHINE).env("LOG_DIR", home.folder.join("logs"));
+    command
+        .arg(class)
+        .env("KAFKA_HEAP_OPTS", HEAP)
+        .env("KAFKA_JVM_PERFORMANCE_OPTS", MACHINE)
+        .env("LOG_DIR", home.folder.join("logs"));
     command
 }

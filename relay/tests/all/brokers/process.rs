@@ -99,6 +99,7 @@ impl Process {
 fn family(id: u32) -> Vec<u32> {
     let tasks = fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();
     let children = tasks.map(|task| fs::read_to_string(task.path().join("children")).unwrap_or_default());
-    let children: Vec<u32> = children.flat_map(|text| text.split_whitespace().map(str::parse).collect::<Vec<_>>()).flatten().collect();
+    let children: Vec<u32> =
+        children.flat_map(|text| text.split_whitespace().map(str::parse).collect::<Vec<_>>()).flatten().collect();
     std::iter::once(id).chain(children.into_iter().flat_map(family)).collect()
 }

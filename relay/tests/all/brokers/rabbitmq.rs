@@ -29,7 +29,9 @@ pub(super) fn command(home: &Home) -> Command {
     command.env("RABBITMQ_MNESIA_BASE", inside("data")).env("RABBITMQ_LOG_BASE", inside("logs"));
     command.env("RABBITMQ_PID_FILE", inside("node.pid")).env("RABBITMQ_LOGS", "-");
     command.env("RABBITMQ_ENABLED_PLUGINS_FILE", inside("enabled_plugins"));
-    command.env("RABBITMQ_CONFIG_FILE", inside("rabbitmq.conf")).env("RABBITMQ_CONF_ENV_FILE", inside("environment.conf"));
+    command
+        .env("RABBITMQ_CONFIG_FILE", inside("rabbitmq.conf"))
+        .env("RABBITMQ_CONF_ENV_FILE", inside("environment.conf"));
     command.env("RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS", "-kernel inet_dist_use_interface {127,0,0,1} +S 2");
     command
 }

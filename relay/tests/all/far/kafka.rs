@@ -27,13 +27,21 @@ impl Topic {
         let mut config = ClientConfig::new();
         config.set("bootstrap.servers", broker.direct().to_string());
         config.set("reconnect.backoff.ms", "50").set("reconnect.backoff.max.ms", "500");
-        let admin: AdminClient<DefaultClientContext> = config.create().expect("a client");
-        let topic = NewTopic::new(name, 3, TopicReplication::Fixed(1)).set("max.message.bytes", "200000");
-        let made = admin.create_topics(&[topic], &AdminOptions::new().operation_timeout(Some(PATIENCE))).await;
-        made.expect("asked").pop().expect("an answer").expect("a topic");
         let mut produces = config.clone();
         produces.set("enable.idempotence", "true").set("message.timeout.ms", "20000").set("linger.ms", "0");
-        Self { name: name.to_owned(), config, producer: produces.create().expect("a client") }
+        let topic = Self { name: name.to_owned(), config, producer: produces.create().expect("a client") };
+        topic.create().await;
+        topic
+    }
+
+    fn admin(&self) -> AdminClient<DefaultClientContext> {
+        self.config.create().expect("a client")
+    }
+
+    async fn create(&self) {
+        let topic = NewTopic::new(&self.name, 3, TopicReplication::Fixed(1)).set("max.message.bytes", "200000");
+        let made = self.admin().create_topics(&[topic], &AdminOptions::new().operation_timeout(Some(PATIENCE))).await;
+        made.expect("asked").pop().expect("an answer").expect("a topic");
     }
 
     fn all(&self) -> Vec<Arrived> {
@@ -56,7 +64,11 @@ impl Topic {
             };
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             let body = text(message.payload().unwrap_or_default());
-            assert_eq!(message.key().map(text).as_deref(), body.rsplit_once(' ').map(|(key, _)| key), "the key went along");
+            assert_eq!(
+                message.key().map(text).as_deref(),
+                body.rsplit_once(' ').map(|(key, _)| key),
+                "the key went along"
+            );
             read.push(Arrived { body, id: of("trunkline-id").map(text) });
         }
         read
@@ -80,6 +92,15 @@ impl Far for Topic {
                 (body, sent.is_ok())
             };
             join_all(bodies.into_iter().map(send)).await
+        })
+    }
+
+    fn make_anew(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            let gone =
+                self.admin().delete_topics(&[&self.name], &AdminOptions::new().operation_timeout(Some(PATIENCE))).await;
+            gone.expect("asked").pop().expect("an answer").expect("a topic");
+            self.create().await;
         })
     }
 }

@@ -3,7 +3,10 @@ use std::time::Duration;
 use futures_util::{StreamExt, future::BoxFuture};
 use lapin::{
     BasicProperties, Channel, Confirmation, Connection, ConnectionProperties,
-    options::{BasicAckOptions, BasicConsumeOptions, BasicPublishOptions, BasicQosOptions, ConfirmSelectOptions, QueueDeclareOptions},
+    options::{
+        BasicAckOptions, BasicConsumeOptions, BasicPublishOptions, BasicQosOptions, ConfirmSelectOptions,
+        QueueDeclareOptions, QueueDeleteOptions,
+    },
     types::{AMQPValue, FieldTable},
 };
 use tokio::time::timeout;
@@ -20,12 +23,16 @@ pub struct Stream {
 impl Stream {
     pub async fn make(broker: &Broker, name: &str) -> Self {
         let stream = Self { name: name.to_owned(), address: format!("amqp://{}", broker.direct()) };
-        let (channel, _connection) = stream.channel().await.expect("a channel");
+        stream.declare().await;
+        stream
+    }
+
+    async fn declare(&self) {
+        let (channel, _connection) = self.channel().await.expect("a channel");
         let mut arguments = FieldTable::default();
         arguments.insert("x-queue-type".into(), AMQPValue::LongString("stream".into()));
         let durable = QueueDeclareOptions { durable: true, ..QueueDeclareOptions::default() };
-        channel.queue_declare(name.into(), durable, arguments).await.expect("a stream");
-        stream
+        channel.queue_declare((&*self.name).into(), durable, arguments).await.expect("a stream");
     }
 
     async fn channel(&self) -> lapin::Result<(Channel, Connection)> {
@@ -42,7 +49,11 @@ impl Stream {
         let mut sent = Vec::new();
         for body in bodies {
             let options = BasicPublishOptions::default();
-            sent.push(channel.basic_publish("".into(), (&*self.name).into(), options, body.as_bytes(), properties.clone()).await?);
+            sent.push(
+                channel
+                    .basic_publish("".into(), (&*self.name).into(), options, body.as_bytes(), properties.clone())
+                    .await?,
+            );
         }
         let mut confirmed = Vec::new();
         for sent in sent {
@@ -63,7 +74,8 @@ impl Far for Stream {
             channel.basic_qos(1000, BasicQosOptions::default()).await.expect("asked");
             let mut arguments = FieldTable::default();
             arguments.insert("x-stream-offset".into(), AMQPValue::LongString("first".into()));
-            let consumer = channel.basic_consume((&*self.name).into(), "".into(), BasicConsumeOptions::default(), arguments).await;
+            let consumer =
+                channel.basic_consume((&*self.name).into(), "".into(), BasicConsumeOptions::default(), arguments).await;
             let mut consumer = consumer.expect("a consumer");
             let mut read = Vec::new();
             // It does not say where it ends.
@@ -82,6 +94,14 @@ impl Far for Stream {
             let confirmed = timeout(Duration::from_secs(20), self.confirmed(key, &bodies)).await;
             let confirmed = confirmed.ok().and_then(Result::ok).unwrap_or_else(|| vec![false; bodies.len()]);
             bodies.into_iter().zip(confirmed).collect()
+        })
+    }
+
+    fn make_anew(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            let (channel, _connection) = self.channel().await.expect("a channel");
+            channel.queue_delete((&*self.name).into(), QueueDeleteOptions::default()).await.expect("deleted");
+            self.declare().await;
         })
     }
 }
