@@ -4,9 +4,17 @@
 #[allow(dead_code, clippy::maybe_infinite_iter, reason = "which brokers are tested, the features say")]
 mod brokers;
 mod ends;
+#[cfg(any(feature = "kafka", feature = "rabbitmq"))]
+mod far;
+#[cfg(any(feature = "kafka", feature = "rabbitmq"))]
+mod faults;
 #[allow(clippy::doc_markdown, reason = "names of brokers")]
 #[path = "../../../tests/all/required.rs"]
 mod required;
+#[cfg(any(feature = "kafka", feature = "rabbitmq"))]
+mod refused;
+#[cfg(any(feature = "kafka", feature = "rabbitmq"))]
+mod stage;
 #[cfg(any(feature = "nats", feature = "redis"))]
 mod stand;
 #[cfg(any(feature = "nats", feature = "redis"))]

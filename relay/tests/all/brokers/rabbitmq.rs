@@ -16,19 +16,13 @@ pub(super) fn command(home: &Home) -> Command {
     for file in ["enabled_plugins", "environment.conf", "rabbitmq.conf"] {
         let text = match file {
             "enabled_plugins" => "[].",
-            // A stream keeps its last segment in any case, and tests write little.
             "rabbitmq.conf" => "log.console = true\nlog.console.level = warning\n",
             _ => "",
         };
         fs::write(inside(file), text).expect("a file");
     }
     let mut command = command_of("rabbitmq-server");
-    let path = std::env::var("PATH").unwrap_or_default();
-    command
-        .env("PATH", path)
-        .env("HOME", &home.folder)
-        .env("ERL_EPMD_PORT", names)
-        .env("ERL_EPMD_ADDRESS", "127.0.0.1");
+    command.env("HOME", &home.folder).env("ERL_EPMD_PORT", names).env("ERL_EPMD_ADDRESS", "127.0.0.1");
     command.env("RABBITMQ_NODENAME", format!("trunkline{clients}@localhost"));
     command.env("RABBITMQ_NODE_IP_ADDRESS", "127.0.0.1").env("RABBITMQ_NODE_PORT", &clients);
     command.env("RABBITMQ_DIST_PORT", nodes);

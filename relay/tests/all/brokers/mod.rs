@@ -11,7 +11,7 @@ use std::{
     io::{Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
     os::unix::fs::PermissionsExt,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::Command,
     time::{Duration, Instant},
 };
@@ -106,6 +106,13 @@ impl Broker {
         ([127, 0, 0, 1], self.home.advertised).into()
     }
 
+    /// Where it is itself, beside any proxy.
+    pub fn direct(&self) -> SocketAddr {
+        // Kafka sends its clients on to where that listener is.
+        let port = if self.kind == Kind::Kafka { self.home.ports[2] } else { self.home.ports[0] };
+        ([127, 0, 0, 1], port).into()
+    }
+
     /// What it has said.
     pub fn log(&self) -> String {
         fs::read_to_string(self.home.folder.join("log")).unwrap_or_default()
@@ -195,13 +202,12 @@ fn free_ports() -> [u16; 3] {
     std::array::from_fn(|_| free.next().expect("some port is free"))
 }
 
-/// Found as a shell finds it; then where Debian has what only root is meant to run.
+/// Found as a shell finds it. But Debian's RabbitMQ has a script in PATH that drops to a user who has no folder here, and what that calls beside it.
 fn program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let beside = ["/usr/lib/rabbitmq/bin", "/usr/sbin"].map(PathBuf::from);
-    // The script of that name in /usr/sbin drops to a user who has no folder here.
-    let is_whole = |found: &PathBuf| found.exists() && *found != Path::new("/usr/sbin/rabbitmq-server");
-    std::env::split_paths(&path).chain(beside).map(|folder| folder.join(name)).find(is_whole)
+    let (first, last) = (PathBuf::from("/usr/lib/rabbitmq/bin"), PathBuf::from("/usr/sbin"));
+    let folders = std::iter::once(first).chain(std::env::split_paths(&path)).chain([last]);
+    folders.map(|folder| folder.join(name)).find(|found| found.exists())
 }
 
 fn command_of(name: &str) -> Command {

@@ -1,0 +1,69 @@
+//! From the answer to an enqueue, which is the commit, to the broker's confirmation.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use futures_util::future::BoxFuture;
+use trunkline::{Db, Queue, Settings};
+use trunkline_relay::{Outcome as Answer, Outgoing, Raw, Relay, Sink, sink};
+
+use crate::{Outcome, place::Place};
+
+/// A sink that notes when a message was confirmed.
+struct Timed {
+    sink: Arc<dyn Sink>,
+    confirmed: Arc<Mutex<HashMap<i64, Instant>>>,
+}
+
+impl Sink for Timed {
+    fn broker(&self) -> &str {
+        self.sink.broker()
+    }
+
+    fn produce<'a>(&'a self, batch: &'a [Outgoing]) -> BoxFuture<'a, Vec<Answer>> {
+        Box::pin(async move {
+            let answers = self.sink.produce(batch).await;
+            let now = Instant::now();
+            let mut confirmed = self.confirmed.lock().expect("no panic");
+            let id = |message: &Outgoing| message.id.rsplit('/').next().and_then(|id| id.parse().ok()).expect("an id");
+            confirmed.extend(batch.iter().map(|message| (id(message), now)));
+            answers
+        })
+    }
+}
+
+pub async fn at(db: &Db, place: &Place, name: &str, per_second: u32, time: Duration) -> Outcome<String> {
+    let address = place.make(name).await?;
+    db.create_queue(name, &Settings::new("bytea")).await?;
+    let queue: Queue<Raw> = db.queue(name).await?;
+    let (sink, route) = sink(&address).await?;
+    let confirmed = Arc::new(Mutex::new(HashMap::new()));
+    let timed = Timed { sink, confirmed: confirmed.clone() };
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let running =
+        tokio::spawn(Relay::new(queue.clone(), Arc::new(timed)).route(route).run(async { drop(stopped.await) }));
+    let mut committed = HashMap::new();
+    let mut beat = tokio::time::interval(Duration::from_secs(1) / per_second);
+    let began = Instant::now();
+    while began.elapsed() < time {
+        beat.tick().await;
+        let id = queue.enqueue(Raw(vec![b'x'; 100].into())).await?;
+        committed.insert(id, Instant::now());
+    }
+    while confirmed.lock().expect("no panic").len() < committed.len() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    drop(stop);
+    running.await??;
+    let confirmed = confirmed.lock().expect("no panic");
+    // The first second is the start's.
+    let counted = committed.iter().filter(|(_, at)| at.duration_since(began) > Duration::from_secs(1));
+    let mut took: Vec<f64> =
+        counted.map(|(id, at)| confirmed[id].saturating_duration_since(*at).as_secs_f64() * 1000.0).collect();
+    took.sort_by(f64::total_cmp);
+    let quantile = |part: f64| took[((took.len() - 1) as f64 * part) as usize];
+    Ok(format!("commit to broker at {per_second}/s: p50 {:.2} ms, p99 {:.2} ms", quantile(0.5), quantile(0.99)))
+}

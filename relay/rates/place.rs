@@ -1,0 +1,58 @@
+//! Where messages go, made by the broker's own client.
+
+use std::net::SocketAddr;
+
+use lapin::types::{AMQPValue, FieldTable};
+
+use crate::{Outcome, brokers::Kind};
+
+pub struct Place {
+    pub kind: Kind,
+    pub addr: SocketAddr,
+}
+
+impl Place {
+    pub fn new(kind: Kind, addr: SocketAddr) -> Self {
+        Self { kind, addr }
+    }
+
+    /// A topic, stream or queue of that name; and its address.
+    pub async fn make(&self, name: &str) -> Outcome<String> {
+        let addr = self.addr;
+        Ok(match self.kind {
+            Kind::Kafka => {
+                use rdkafka::{
+                    ClientConfig,
+                    admin::{AdminClient, AdminOptions, NewTopic, TopicReplication},
+                    client::DefaultClientContext,
+                };
+                let admin: AdminClient<DefaultClientContext> =
+                    ClientConfig::new().set("bootstrap.servers", addr.to_string()).create()?;
+                let topic = NewTopic::new(name, 3, TopicReplication::Fixed(1));
+                admin.create_topics(&[topic], &AdminOptions::new()).await?;
+                format!("kafka://{addr}/{name}")
+            }
+            Kind::Rabbitmq => {
+                let connection =
+                    lapin::Connection::connect(&format!("amqp://{addr}"), lapin::ConnectionProperties::default())
+                        .await?;
+                let mut arguments = FieldTable::default();
+                arguments.insert("x-queue-type".into(), AMQPValue::LongString("stream".into()));
+                let durable = lapin::options::QueueDeclareOptions { durable: true, ..Default::default() };
+                connection.create_channel().await?.queue_declare(name.into(), durable, arguments).await?;
+                format!("rabbitmq://{addr}/{name}")
+            }
+            Kind::Nats => {
+                let client = async_nats::connect(addr.to_string()).await?;
+                let config = async_nats::jetstream::stream::Config {
+                    name: name.into(),
+                    subjects: vec![name.into()],
+                    ..Default::default()
+                };
+                async_nats::jetstream::new(client).create_stream(config).await?;
+                format!("nats://{addr}/{name}")
+            }
+            Kind::Redis => format!("redis://{addr}/{name}"),
+        })
+    }
+}

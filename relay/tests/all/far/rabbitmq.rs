@@ -1,0 +1,107 @@
+use std::time::Duration;
+
+use futures_util::{StreamExt, future::BoxFuture};
+use lapin::{
+    BasicProperties, Channel, Confirmation, Connection, ConnectionProperties,
+    options::{
+        BasicAckOptions, BasicConsumeOptions, BasicPublishOptions, BasicQosOptions, ConfirmSelectOptions,
+        QueueDeclareOptions, QueueDeleteOptions,
+    },
+    types::{AMQPValue, FieldTable},
+};
+use tokio::time::timeout;
+
+use super::Far;
+use crate::{brokers::Broker, ends::Arrived};
+
+/// A stream.
+pub struct Stream {
+    name: String,
+    address: String,
+}
+
+impl Stream {
+    pub async fn make(broker: &Broker, name: &str) -> Self {
+        let stream = Self { name: name.to_owned(), address: format!("amqp://{}", broker.direct()) };
+        stream.declare().await;
+        stream
+    }
+
+    async fn declare(&self) {
+        let (channel, _connection) = self.channel().await.expect("a channel");
+        let mut arguments = FieldTable::default();
+        arguments.insert("x-queue-type".into(), AMQPValue::LongString("stream".into()));
+        let durable = QueueDeclareOptions { durable: true, ..QueueDeclareOptions::default() };
+        channel.queue_declare((&*self.name).into(), durable, arguments).await.expect("a stream");
+    }
+
+    async fn channel(&self) -> lapin::Result<(Channel, Connection)> {
+        let connection = Connection::connect(&self.address, ConnectionProperties::default()).await?;
+        Ok((connection.create_channel().await?, connection))
+    }
+
+    async fn confirmed(&self, key: &str, bodies: &[String]) -> lapin::Result<Vec<bool>> {
+        let (channel, _connection) = self.channel().await?;
+        channel.confirm_select(ConfirmSelectOptions::default()).await?;
+        let mut headers = FieldTable::default();
+        headers.insert("trunkline-key".into(), AMQPValue::LongString(key.into()));
+        let properties = BasicProperties::default().with_headers(headers);
+        let mut sent = Vec::new();
+        for body in bodies {
+            let options = BasicPublishOptions::default();
+            sent.push(
+                channel
+                    .basic_publish("".into(), (&*self.name).into(), options, body.as_bytes(), properties.clone())
+                    .await?,
+            );
+        }
+        let mut confirmed = Vec::new();
+        for sent in sent {
+            confirmed.push(matches!(sent.await, Ok(Confirmation::Ack(None))));
+        }
+        Ok(confirmed)
+    }
+}
+
+impl Far for Stream {
+    fn address(&self, port: u16) -> String {
+        format!("rabbitmq://127.0.0.1:{port}/{}", self.name)
+    }
+
+    fn read(&self) -> BoxFuture<'_, Vec<Arrived>> {
+        Box::pin(async {
+            let (channel, _connection) = self.channel().await.expect("a channel");
+            channel.basic_qos(1000, BasicQosOptions::default()).await.expect("asked");
+            let mut arguments = FieldTable::default();
+            arguments.insert("x-stream-offset".into(), AMQPValue::LongString("first".into()));
+            let consumer =
+                channel.basic_consume((&*self.name).into(), "".into(), BasicConsumeOptions::default(), arguments).await;
+            let mut consumer = consumer.expect("a consumer");
+            let mut read = Vec::new();
+            // It does not say where it ends.
+            while let Ok(Some(delivery)) = timeout(Duration::from_secs(2), consumer.next()).await {
+                let delivery = delivery.expect("a message");
+                delivery.ack(BasicAckOptions::default()).await.expect("acknowledged");
+                let body = String::from_utf8_lossy(&delivery.data).into_owned();
+                read.push(Arrived { body, id: delivery.properties.message_id().as_ref().map(ToString::to_string) });
+            }
+            read
+        })
+    }
+
+    fn write<'a>(&'a self, key: &'a str, bodies: Vec<String>) -> BoxFuture<'a, Vec<(String, bool)>> {
+        Box::pin(async move {
+            let confirmed = timeout(Duration::from_secs(20), self.confirmed(key, &bodies)).await;
+            let confirmed = confirmed.ok().and_then(Result::ok).unwrap_or_else(|| vec![false; bodies.len()]);
+            bodies.into_iter().zip(confirmed).collect()
+        })
+    }
+
+    fn make_anew(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            let (channel, _connection) = self.channel().await.expect("a channel");
+            channel.queue_delete((&*self.name).into(), QueueDeleteOptions::default()).await.expect("deleted");
+            self.declare().await;
+        })
+    }
+}

@@ -1,0 +1,179 @@
+//! Whatever is killed, stopped, restarted or cut off in the middle: out nothing is lost and keys keep their order, in nothing comes twice either.
+
+use std::time::Duration;
+
+use trunkline_embedded::{Hold, Stop};
+use trunkline_relay::Raw;
+
+use crate::{
+    brokers::Kind,
+    ends::Arrived,
+    stage::{Running, Stage, within},
+};
+
+/// What happens in the middle.
+#[derive(Debug, Clone, Copy)]
+enum Fault {
+    Nothing,
+    BrokerKilled,
+    BrokerRestarted,
+    BrokerStopped,
+    RequestsCut,
+    AnswersCut,
+    AllCut,
+    NetworkSilent,
+    RelayKilled,
+    RelayRestarted,
+    PostgresKilled,
+}
+
+const FAULTS: [Fault; 11] = [
+    Fault::Nothing,
+    Fault::BrokerKilled,
+    Fault::BrokerRestarted,
+    Fault::BrokerStopped,
+    Fault::RequestsCut,
+    Fault::AnswersCut,
+    Fault::AllCut,
+    Fault::NetworkSilent,
+    Fault::RelayKilled,
+    Fault::RelayRestarted,
+    Fault::PostgresKilled,
+];
+
+/// Where a network is silent or a broker stopped, longer than anybody waits for an answer would take too long here; this is as long as it takes to be noticed by some.
+const SILENCE: Duration = Duration::from_secs(3);
+
+impl Fault {
+    /// Lets it happen to what is under way. `again` starts a relay.
+    async fn befall(self, stage: &mut Stage, relay: Running, again: impl Fn(&Stage) -> Running) -> Running {
+        match self {
+            Self::Nothing => relay,
+            Self::BrokerKilled => {
+                tokio::task::block_in_place(|| {
+                    stage.broker.kill();
+                    stage.broker.start_again();
+                });
+                relay
+            }
+            Self::BrokerRestarted => {
+                tokio::task::block_in_place(|| {
+                    stage.broker.end();
+                    stage.broker.start_again();
+                });
+                relay
+            }
+            Self::BrokerStopped => {
+                stage.broker.stop();
+                tokio::time::sleep(SILENCE).await;
+                stage.broker.go_on();
+                relay
+            }
+            Self::RequestsCut | Self::AnswersCut => {
+                // In the middle of a word, whenever that comes.
+                match self {
+                    Self::RequestsCut => stage.proxy.cut_requests_after(Some(1001)),
+                    _ => stage.proxy.cut_answers_after(Some(33)),
+                }
+                relay
+            }
+            Self::AllCut => {
+                stage.proxy.cut_all();
+                relay
+            }
+            Self::NetworkSilent => {
+                stage.proxy.hold(Hold::Both);
+                tokio::time::sleep(SILENCE).await;
+                stage.proxy.cut_all();
+                stage.proxy.hold(Hold::Nothing);
+                relay
+            }
+            Self::RelayKilled => {
+                relay.kill();
+                again(stage)
+            }
+            Self::RelayRestarted => {
+                relay.end().await.expect("in order");
+                again(stage)
+            }
+            Self::PostgresKilled => {
+                tokio::task::block_in_place(|| stage.cluster.restart(Stop::Immediate)).expect("restarted");
+                relay
+            }
+        }
+    }
+}
+
+async fn out(kind: Kind) {
+    let Some(mut stage) = Stage::set(kind, true).await else { return };
+    let mut relay = stage.out();
+    relay.begun().await;
+    for fault in FAULTS {
+        stage.enqueue(60).await;
+        // Some are through, most are not.
+        let before = stage.sent.sure() as u64;
+        within(Duration::from_secs(30), "it has begun", async || {
+            stage.queue.stats().await.is_ok_and(|stats| stats.messages < before.min(600))
+        })
+        .await;
+        relay = fault.befall(&mut stage, relay, Stage::out).await;
+        stage.enqueue(20).await;
+        stage.empty().await;
+        let verdict = stage.sent.against(&stage.far.read().await);
+        println!("{kind:?} {fault:?}: {} sent, {} repeats", stage.sent.sure(), verdict.repeats.len());
+        verdict.at_least_once();
+        if matches!(fault, Fault::Nothing) {
+            verdict.exactly_once();
+        }
+    }
+    assert_eq!(stage.queue.stats().await.expect("told").dead, 0);
+    relay.end().await.expect("in order");
+}
+
+async fn inward(kind: Kind) {
+    let Some(mut stage) = Stage::set(kind, true).await else { return };
+    let mut relay = stage.inward();
+    for fault in FAULTS {
+        stage.write(60).await;
+        let before = stage.queue.stats().await.expect("told").messages;
+        within(Duration::from_secs(30), "it goes on", async || {
+            stage.queue.stats().await.is_ok_and(|stats| stats.messages >= before)
+        })
+        .await;
+        relay = fault.befall(&mut stage, relay, Stage::inward).await;
+        stage.write(20).await;
+        stage.filled(stage.sent.sure()).await;
+        println!("{kind:?} {fault:?}: {} written", stage.sent.sure());
+    }
+    relay.end().await.expect("in order");
+    let mut all = stage.queue.peek(1_000_000).await.expect("read");
+    all.sort_by_key(|one| one.id);
+    let arrived =
+        |one: &trunkline::Peeked<Raw>| Arrived { body: String::from_utf8_lossy(&one.payload.0).into_owned(), id: None };
+    let arrived: Vec<_> = all.iter().map(arrived).collect();
+    stage.sent.against(&arrived).exactly_once();
+}
+
+#[cfg(feature = "kafka")]
+#[tokio::test(flavor = "multi_thread")]
+async fn out_to_kafka_nothing_is_lost_and_keys_keep_their_order_whatever_is_killed() {
+    out(Kind::Kafka).await;
+}
+
+#[cfg(feature = "kafka")]
+#[tokio::test(flavor = "multi_thread")]
+async fn in_from_kafka_each_message_arrives_once_whatever_is_killed() {
+    inward(Kind::Kafka).await;
+}
+
+#[cfg(feature = "rabbitmq")]
+#[tokio::test(flavor = "multi_thread")]
+async fn out_to_rabbitmq_nothing_is_lost_and_keys_keep_their_order_whatever_is_killed() {
+    out(Kind::Rabbitmq).await;
+}
+
+#[cfg(feature = "rabbitmq")]
+#[tokio::test(flavor = "multi_thread")]
+async fn in_from_a_stream_of_rabbitmq_each_message_arrives_once_whatever_is_killed() {
+    inward(Kind::Rabbitmq).await;
+}

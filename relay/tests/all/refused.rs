@@ -1,0 +1,114 @@
+//! What the real brokers refuse, and what they have lost.
+
+use trunkline::Draft;
+use trunkline_relay::Raw;
+
+use crate::{brokers::Kind, stage::Stage};
+
+impl Stage {
+    /// Enqueues a body that goes to a place of that name.
+    async fn enqueue_to(&self, to: &str, key: &str, body: String) {
+        let draft = Draft::new(Raw(body.into())).key(key).with("to", to);
+        self.queue.enqueue(draft).await.expect("enqueued");
+    }
+
+    /// A relay to where each message says.
+    fn address_by_metadata(&self) -> String {
+        self.address().replace("orders", "{metadata.to}")
+    }
+
+    /// The words on each dead letter, by its body's beginning.
+    async fn dead(&self) -> Vec<(String, String)> {
+        let dead = self.queue.dead_letters(0, 100).await.expect("listed");
+        let mut dead: Vec<_> = dead
+            .iter()
+            .map(|one| (String::from_utf8_lossy(&one.payload.0[..8]).into_owned(), one.error.clone()))
+            .collect();
+        dead.sort();
+        dead
+    }
+}
+
+/// What reached the broker, by its beginning.
+async fn arrived(stage: &Stage) -> Vec<String> {
+    let mut arrived: Vec<_> = stage.far.read().await.into_iter().map(|one| one.body[..8].to_owned()).collect();
+    arrived.sort();
+    arrived
+}
+
+/// A body of that size that begins with its key and number.
+fn body(key: &str, bytes: usize) -> String {
+    format!("{key} {:0>width$}", 1, width = bytes - key.len() - 1)
+}
+
+#[cfg(feature = "kafka")]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_too_large_for_kafka_or_has_no_topic_dies_with_its_words_and_its_neighbours_arrive() {
+    let Some(stage) = Stage::set(Kind::Kafka, true).await else { return };
+    let mut there = Vec::new();
+    // Together ten times what the topic takes in a batch.
+    for number in 0..40 {
+        let key = format!("fits-{number:02}");
+        stage.enqueue_to("orders", &key, body(&key, 50_000)).await;
+        there.push(format!("{key} "));
+    }
+    stage.enqueue_to("orders", "large", body("large", 250_000)).await;
+    stage.enqueue_to("nowhere", "route", body("route", 100)).await;
+    let relay = stage.out_to(stage.address_by_metadata());
+    stage.empty().await;
+    assert_eq!(arrived(&stage).await, there);
+    let dead = stage.dead().await;
+    let [(large, too_large), (route, no_topic)] = &dead[..] else { panic!("{dead:?}") };
+    assert!(large.starts_with("large") && too_large.contains("MessageSizeTooLarge"), "{dead:?}");
+    assert!(route.starts_with("route") && no_topic.contains("no such topic"), "{dead:?}");
+    relay.end().await.expect("in order");
+}
+
+#[cfg(feature = "rabbitmq")]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_rabbitmq_has_no_route_for_dies_with_its_words_and_its_neighbours_arrive() {
+    let Some(stage) = Stage::set(Kind::Rabbitmq, true).await else { return };
+    let mut there = Vec::new();
+    for number in 0..20 {
+        let key = format!("fits-{number:02}");
+        stage.enqueue_to("orders", &key, body(&key, 100)).await;
+        stage.enqueue_to("nowhere", &format!("no-{number:04}"), body(&format!("no-{number:04}"), 100)).await;
+        there.push(format!("{key} "));
+    }
+    stage.enqueue_to(&"x".repeat(256), "route", body("route", 100)).await;
+    let relay = stage.out_to(stage.address_by_metadata());
+    stage.empty().await;
+    assert_eq!(arrived(&stage).await, there);
+    let dead = stage.dead().await;
+    assert_eq!(dead.len(), 21, "{dead:?}");
+    assert!(
+        dead[..20].iter().all(|(body, words)| body.starts_with("no-") && words.contains("NO_ROUTE (312)")),
+        "{dead:?}"
+    );
+    assert!(dead[20].1.contains("255 bytes"), "{dead:?}");
+    relay.end().await.expect("in order");
+}
+
+async fn a_gap_ends_it(kind: Kind) {
+    let Some(mut stage) = Stage::set(kind, true).await else { return };
+    let relay = stage.inward();
+    stage.write(20).await;
+    stage.filled(stage.sent.sure()).await;
+    relay.end().await.expect("in order");
+    stage.far.make_anew().await;
+    stage.write(1).await;
+    let error = stage.inward().ended().await.expect_err("it is not what was read");
+    assert!(error.is_gap(), "{error}");
+}
+
+#[cfg(feature = "kafka")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_topic_that_is_another_one_ends_the_way_in_aloud() {
+    a_gap_ends_it(Kind::Kafka).await;
+}
+
+#[cfg(feature = "rabbitmq")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_is_another_one_ends_the_way_in_aloud() {
+    a_gap_ends_it(Kind::Rabbitmq).await;
+}
