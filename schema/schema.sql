@@ -112,7 +112,7 @@ table relay (
     queue text not null,
     broker text not null,
     inward boolean not null,
-    position text,
+    "position" text,
     holder bigint,
     held_until timestamp with time zone not null default '-infinity'::timestamp with time zone,
     confirmed bigint not null default 0,
@@ -3487,11 +3487,7 @@ begin
         end if;
         perform trunkline.apply_rights(of_queue);
     end loop;
-<<<<<<< HEAD
-    execute format('revoke all on trunkline.migration, trunkline.queue, trunkline.bucket, trunkline.floor, trunkline.waiting, trunkline.worker, trunkline.schedule, trunkline.stripe, trunkline.audit from %I', name);
-=======
-    execute format('revoke all on trunkline.migration, trunkline.queue, trunkline.bucket, trunkline.floor, trunkline.waiting, trunkline.schedule, trunkline.stripe, trunkline.audit, trunkline.relay from %I', name);
->>>>>>> relay
+    execute format('revoke all on trunkline.migration, trunkline.queue, trunkline.bucket, trunkline.floor, trunkline.waiting, trunkline.worker, trunkline.schedule, trunkline.stripe, trunkline.audit, trunkline.relay from %I', name);
     execute format('revoke all on schema %I from %I', rtrim('trunkline.', '.'), name);
     perform trunkline.apply_shared_rights(); -- what other rights of the role need
 end ;
