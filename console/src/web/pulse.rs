@@ -16,6 +16,8 @@ use crate::metrics::{Kept, Metrics, Picture as Samples, ask::Counts};
 const EVERY: Duration = Duration::from_secs(1);
 /// The list of queues is asked for again after so many times as long as it took.
 const SHARE: u32 = 200;
+/// What workers report and which schedules there are is asked for this often at most.
+const BESIDES: Duration = Duration::from_secs(5);
 /// A point of the line of the last hour.
 const POINT: Duration = Duration::from_secs(60);
 /// Points that are kept: an hour.
@@ -138,6 +140,8 @@ pub struct Picture {
     pub queues: BTreeMap<String, Known>,
     /// Why the last look failed.
     pub problem: Option<String>,
+    besides: Arc<statement::Besides>,
+    besides_at: Option<Instant>,
 }
 
 /// The last picture. Dropping it ends the looking.
@@ -184,8 +188,12 @@ impl Pulse {
 async fn look(db: &Db, metrics: &Metrics, picture: &mut Picture) -> Duration {
     let begun = Instant::now();
     let listed = db.list_queues().await.map_err(|error| error.to_string());
-    let besides = statement::besides(db).await.unwrap_or_default(); // what fails here, fails below, with a reason
-    let pause = (begun.elapsed() * SHARE).clamp(EVERY, 60 * EVERY);
+    let pause = (begun.elapsed() * SHARE).clamp(EVERY, 10 * EVERY);
+    if picture.besides_at.is_none_or(|at| at.elapsed() >= BESIDES) {
+        // What fails here, fails below, with a reason.
+        picture.besides = Arc::new(statement::besides(db).await.unwrap_or_default());
+        picture.besides_at = Some(Instant::now());
+    }
     let looked = match listed {
         Ok(descriptions) => metrics.refreshed(db).await.map(|samples| (descriptions, samples)),
         Err(why) => Err(why),
@@ -194,8 +202,8 @@ async fn look(db: &Db, metrics: &Metrics, picture: &mut Picture) -> Duration {
         Ok((descriptions, samples)) => {
             picture.queues = drawn(std::mem::take(&mut picture.queues), descriptions, &samples);
             for (name, known) in &mut picture.queues {
-                known.failing = besides.failing.get(name).copied();
-                known.schedules = besides.schedules.get(name).copied().unwrap_or_default();
+                known.failing = picture.besides.failing.get(name).copied();
+                known.schedules = picture.besides.schedules.get(name).copied().unwrap_or_default();
             }
             None
         }
