@@ -13,6 +13,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+/// The page, of the program that serves it and of the database.
 pub async fn page(url: &str) -> Result<String, Box<dyn Error>> {
     let of_program = PrometheusBuilder::new().install_recorder()?; // before queues are opened: each asks for its metrics once
     let of_database = Metrics::new(); // one for all scrapes: it keeps what was counted

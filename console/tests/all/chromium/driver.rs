@@ -1,4 +1,4 @@
-//! Chromium by its driver: the few calls of the WebDriver protocol that the tests need, over plain HTTP.
+//! Chromium by its driver: the few calls of the `WebDriver` protocol that the tests need, over plain HTTP.
 
 use std::{
     fs,

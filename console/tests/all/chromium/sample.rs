@@ -24,7 +24,7 @@ pub async fn fill(site: &Site) {
     let mail = |n: usize| {
         let person = ["ada", "grace", "edsger", "barbara", "donald"][n % 5];
         let trace = format!("00-4bf92f3577b34da6a3ce929d0e{n:06x}-00f067aa0ba902b7-01");
-        Draft::new(json!({ "to": format!("{person}@example.org"), "template": "welcome", "order": 40_000 + n, "urgent": n % 7 == 0 }))
+        Draft::new(json!({ "to": format!("{person}@example.org"), "template": "welcome", "order": 40_000 + n, "urgent": n.is_multiple_of(7) }))
             .with("tenant", ["acme", "globex", "initech"][n % 3])
             .with("traceparent", trace)
     };

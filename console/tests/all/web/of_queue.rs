@@ -7,7 +7,7 @@ use trunkline::{Draft, Failure, Message, Queue, RetryPolicy, Settings, Worker};
 use super::Site;
 use crate::browser::get;
 
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(150); // a busy machine looks at its queues less often
 
 async fn queue(site: &Site, name: &str, settings: Settings) -> Queue<String> {
     site.db.create_queue(name, &settings).await.expect("created");

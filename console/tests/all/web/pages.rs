@@ -11,7 +11,7 @@ use trunkline::{Draft, Queue, Settings};
 use super::Site;
 use crate::browser::get;
 
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(150); // a busy machine looks at its queues less often
 
 async fn texts(site: &Site, name: &str) -> Queue<String> {
     site.db.create_queue(name, &Settings::new("text")).await.expect("created");
