@@ -232,6 +232,7 @@ impl Station {
 
     /// The answers of calls that are done: each a delivery with what `Delivery` says about answers, for all of its messages or, as a list,
     /// for each of them.
+    #[expect(clippy::unused_self, reason = "in Python it is the station that settles")]
     fn settle(&self, answers: &Bound<'_, PyList>) -> PyResult<()> {
         let mut all = Vec::with_capacity(answers.len());
         for answer in answers {

@@ -1,4 +1,4 @@
-"""Nothing grows with the number of messages or failures. ``TRUNKLINE_LONG=1`` makes it a million."""
+"""Nothing grows with the number of messages or failures. ``TRUNKLINE_LONG=100000`` makes it a million."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import trunkline
 
 from opened import opened
 
-EACH = 100_000 if os.environ.get("TRUNKLINE_LONG") else 4_000
+EACH = int(os.environ.get("TRUNKLINE_LONG", "4000"))
 ROUNDS = 10
 #: Bytes that a round may add on the average once all is warm: the allocator's noise, and far less than one object a message.
-NOISE = 24 * EACH
+NOISE = 256 * 1024 + 8 * EACH
 
 
 def resident() -> int:

@@ -37,8 +37,8 @@ class Story:
         self.write("one")
         db = Db.connect(url)
         db.migrate()
-        db.create_queue("note", dict, max_batch=1, lease=2)
-        self.queue: Queue[Any] = db.queue("note")
+        db.create_queue("note", int, max_batch=1)
+        self.queue: Queue[int] = db.queue("note", int)
 
     def write(self, version: str) -> None:
         (self.folder / "tasks.py").write_text(PROGRAM.replace("VERSION", version))
@@ -54,7 +54,7 @@ class Story:
         file = self.folder / "notes"
         return [line.split() for line in file.read_text().splitlines()] if file.exists() else []
 
-    def until(self, what: Any, seconds: float = 90) -> None:
+    def until(self, what: Any, seconds: float = 60) -> None:
         limit = time.monotonic() + seconds
         while not what():
             assert time.monotonic() < limit, self.notes()

@@ -359,5 +359,6 @@ def test_a_trace_goes_through_messages(url: str, run: Any) -> None:
         assert set(named) == {"request", "handle first", "handle second"}
         assert ids == {request.get_span_context().trace_id}
         assert named["handle second"].parent.span_id == named["handle first"].context.span_id
+        provider.shutdown()  # or it would keep the spans of all tests that follow
 
     run(story())

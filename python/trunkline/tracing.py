@@ -46,6 +46,10 @@ def handling(queue: str, metadata: Mapping[str, str], id: int, attempt: int) -> 
         yield
 
 
-def is_installed() -> bool:
-    """Whether OpenTelemetry is there."""
-    return _api is not None
+#: Whether OpenTelemetry is there.
+is_installed = _api is not None
+
+
+def is_recorded() -> bool:
+    """Whether OpenTelemetry is there, and somebody has set a provider: spans that nobody records cost more than a quick handler."""
+    return _api is not None and type(_api.get_tracer_provider()).__name__ not in ("ProxyTracerProvider", "NoOpTracerProvider")

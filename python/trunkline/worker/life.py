@@ -13,7 +13,7 @@ from typing import Any
 from .._trunkline import Delivery, Station
 from ..loop import bridge
 from ..queue import Queue, Wait
-from ..tracing import handling, is_installed
+from ..tracing import handling, is_installed, is_recorded
 from .backoff import Said, as_native, reason_of, verdict
 from .context import Context, enter
 from .processes import Processes
@@ -138,7 +138,7 @@ class Life:
     def _handler(self, task: Task[Any]) -> Callable[[Delivery, Any], Any]:
         if task.batch is not None:
             return self._batches(task)
-        decode, call, is_traced, takes_messages = task.codec.decode, self._call(task), is_installed(), task.takes_messages
+        decode, call, is_traced, takes_messages = task.codec.decode, self._call(task), is_recorded(), task.takes_messages
 
         async def handle(delivery: Delivery, context: Context) -> None:
             said: Said = None
@@ -153,7 +153,7 @@ class Life:
                 enter(context)
                 if takes_messages:
                     payload = delivery.message(payload)
-                if is_traced:
+                if is_traced or is_installed and delivery.has_metadata:
                     with handling(task.queue, delivery.metadata, context.id, context.attempt):
                         await call(payload, context)
                 else:
