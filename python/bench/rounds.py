@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ from bench.ground.rabbitmq import Rabbitmq
 from bench.ground.redis import Redis
 from bench.place import Place
 
-CELL_SECONDS = 300.0
+CELL_SECONDS = 1_800.0
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,12 @@ class Ground:
         return {name: server.version for name, server in servers.items() if server is not None}
 
 
-def run(contenders: Sequence[str], workloads: Sequence[str], rounds: int, seconds: float, pg_bin: str) -> tuple[Mapping[str, str], list[Row]]:
+Kept = Callable[[Mapping[str, str], list[Row]], None]
+
+
+def run(contenders: Sequence[str], workloads: Sequence[str], rounds: int, seconds: float, pg_bin: str, keep: Kept) -> None:
+    """Calls `keep` with the servers' versions and all rows so far behind each workload, so that a run that is broken off has not been for
+    nothing."""
     with ExitStack() as stack:
         needs = {contender(name).needs for name in contenders}
         ground = Ground()
@@ -60,7 +65,7 @@ def run(contenders: Sequence[str], workloads: Sequence[str], rounds: int, second
                     print(f"{workload} {name} {number + 1}/{rounds}: {_short(said)}", file=sys.stderr, flush=True)
                     row = rows.setdefault((workload, name), Row(workload, name, said.pop("version"), said.pop("settings"), []))
                     row.rounds.append({measure: value for measure, value in said.items() if measure not in ("version", "settings")})
-        return ground.versions(), list(rows.values())
+            keep(ground.versions(), list(rows.values()))
 
 
 def cell(ground: Ground, name: str, workload: str, seconds: float) -> dict[str, str]:
@@ -94,4 +99,4 @@ def _short(said: Mapping[str, object]) -> str:
     return ", ".join(f"{key} {value:.6g}" for key, value in said.items() if isinstance(value, (int, float)))
 
 
-__all__ = ["Ground", "Row", "run"]
+__all__ = ["Ground", "Kept", "Row", "run"]
