@@ -6,6 +6,7 @@ from typing import Any, TypeVar, overload
 
 from ._trunkline import Db as NativeDb, Queue as NativeQueue
 from .codec import Codec, codec_of
+from .errors import WrongType
 from .loop import bridge
 from .queue import Queue
 from .seen import Description, Scheduled, record
@@ -123,12 +124,21 @@ class Db:
         return await self.native.fire_schedule(bridge(), name)
 
 
+#: As Postgres writes out the types that codecs name in short.
+_NAMES = {
+    "bigint": "int8",
+    "integer": "int4",
+    "smallint": "int2",
+    "double precision": "float8",
+    "boolean": "bool",
+    "character varying": "varchar",
+}
+
+
 def check_column(native: NativeQueue, codec: Codec[Any]) -> None:
     """Whether a codec goes with a queue; a domain over its type, or an equal one, does."""
-    from .errors import WrongType
-
     alike = [{"jsonb", "json"}, {"text", "varchar"}]
-    column = native.column
+    column = _NAMES.get(native.column, native.column)
     if column == codec.column or any(column in both and codec.column in both for both in alike):
         return
     known = {"jsonb", "json", "bytea", "text", "varchar", "int8", "uuid", "int2", "int4", "float8", "bool"}

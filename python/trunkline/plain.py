@@ -183,6 +183,10 @@ def _any_of(readers: Sequence[Reader], name: str) -> Reader:
     return read
 
 
+def _optional(read: Reader) -> Reader:
+    return lambda value: None if value is None else read(value)
+
+
 def _one_of(values: Sequence[Any]) -> Reader:
     def read(value: Any) -> Any:
         for one in values:
@@ -214,6 +218,9 @@ def reader(of: Any) -> Reader:
     if origin is typing.Annotated:
         return reader(arguments[0])
     if origin in (Union, types.UnionType):
+        others = [one for one in arguments if one is not type(None)]
+        if len(others) == 1:
+            return _optional(reader(others[0]))
         return _any_of([reader(one) for one in arguments], str(of))
     if origin is Literal:
         return _one_of(arguments)

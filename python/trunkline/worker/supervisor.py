@@ -99,4 +99,6 @@ def supervise(command: Sequence[str], count: int, reloads: bool, mark: str) -> i
             continue
         for place in places:
             place.look()
-    return max((abs(place.ended()) for place in places), default=0)
+    # One that had just begun ends by the signal itself.
+    codes = [place.ended() for place in places]
+    return max((0 if -code in told else abs(code) for code in codes), default=0)

@@ -1,0 +1,147 @@
+"""A caller that leaves loses nothing and doubles nothing, whenever it does."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import select
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+import trunkline
+from trunkline.loop import bridge
+
+from opened import opened
+
+Messages = list[trunkline.Message[int]]
+Call = Callable[[trunkline.Queue[int], trunkline.Consumer[int]], Awaitable[Messages]]
+
+CALLS: dict[str, tuple[Call, bool]] = {
+    "take": (lambda queue, _: queue.take(3), True),
+    "lease": (lambda queue, _: queue.lease(3), False),
+    "consumer.take": (lambda _, consumer: consumer.take(3), True),
+    "consumer.lease": (lambda _, consumer: consumer.lease(3), False),
+    "consumer.take within": (lambda _, consumer: consumer.take(3, within=0.005), True),
+}
+
+#: When the caller is cancelled: before it began, after so many turns of the loop, after so many seconds.
+MOMENTS: list[tuple[int, float]] = [(0, 0.0), (1, 0.0), (2, 0.0), (5, 0.0), *((0, ms / 4000) for ms in range(1, 24))]
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_cancelled_dequeue_gives_back_what_came_for_it(url: str, run: Any, name: str) -> None:
+    call, takes = CALLS[name]
+
+    async def story() -> None:
+        _, queue = await opened(url, int)
+        numbers = range(300)
+        await queue.enqueue_many(numbers)
+        got: list[int] = []
+        left = 0
+        while len(got) < len(numbers) * 2 // 3:
+            turns, seconds = random.choice(MOMENTS)
+            caller = asyncio.ensure_future(call(queue, queue.consumer()))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            if seconds:
+                await asyncio.sleep(seconds)
+            caller.cancel()
+            try:
+                messages = await caller
+            except asyncio.CancelledError:
+                left += 1
+                continue
+            got += [message.payload for message in messages]
+            if not takes:
+                await queue.ack(messages)
+        assert left > 5, "some were cancelled in time"
+        # All that is not with a caller is in the queue, and free at once: no lease holds it.
+        while (stats := await queue.stats()).due != len(numbers) - len(got):
+            await asyncio.sleep(0.005)
+        assert stats.leased == 0
+        got += [message.payload for message in await queue.take(1_000)]
+        assert sorted(got) == list(numbers)
+        assert await queue.dead_letters() == []
+
+    run(story())
+
+
+def test_what_came_in_the_very_turn_of_the_cancellation_goes_back(url: str, run: Any) -> None:
+    async def story() -> None:
+        _, queue = await opened(url, int)
+        await queue.enqueue(1)
+        for _ in range(50):
+            caller = asyncio.ensure_future(queue.lease(1))
+            await asyncio.sleep(0)
+            # The outcome is there, and the task has not run since: the cancellation comes in between.
+            assert select.select([bridge().fileno()], [], [], 30)[0]
+            bridge().resolve()
+            assert caller.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await caller
+            while (await queue.stats()).due != 1:
+                await asyncio.sleep(0.001)
+        (message,) = await queue.lease(1)
+        assert message.charged == 1, "nothing was charged for those who left"
+
+    run(story())
+
+
+def test_a_timeout_around_any_verb_leaves_each_message_in_one_place(url: str, run: Any) -> None:
+    async def story() -> None:
+        _, queue = await opened(url, int)
+        sent = 0
+        for round in range(200):
+            try:
+                await asyncio.wait_for(queue.enqueue(round), random.random() / 500)
+                sent += 1
+            except asyncio.TimeoutError:
+                pass
+        held: set[int] = set()
+        while (await queue.stats()).messages > 0:
+            for message in await queue.lease(20):
+                assert message.payload not in held, "twice"
+                held.add(message.payload)
+                for ending in (queue.ack(message), queue.ack(message)):
+                    try:
+                        await asyncio.wait_for(ending, random.random() / 500)
+                        break
+                    except asyncio.TimeoutError:
+                        continue
+                    except trunkline.LeaseLost:
+                        break  # the first one was acknowledged all the same
+        assert sent <= len(held) <= 200
+
+    run(story())
+
+
+def test_a_loop_that_ends_with_calls_under_way_leaves_nothing_behind(url: str) -> None:
+    async def begin() -> None:
+        _, queue = await opened(url, int)
+        await queue.enqueue_many(range(50))
+
+    asyncio.run(begin())
+
+    got: list[int] = []
+
+    async def leave() -> None:
+        db = await trunkline.Db.connect(url)
+        queue = await db.queue("mails", int)
+        callers = [asyncio.ensure_future(queue.take(1)) for _ in range(20)]
+        await asyncio.sleep(random.random() / 200)
+        got.extend(message.payload for caller in callers if caller.done() for message in caller.result())
+        # asyncio.run cancels the others, and closes the loop.
+
+    for _ in range(20):
+        asyncio.run(leave())
+
+    async def count() -> None:
+        db = await trunkline.Db.connect(url)
+        queue = await db.queue("mails", int)
+        while (await queue.stats()).due != 50 - len(got):
+            await asyncio.sleep(0.01)
+        got.extend(message.payload for message in await queue.take(100))
+        assert sorted(got) == list(range(50))
+
+    asyncio.run(asyncio.wait_for(count(), 30))

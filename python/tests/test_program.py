@@ -1,0 +1,127 @@
+"""``trunkline-worker``, and the demo, as they are started."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from trunkline.sync import Db, Queue
+
+PROGRAM = """
+import os, time, trunkline
+
+app = trunkline.App(os.environ["URL"])
+
+@app.task(max_batch=1, lease=2)
+async def note(number: int):
+    with open("notes", "a") as notes:
+        notes.write(f"{number} {os.getpid()} VERSION\\n")
+    if number == 13 and not os.path.exists("killed"):
+        open("killed", "w").close()
+        os.kill(os.getpid(), 9)
+"""
+
+
+class Story:
+    """A folder with a program, and its worker."""
+
+    def __init__(self, folder: Path, url: str) -> None:
+        self.folder, self.url = folder, url
+        self.write("one")
+        db = Db.connect(url)
+        db.migrate()
+        db.create_queue("note", int, max_batch=1)
+        self.queue: Queue[int] = db.queue("note", int)
+
+    def write(self, version: str) -> None:
+        (self.folder / "tasks.py").write_text(PROGRAM.replace("VERSION", version))
+
+    def start(self, *options: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "trunkline.worker.program", "tasks:app", "--log-json", *options]
+        # A session of its own, so that nothing of it can stay behind.
+        return subprocess.Popen(
+            command, cwd=self.folder, env={**os.environ, "URL": self.url}, stderr=subprocess.PIPE, text=True, start_new_session=True
+        )
+
+    def notes(self) -> list[list[str]]:
+        file = self.folder / "notes"
+        return [line.split() for line in file.read_text().splitlines()] if file.exists() else []
+
+    def until(self, what: Any, seconds: float = 60) -> None:
+        limit = time.monotonic() + seconds
+        while not what():
+            assert time.monotonic() < limit, self.notes()
+            time.sleep(0.02)
+
+
+@pytest.fixture
+def story(tmp_path: Path, url: str) -> Story:
+    return Story(tmp_path, url)
+
+
+def _end(worker: subprocess.Popen[str]) -> tuple[int, list[dict[str, Any]]]:
+    worker.send_signal(signal.SIGTERM)
+    try:
+        told = worker.communicate(timeout=60)[1]
+    finally:
+        if worker.poll() is None:
+            os.killpg(worker.pid, signal.SIGKILL)
+    return worker.returncode, [json.loads(line) for line in told.splitlines() if line.startswith("{")]
+
+
+def test_it_works_until_sigterm_and_says_what_it_did_as_json(story: Story) -> None:
+    worker = story.start()
+    story.queue.enqueue_many(range(5))
+    story.until(lambda: len(story.notes()) == 5)
+    code, logs = _end(worker)
+    assert code == 0
+    assert logs[-1]["done"] == 5 and logs[-1]["message"] == "ended: 5 done"
+    assert {"time", "level", "logger"} <= logs[0].keys()
+    assert story.queue.stats().messages == 0
+
+
+def test_a_process_that_is_killed_is_replaced_and_its_message_comes_back(story: Story) -> None:
+    worker = story.start("--processes", "2")
+    story.queue.enqueue_many(range(20))
+    story.until(lambda: story.queue.stats().messages == 0)
+    code, _ = _end(worker)
+    assert code == 0
+    assert {int(number) for number, _, _ in story.notes()} == set(range(20))
+    assert [number for number, _, _ in story.notes()].count("13") == 2
+
+
+def test_it_begins_anew_when_the_program_changes(story: Story) -> None:
+    worker = story.start("--reload")
+    story.queue.enqueue(1)
+    story.until(lambda: len(story.notes()) == 1)
+    story.write("two")
+    story.until(lambda: (story.queue.enqueue(2), story.notes()[-1][2] == "two")[1])
+    _end(worker)
+
+
+def test_what_cannot_be_found_is_said_in_a_sentence(tmp_path: Path) -> None:
+    def said(target: str) -> str:
+        command = [sys.executable, "-m", "trunkline.worker.program", target]
+        ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        assert ended.returncode == 2, ended
+        return ended.stderr
+
+    (tmp_path / "there.py").write_text("x = 1\n")
+    assert "there is no module 'nowhere'" in said("nowhere:app") and "Traceback" not in said("nowhere:app")
+    assert "has no 'app'" in said("there")
+    assert "is a int, not a trunkline.App" in said("there:x")
+
+
+def test_the_demo_counts_and_loses_nothing() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "trunkline", "demo", "--messages", "5000", "--json"], capture_output=True, text=True, check=True
+    )
+    told = json.loads(ended.stdout)
+    assert (told["messages"], told["lost"], told["twice"], told["left"]) == (5000, 0, 0, 0)

@@ -1,0 +1,364 @@
+"""Handlers, and what becomes of what they answer."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import trunkline
+from trunkline.testing import assert_enqueued, assert_not_enqueued, enqueued, shift
+
+
+@dataclass
+class Mail:
+    to: str
+
+
+def square(number: int) -> None:
+    """A handler for a process."""
+    if number == 3:
+        os._exit(9)
+    if number == 4:
+        raise ValueError("four")
+
+
+#: Where processes find their handler.
+processes = trunkline.App()
+squares = processes.task(queue="squares", place="process", retry=trunkline.Fixed(3600))(square)
+
+
+async def _until(what: Any) -> None:
+    while not await what() if asyncio.iscoroutinefunction(what) else not what():
+        await asyncio.sleep(0.01)
+
+
+def test_the_example_of_the_readme(url: str, run: Any) -> None:
+    app = trunkline.App(url)
+    sent: list[str] = []
+
+    @app.task(queue="mails", retry=trunkline.Backoff(max_attempts=5), timeout=30)
+    async def send(mail: Mail) -> None:
+        sent.append(mail.to)
+
+    async def story() -> None:
+        await app.setup()
+        await send.enqueue(Mail("ada"))
+        await send.draft(Mail("bob")).after(minutes=5)
+        await assert_enqueued(send, Mail("bob"))
+        await assert_enqueued(send, lambda mail: mail.payload == Mail("ada"))
+        with pytest.raises(AssertionError, match="holds 2:\n.*Mail\\(to='ada'\\)"):
+            await assert_enqueued(send, Mail("carl"))
+        assert (await app.drain()).done == 1
+        await assert_not_enqueued(send, Mail("ada"))
+        await shift(await app.queue(send), timedelta(minutes=5))
+        assert (await app.drain()).done == 1
+        assert sent == ["ada", "bob"]
+        await send(Mail("direct"))
+        assert sent[-1] == "direct"
+
+    run(story())
+
+
+def test_failures_are_tried_again_buried_or_put_off_as_the_handler_says(url: str, run: Any) -> None:
+    app = trunkline.App(url)
+
+    @app.task(queue="mails", retry=lambda attempt, error: None if isinstance(error, KeyError) else attempt * 100.0)
+    async def send(what: str) -> None:
+        raise {"bury": trunkline.Bury("no such address"), "after": trunkline.RetryAfter(50), "key": KeyError("k")}.get(
+            what, ValueError("later")
+        )
+
+    async def story() -> None:
+        await app.setup()
+        await send.enqueue_many(["bury", "after", "key", "other"])
+        summary = await app.drain()
+        assert (summary.dead, summary.retried) == (2, 2)
+        queue = await app.queue(send)
+        assert {letter.payload: letter.error.split(" (")[0] for letter in await queue.dead_letters()} == {
+            "bury": "no such address",
+            "key": "KeyError: 'k'",
+        }
+        due = {one.payload: (one.due_at - one.enqueued_at).total_seconds() for one in await enqueued(send)}
+        assert 49 < due["after"] < 60 and 99 < due["other"] < 110
+        (other,) = [one for one in await enqueued(send) if one.payload == "other"]
+        assert other.error and "ValueError: later" in other.error and "test_worker.py" in other.error
+
+    run(story())
+
+
+def test_a_handler_learns_of_its_delivery_wherever_it_runs(url: str, run: Any) -> None:
+    app = trunkline.App(url)
+    told: list[Any] = []
+
+    def note(context: trunkline.Context) -> None:
+        assert trunkline.current() is context
+        told.append((context.id, context.attempt, context.charged, context.metadata, context.queue))
+        context.progress(1, of=2)
+
+    @app.task()
+    async def within(mail: Mail, context: trunkline.Context) -> None:
+        await context.extend(60)
+        note(context)
+
+    @app.task()
+    def thread(mail: Mail, *, context: trunkline.Context) -> None:
+        assert threading.current_thread() is not threading.main_thread()
+        note(context)
+
+    @app.task()
+    async def message(mail: trunkline.Message[Mail]) -> None:
+        told.append((mail.id, mail.attempt, mail.charged, mail.metadata, "message"))
+        assert mail.payload == Mail("ada")
+
+    async def story() -> None:
+        await app.setup()
+        ids = [await task.draft(Mail("ada")).metadata({"a": "b"}) for task in (within, thread, message)]
+        assert (await app.drain()).done == 3
+        names = ["within", "thread", "message"]
+        assert sorted(told, key=lambda one: names.index(one[4])) == [
+            (id, 1, 1, {"a": "b"}, name) for id, name in zip(ids, names)
+        ]
+
+    run(story())
+
+
+def test_a_batch_is_answered_message_by_message(url: str, run: Any) -> None:
+    app = trunkline.App(url)
+    sizes: list[int] = []
+
+    @app.task(batch=10, retry=trunkline.Fixed(3600), max_attempts=5)
+    def sums(numbers: list[int]) -> list[Exception | None]:
+        sizes.append(len(numbers))
+        return [ValueError(f"{number} is odd") if number % 2 else None for number in numbers]
+
+    @app.task(batch=10, retry=trunkline.Fixed(3600))
+    async def broken(numbers: list[int]) -> None:
+        raise RuntimeError("all of them")
+
+    async def story() -> None:
+        await app.setup()
+        await sums.enqueue_many(range(20))
+        await broken.enqueue_many(range(5))
+        summary = await app.drain()
+        assert (summary.done, summary.retried) == (10, 15) and max(sizes) > 1
+        assert {one.payload for one in await enqueued(sums)} == set(range(1, 20, 2))
+
+    run(story())
+
+
+def test_handlers_in_processes_survive_one_that_dies(url: str, run: Any) -> None:
+    processes.url = url
+
+    async def story() -> None:
+        await processes.setup()
+        await squares.enqueue_many([1, 4])
+        summary = await processes.drain()
+        assert (summary.done, summary.retried) == (1, 1)
+        await squares.enqueue(3)
+        assert (await processes.drain()).retried == 1
+        await squares.enqueue(5)
+        assert (await processes.drain()).done == 1
+        errors = {one.payload: one.error or "" for one in await enqueued(squares)}
+        assert "ValueError: four" in errors[4] and "died" in errors[3]
+
+    run(story())
+
+
+def test_a_timeout_cancels_the_handler_and_fails_the_attempt(url: str, run: Any) -> None:
+    app = trunkline.App(url)
+    cancelled: list[str] = []
+
+    @app.task(timeout=0.05, retry=trunkline.Fixed(3600))
+    async def slow(mail: Mail) -> None:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            cancelled.append("loop")
+            raise
+
+    @app.task(timeout=0.05, retry=trunkline.Fixed(3600))
+    def slow_thread(mail: Mail, context: trunkline.Context) -> None:
+        assert context.wait_cancelled(30)
+        cancelled.append("thread")
+
+    async def story() -> None:
+        await app.setup()
+        for task in (slow, slow_thread):
+            await task.enqueue(Mail("ada"))
+        assert (await app.drain()).retried == 2
+        await _until(lambda: len(cancelled) == 2)
+        for task in (slow, slow_thread):
+            (one,) = await enqueued(task)
+            assert one.error and "longer than" in one.error
+
+    run(story())
+
+
+def test_a_cancelled_message_tells_its_handler(url: str, run: Any) -> None:
+    app = trunkline.App(url)
+    began, told = asyncio.Event(), []
+
+    @app.task()
+    async def slow(mail: Mail, context: trunkline.Context) -> None:
+        began.set()
+        while not context.is_cancelled:
+            await asyncio.sleep(0.01)
+        told.append(context.id)
+
+    async def story() -> None:
+        await app.setup()
+        id = await slow.enqueue(Mail("ada"))
+        running = asyncio.ensure_future(app.run())
+        await began.wait()
+        assert await (await app.queue(slow)).cancel(id) == [id]
+        await _until(lambda: told == [id])
+        app.stop()
+        assert (await running).lost == 1
+
+    run(story())
+
+
+def test_an_orderly_end_waits_for_what_runs_and_gives_back_the_rest(url: str, run: Any) -> None:
+    app = trunkline.App(url)
+    began, go = asyncio.Event(), asyncio.Event()
+
+    @app.task(max_batch=1)
+    async def slow(number: int) -> None:
+        began.set()
+        if number == 0:
+            await go.wait()
+        else:
+            await asyncio.sleep(3600)
+
+    async def story() -> None:
+        await app.setup()
+        await slow.enqueue_many(range(20))
+        running = asyncio.ensure_future(app.run(concurrency=2, shutdown_after=0.3))
+        await began.wait()
+        app.stop()
+        go.set()
+        summary = await running
+        assert summary.done == 1 and summary.released >= 1
+        stats = await (await app.queue(slow)).stats()
+        assert (stats.due, stats.leased, stats.dead) == (19, 0, 0)
+        assert all(one.attempt - 1 <= 0 or one.error is None for one in await enqueued(slow))
+
+    run(story())
+
+
+def test_a_run_that_is_cancelled_ends_in_order(url: str, run: Any) -> None:
+    app = trunkline.App(url)
+    began = asyncio.Event()
+
+    @app.task()
+    async def quick(number: int) -> None:
+        began.set()
+        await asyncio.sleep(0.1)
+
+    async def story() -> None:
+        await app.setup()
+        await quick.enqueue(1)
+        running = asyncio.ensure_future(app.run())
+        await began.wait()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert (await (await app.queue(quick)).stats()).messages == 0, "it was handled, and acknowledged"
+
+    run(story())
+
+
+def test_a_payload_that_cannot_be_read_fails_its_attempt_and_no_other(url: str, run: Any) -> None:
+    app = trunkline.App(url)
+    seen: list[Mail] = []
+
+    @app.task(queue="mails", max_attempts=1)
+    async def send(mail: Mail) -> None:
+        seen.append(mail)
+
+    async def story() -> None:
+        await app.setup()
+        anything = await (await app.db()).queue("mails")
+        await anything.enqueue_many([{"to": "a"}, {"to": 1}, [], {"to": "b"}])
+        await app.drain()
+        assert sorted(mail.to for mail in seen) == ["a", "b"]
+        letters = await anything.dead_letters()
+        assert len(letters) == 2 and all("cannot be read" in letter.error for letter in letters)
+
+    run(story())
+
+
+def test_schedules_are_put_in_force_by_setup(url: str, run: Any) -> None:
+    app = trunkline.App(url)
+    runs: list[int] = []
+
+    @app.schedule("every 1 second")
+    @app.task()
+    async def tick() -> None:
+        runs.append(1)
+
+    async def story() -> None:
+        await app.setup()
+        running = asyncio.ensure_future(app.run())
+        await _until(lambda: len(runs) >= 2)
+        app.stop()
+        await running
+        (told,) = await (await app.db()).schedules()
+        assert (told.name, told.queue, told.expression) == ("tick", "tick", "every 1 second")
+
+    run(story())
+
+
+def test_what_cannot_work_is_said_at_once() -> None:
+    app = trunkline.App()
+
+    @app.task(queue="a")
+    async def one(mail: Mail) -> None: ...
+
+    with pytest.raises(ValueError, match="has a task already, one"):
+        app.task(queue="a")(lambda mail: None)
+    with pytest.raises(TypeError, match="has one payload, and other is another"):
+
+        @app.task()
+        async def two(mail: Mail, other: int) -> None: ...
+
+    with pytest.raises(TypeError, match="would stop the event loop"):
+        app.task(queue="b", place="loop")(lambda mail: None)
+
+
+def test_a_trace_goes_through_messages(url: str, run: Any) -> None:
+    from opentelemetry import trace
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    spans, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(spans))
+    trace.set_tracer_provider(provider)
+    app = trunkline.App(url)
+
+    @app.task()
+    async def second(mail: Mail) -> None: ...
+
+    @app.task()
+    async def first(mail: Mail) -> None:
+        await second.enqueue(mail)
+
+    async def story() -> None:
+        await app.setup()
+        with trace.get_tracer("test").start_as_current_span("request") as request:
+            await first.enqueue(Mail("ada"))
+        assert (await app.drain()).done == 2
+        named = {span.name: span for span in spans.get_finished_spans()}
+        ids = {span.context.trace_id for span in named.values()}
+        assert set(named) == {"request", "handle first", "handle second"}
+        assert ids == {request.get_span_context().trace_id}
+        assert named["handle second"].parent.span_id == named["handle first"].context.span_id
+        provider.shutdown()  # or it would keep the spans of all tests that follow
+
+    run(story())
