@@ -9,12 +9,15 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from bench.contenders import contender, takes_part
-from bench.ground.postgres import Postgres
-from bench.ground.rabbitmq import Rabbitmq
-from bench.ground.redis import Redis
 from bench.place import Place
+
+if TYPE_CHECKING:
+    from bench.ground.postgres import Postgres
+    from bench.ground.rabbitmq import Rabbitmq
+    from bench.ground.redis import Redis
 
 CELL_SECONDS = 1_800.0
 
@@ -49,13 +52,7 @@ def run(contenders: Sequence[str], workloads: Sequence[str], rounds: int, second
     nothing."""
     with ExitStack() as stack:
         needs = {contender(name).needs for name in contenders}
-        ground = Ground()
-        if "postgres" in needs:
-            ground.postgres = stack.enter_context(Postgres(pg_bin))  # type: ignore[assignment]
-        if "redis" in needs:
-            ground.redis = stack.enter_context(Redis())  # type: ignore[assignment]
-        if "rabbitmq" in needs:
-            ground.rabbitmq = stack.enter_context(Rabbitmq())  # type: ignore[assignment]
+        ground = _begun(stack, needs, pg_bin)
         rows: dict[tuple[str, str], Row] = {}
         for workload in workloads:
             who = [name for name in contenders if takes_part(name, workload)]
@@ -66,6 +63,27 @@ def run(contenders: Sequence[str], workloads: Sequence[str], rounds: int, second
                     row = rows.setdefault((workload, name), Row(workload, name, said.pop("version"), said.pop("settings"), []))
                     row.rounds.append({measure: value for measure, value in said.items() if measure not in ("version", "settings")})
             keep(ground.versions(), list(rows.values()))
+
+
+def _begun(stack: ExitStack, needs: set[str], pg_bin: str) -> Ground:
+    """The servers that are needed; the clients of the others need not be installed."""
+    ground = Ground()
+    if "postgres" in needs:
+        from bench.ground.postgres import Postgres
+
+        stack.enter_context(started := Postgres(pg_bin))
+        ground.postgres = started
+    if "redis" in needs:
+        from bench.ground.redis import Redis
+
+        stack.enter_context(kept := Redis())
+        ground.redis = kept
+    if "rabbitmq" in needs:
+        from bench.ground.rabbitmq import Rabbitmq
+
+        stack.enter_context(broker := Rabbitmq())
+        ground.rabbitmq = broker
+    return ground
 
 
 def cell(ground: Ground, name: str, workload: str, seconds: float) -> dict[str, str]:
