@@ -33,10 +33,13 @@ def main() -> None:
         workloads = arguments.workload or SUITES[arguments.suite]
         contenders = arguments.contender or list(MODULES)
         load = os.getloadavg()[0]
-        servers, measured = rounds.run(contenders, workloads, arguments.rounds, arguments.seconds, arguments.pg_bin)
         before = json.loads(rows_file.read_text()) if rows_file.exists() and arguments.add else None
-        results = _joined(before, _made(servers, load), [asdict(row) for row in measured])
-        rows_file.write_text(json.dumps(results, indent=1) + "\n")
+
+        def keep(servers: Mapping[str, str], rows: list[rounds.Row]) -> None:
+            results = _joined(before, _made(servers, load), [asdict(row) for row in rows])
+            rows_file.write_text(json.dumps(results, indent=1) + "\n")
+
+        rounds.run(contenders, workloads, arguments.rounds, arguments.seconds, arguments.pg_bin, keep)
     results = json.loads(rows_file.read_text())
     (arguments.into / "results.md").write_text(page.page(results))
 

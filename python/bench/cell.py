@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 
 from bench.contenders import contender
 from bench.contenders.core import Contender as Core
+from bench.loop import run_of
 from bench.memory import peak_mib
 from bench.place import here
 from bench.workloads import Measured, workload
@@ -27,12 +27,7 @@ async def measure(name: str, of: str, seconds: float) -> Measured:
 
 def main() -> None:
     name, of, seconds = sys.argv[1], sys.argv[2], float(sys.argv[3])
-    if contender(name).uvloop:
-        import uvloop
-
-        measured = uvloop.run(measure(name, of, seconds))
-    else:
-        measured = asyncio.run(measure(name, of, seconds))
+    measured = run_of(name)(measure(name, of, seconds))
     who = contender(name)
     print(json.dumps({"version": who.version, "settings": who.settings, **measured}))
 

@@ -6,17 +6,20 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from bench.contenders import contender, takes_part
-from bench.ground.postgres import Postgres
-from bench.ground.rabbitmq import Rabbitmq
-from bench.ground.redis import Redis
 from bench.place import Place
 
-CELL_SECONDS = 300.0
+if TYPE_CHECKING:
+    from bench.ground.postgres import Postgres
+    from bench.ground.rabbitmq import Rabbitmq
+    from bench.ground.redis import Redis
+
+CELL_SECONDS = 1_800.0
 
 
 @dataclass(frozen=True)
@@ -41,16 +44,15 @@ class Ground:
         return {name: server.version for name, server in servers.items() if server is not None}
 
 
-def run(contenders: Sequence[str], workloads: Sequence[str], rounds: int, seconds: float, pg_bin: str) -> tuple[Mapping[str, str], list[Row]]:
+Kept = Callable[[Mapping[str, str], list[Row]], None]
+
+
+def run(contenders: Sequence[str], workloads: Sequence[str], rounds: int, seconds: float, pg_bin: str, keep: Kept) -> None:
+    """Calls `keep` with the servers' versions and all rows so far behind each workload, so that a run that is broken off has not been for
+    nothing."""
     with ExitStack() as stack:
         needs = {contender(name).needs for name in contenders}
-        ground = Ground()
-        if "postgres" in needs:
-            ground.postgres = stack.enter_context(Postgres(pg_bin))  # type: ignore[assignment]
-        if "redis" in needs:
-            ground.redis = stack.enter_context(Redis())  # type: ignore[assignment]
-        if "rabbitmq" in needs:
-            ground.rabbitmq = stack.enter_context(Rabbitmq())  # type: ignore[assignment]
+        ground = _begun(stack, needs, pg_bin)
         rows: dict[tuple[str, str], Row] = {}
         for workload in workloads:
             who = [name for name in contenders if takes_part(name, workload)]
@@ -60,7 +62,28 @@ def run(contenders: Sequence[str], workloads: Sequence[str], rounds: int, second
                     print(f"{workload} {name} {number + 1}/{rounds}: {_short(said)}", file=sys.stderr, flush=True)
                     row = rows.setdefault((workload, name), Row(workload, name, said.pop("version"), said.pop("settings"), []))
                     row.rounds.append({measure: value for measure, value in said.items() if measure not in ("version", "settings")})
-        return ground.versions(), list(rows.values())
+            keep(ground.versions(), list(rows.values()))
+
+
+def _begun(stack: ExitStack, needs: set[str], pg_bin: str) -> Ground:
+    """The servers that are needed; the clients of the others need not be installed."""
+    ground = Ground()
+    if "postgres" in needs:
+        from bench.ground.postgres import Postgres
+
+        stack.enter_context(started := Postgres(pg_bin))
+        ground.postgres = started
+    if "redis" in needs:
+        from bench.ground.redis import Redis
+
+        stack.enter_context(kept := Redis())
+        ground.redis = kept
+    if "rabbitmq" in needs:
+        from bench.ground.rabbitmq import Rabbitmq
+
+        stack.enter_context(broker := Rabbitmq())
+        ground.rabbitmq = broker
+    return ground
 
 
 def cell(ground: Ground, name: str, workload: str, seconds: float) -> dict[str, str]:
@@ -94,4 +117,4 @@ def _short(said: Mapping[str, object]) -> str:
     return ", ".join(f"{key} {value:.6g}" for key, value in said.items() if isinstance(value, (int, float)))
 
 
-__all__ = ["Ground", "Row", "run"]
+__all__ = ["Ground", "Kept", "Row", "run"]

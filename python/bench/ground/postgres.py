@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import signal
 import subprocess
 
 import psycopg
@@ -13,6 +14,9 @@ from bench.ground.process import Server, free_port, program
 
 class Postgres(Server):
     """The first of --pg-bin, the last of TRUNKLINE_PG_BINS, and PATH that has a `postgres`."""
+
+    #: It does not wait for sessions then.
+    ends_by = signal.SIGINT
 
     def __init__(self, folder: str = "") -> None:
         super().__init__("postgres")

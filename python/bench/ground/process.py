@@ -35,11 +35,21 @@ def program(name: str, *folders: str) -> str:
     return found
 
 
+def _known(account: str) -> str:
+    """The account that the server's package makes, or the one that every system has."""
+    try:
+        return pwd.getpwnam(account).pw_name
+    except KeyError:
+        return "nobody"
+
+
 class Server:
     """Of one program; a folder of its own, removed at the end."""
 
+    ends_by = signal.SIGTERM
+
     def __init__(self, account: str) -> None:
-        self.user = account if os.getuid() == 0 else None
+        self.user = _known(account) if os.getuid() == 0 else None
         self.folder = Path(tempfile.mkdtemp(prefix="trunkline-bench-"))
         if self.user is not None:
             of = pwd.getpwnam(self.user)
@@ -63,7 +73,7 @@ class Server:
 
     def stop(self) -> None:
         if self._process is not None:
-            self._process.send_signal(signal.SIGTERM if self.user != "postgres" else signal.SIGINT)
+            self._process.send_signal(self.ends_by)
             try:
                 self._process.wait(ENDING)
             except subprocess.TimeoutExpired:

@@ -64,6 +64,9 @@ def test_what_a_page_shows_stands_in_its_example(name: str) -> None:
 @pytest.mark.parametrize("name", ["README", *RUN, *SHOWN])
 def test_links_lead_somewhere(name: str) -> None:
     links = re.findall(r"\]\(([^)#:]+)\)", re.sub(r"```.*?```", "", page(name), flags=re.DOTALL))
+    leads_out = [link for link in links if link.startswith("../../")]
+    if not (ROOT.parent / "docs").exists():
+        links = [link for link in links if link not in leads_out]  # the package's folder alone
     missing = [link for link in links if not (ROOT / "docs" / link).exists()]
     assert not missing
 

@@ -1,0 +1,18 @@
+"""The event loop that a contender likes best, where it is installed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from bench.contenders import contender
+
+
+def run_of(name: str) -> Callable[[Any], Any]:
+    if contender(name).uvloop and find_spec("uvloop") is not None:
+        run: Callable[[Any], Any] = import_module("uvloop").run
+        return run
+    return asyncio.run
