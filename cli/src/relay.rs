@@ -60,8 +60,9 @@ pub struct Args {
 #[cfg(not(feature = "trunkline-relay"))]
 #[expect(clippy::unused_async, reason = "as it is in builds that can")]
 pub async fn run(_: Args, _: &Database) -> Result<()> {
-    Err(crate::error::Error::usage("this program was built without relays")
-        .hint("cargo install trunkline-cli --features relay, or one of relay-nats, relay-redis, relay-kafka, relay-rabbitmq"))
+    Err(crate::error::Error::usage("this program was built without relays").hint(
+        "cargo install trunkline-cli --features relay, or one of relay-nats, relay-redis, relay-kafka, relay-rabbitmq",
+    ))
 }
 
 #[cfg(feature = "trunkline-relay")]
@@ -161,7 +162,9 @@ mod with_brokers {
         }
         match error.database() {
             Some(cause) => Error::Database(cause.clone()),
-            None => Error::new(error.to_string()).hint("its first connection has to succeed; an outage later is waited for"),
+            None => {
+                Error::new(error.to_string()).hint("its first connection has to succeed; an outage later is waited for")
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
-//! What a body is: the payload as it is, or a CloudEvents envelope around it.
+//! What a body is: the payload as it is, or an envelope of `CloudEvents` around it.
 
-use std::str::FromStr;
+use std::{fmt::Write, str::FromStr};
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 use bytes::Bytes;
@@ -15,7 +15,7 @@ pub enum Envelope {
     /// The payload, as it is.
     #[default]
     None,
-    /// CloudEvents 1.0 in JSON, structured: `id`, `source` (the queue), `type` (of the metadata's `type`, else the queue's name), `time`, `subject` (the key) and `data`. Other
+    /// `CloudEvents` 1.0 in JSON, structured: `id`, `source` (the queue), `type` (of the metadata's `type`, else the queue's name), `time`, `subject` (the key) and `data`. Other
     /// metadata whose names are letters and digits become extensions.
     CloudEvents,
 }
@@ -32,7 +32,7 @@ impl FromStr for Envelope {
     }
 }
 
-/// Names that CloudEvents gives a meaning.
+/// Names that `CloudEvents` gives a meaning.
 const ATTRIBUTES: [&str; 9] =
     ["id", "source", "type", "specversion", "time", "subject", "data", "datacontenttype", "dataschema"];
 
@@ -80,7 +80,7 @@ impl Envelope {
         event.insert("datacontenttype".to_owned(), json!(datacontenttype));
         let mut whole = Value::Object(event).to_string();
         whole.pop();
-        whole.push_str(&format!(",\"{name}\":{data}}}")); // as it is: numbers keep their digits
+        let _ = write!(whole, ",\"{name}\":{data}}}"); // as it is: numbers keep their digits
         (whole.into(), Some("application/cloudevents+json"))
     }
 }

@@ -25,6 +25,16 @@ pub mod nats;
 pub mod rabbitmq;
 #[cfg(feature = "redis")]
 pub mod redis;
+#[cfg_attr(
+    not(any(feature = "kafka", feature = "nats", feature = "rabbitmq", feature = "redis")),
+    allow(
+        unreachable_code,
+        unused_variables,
+        unused_imports,
+        clippy::unused_async,
+        reason = "there is nothing to open"
+    )
+)]
 mod open;
 
 pub use self::{

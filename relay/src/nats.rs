@@ -1,4 +1,4 @@
-//! NATS JetStream.
+//! NATS `JetStream`.
 
 mod connect;
 mod sink;

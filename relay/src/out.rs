@@ -146,6 +146,7 @@ impl Relay {
             async move { carrier.carry(message, attempt).await }
         })
         .concurrency(self.hands)
+        .harmless()
         .shutdown_after(self.shutdown_after);
         if let Some(lease) = self.lease {
             worker = worker.lease(lease);

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::{MissedTickBehavior, interval, timeout};
-use tracing::debug;
+use tracing::warn;
 use trunkline::{Queue, postgres::Statement};
 
 use crate::{payload::Raw, progress::Progress, sql};
@@ -20,7 +20,7 @@ pub(crate) struct Report {
     name: String,
     broker: String,
     progress: Arc<Progress>,
-    report: Statement<Row<'static>, u64>,
+    told: Statement<Row<'static>, u64>,
     forget: Statement<(&'static str,), u64>,
 }
 
@@ -35,7 +35,7 @@ impl Report {
             ),
             broker: broker.to_owned(),
             progress,
-            report: sql::of(db, include_str!("../sql/report.sql")),
+            told: sql::of(db, include_str!("../sql/report.sql")),
             forget: sql::of(db, include_str!("../sql/forget.sql")),
             queue: queue.clone(),
         }
@@ -45,14 +45,14 @@ impl Report {
     pub async fn run(&self) -> std::convert::Infallible {
         let mut ticks = interval(EACH);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut told = None;
+        let mut known = None;
         loop {
             ticks.tick().await;
             let failed = self.progress.last_error();
-            let news = failed.clone().filter(|_| failed != told).map(|(_, why)| why);
+            let news = failed.clone().filter(|_| failed != known).map(|(_, why)| why);
             match self.tell(news).await {
-                Ok(()) => told = failed,
-                Err(error) => debug!(relay = self.name, %error, "not reported"),
+                Ok(()) => known = failed,
+                Err(error) => warn!(relay = self.name, %error, "not reported"),
             }
         }
     }
@@ -60,7 +60,7 @@ impl Report {
     async fn tell(&self, error: Option<String>) -> trunkline::Result<()> {
         let stats = self.queue.stats().await?;
         let (progress, count) = (&self.progress, |count: u64| i64::try_from(count).unwrap_or(i64::MAX));
-        let statement: Statement<Row<'_>, u64> = Statement::of(self.report.text().to_owned());
+        let statement: Statement<Row<'_>, u64> = Statement::of(self.told.text().to_owned());
         let row = (
             &*self.name,
             &*self.queue.description().name,

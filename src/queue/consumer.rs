@@ -208,7 +208,7 @@ impl<T: Payload> Consumer<T> {
         let rings = self.heard();
         let linger = self.linger(rings).filter(|_| n > 0);
         let paused = linger.as_ref().map(Linger::rings);
-        let (messages, lost) = self.queue.ack_and_lease_soon(done, n, None, None, linger).await?;
+        let (messages, lost) = self.queue.ack_and_lease_soon(done, n, (None, true), None, linger).await?;
         self.dequeued(rings, paused.as_ref(), messages.len() < n);
         if n > 0 && messages.is_empty() {
             return Ok((self.lease(n).await?, lost));

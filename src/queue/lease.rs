@@ -102,20 +102,24 @@ impl<T: Payload> Queue<T> {
         n: usize,
         lease: Option<Duration>,
     ) -> Result<(Vec<Message<T>>, Vec<i64>)> {
-        self.ack_and_lease_soon(done, n, lease, None, None).await
+        self.ack_and_lease_soon(done, n, (lease, true), None, None).await
     }
 
-    /// The same, after a pause, and along the lanes of a holder where there is one.
+    /// The same, after a pause, and along the lanes of a holder where there is one. With the lease time, whether a message whose lease ran out comes apart.
     pub(crate) async fn ack_and_lease_soon<L: Into<Lease>>(
         &self,
         done: impl IntoIterator<Item = L>,
         n: usize,
-        lease: Option<Duration>,
+        (lease, apart): (Option<Duration>, bool),
         holder: Option<i64>,
         linger: Option<Linger>,
     ) -> Result<(Vec<Message<T>>, Vec<i64>)> {
         let (done, time) = (checked(self.shared.name(), done)?, lease.map(seconds));
-        let how = holder.map_or(Dequeue::LeaseApart(time), |holder| Dequeue::Lanes(holder, time));
+        let how = match holder {
+            Some(holder) => Dequeue::Lanes(holder, time),
+            None if apart => Dequeue::LeaseApart(time),
+            None => Dequeue::Lease(time),
+        };
         if done.is_empty() {
             let dequeued = self.shared.dequeue(n, how).await?;
             return Ok((self.readable(dequeued), Vec::new()));

@@ -116,6 +116,7 @@ impl<T: Payload> Worker<T> {
             wait: Wait::default(),
             hooks: Hooks::default(),
             drains: false,
+            harmless: false,
         };
         Self { queue, handler, concurrency: 64, options }
     }
@@ -201,6 +202,14 @@ impl<T: Payload> Worker<T> {
     #[must_use]
     pub fn before_wait(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
         self.options.hooks.add_before_wait(hook);
+        self
+    }
+
+    /// For handlers that no message can kill, as a relay's, which looks into none: what a crashed worker held comes as fast as all else, and not one at a time.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn harmless(mut self) -> Self {
+        self.options.harmless = true;
         self
     }
 

@@ -57,13 +57,20 @@ impl<T: Payload> Station<T> {
         let lease = self.options.lease.or(self.holder.as_ref().map(|_| self.lease));
         let (messages, lost) = if n > 0 {
             let number = self.holder.as_ref().map(Holder::number);
-            let answer = self.queue.ack_and_lease_soon(leases, n, lease, number, linger).await;
+            let answer =
+                self.queue.ack_and_lease_soon(leases, n, (lease, !self.options.harmless), number, linger).await;
             if let (Some(holder), Err(error)) = (&self.holder, &answer)
                 && error.is_outcome_unknown()
             {
                 holder.lose(self.lease);
             }
-            answer?
+            let (mut messages, lost) = answer?;
+            if self.options.harmless {
+                for message in &mut messages {
+                    message.ran_out = false;
+                }
+            }
+            (messages, lost)
         } else {
             (Vec::new(), lost_of(self.queue.ack(leases).await)?)
         };

@@ -21,6 +21,8 @@ pub(super) struct Options {
     pub hooks: Hooks,
     /// It ends once nothing is due.
     pub drains: bool,
+    /// No message kills its worker: those whose leases ran out need not run alone.
+    pub harmless: bool,
 }
 
 pub(super) struct Station<T> {

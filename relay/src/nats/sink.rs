@@ -1,4 +1,4 @@
-//! Publishes to JetStream: many in flight, each confirmed by the stream, with `Nats-Msg-Id`.
+//! Publishes to `JetStream`: many in flight, each confirmed by the stream, with `Nats-Msg-Id`.
 
 use std::{str::FromStr, time::Duration};
 
@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Publishes without an answer at most, of all batches.
 const IN_FLIGHT: usize = 16_384;
 
-/// NATS JetStream: a message is confirmed when a stream has stored it, on as many replicas as the stream has asked for.
+/// NATS `JetStream`: a message is confirmed when a stream has stored it, on as many replicas as the stream has asked for.
 ///
 /// `Nats-Msg-Id` is the message's id, so within the stream's window for duplicates (two minutes unless set otherwise) a message that is sent again is stored once.
 pub struct NatsSink {
@@ -75,7 +75,7 @@ impl NatsSink {
         }
     }
 
-    /// Nobody answered on the subject. Where JetStream itself answers that no stream takes it, none will.
+    /// Nobody answered on the subject. Where `JetStream` itself answers that no stream takes it, none will.
     async fn without_stream(&self, subject: &str) -> Outcome {
         use jetstream::context::GetStreamByNameErrorKind as Kind;
         match self.context.stream_by_subject(subject).await {
@@ -134,7 +134,7 @@ fn plain(text: &str, is_name: bool) -> std::borrow::Cow<'_, str> {
     if is_name { percent_encode(text.as_bytes(), NAME).into() } else { utf8_percent_encode(text, TEXT).into() }
 }
 
-/// Errors that JetStream gives for what a message is, not for what it has no room for.
+/// Errors that `JetStream` gives for what a message is, not for what it has no room for.
 fn is_for_good(error: &PublishError) -> bool {
     use std::error::Error;
     let said = error.source().and_then(|source| source.downcast_ref::<jetstream::Error>());

@@ -1,4 +1,4 @@
-//! Reads a JetStream stream from a sequence on, without acknowledgements: the position is the relay's.
+//! Reads a `JetStream` stream from a sequence on, without acknowledgements: the position is the relay's.
 //!
 //! A consumer lives as long as its connection is sound. What the server sent and nobody received would be left out in silence; so deliveries are counted, and where one is
 //! missing, or all stands still while the stream goes on, the next consumer begins behind the position.
@@ -27,12 +27,12 @@ use crate::{
 
 /// How long a read waits for the first message.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How long JetStream has to answer.
+/// How long `JetStream` has to answer.
 const ANSWER: Duration = Duration::from_secs(5);
 /// A consumer that nobody reads goes after that long.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// A stream of NATS JetStream, `nats://HOST/STREAM`, from its beginning on; `?subject=orders.>` takes only what is on such subjects.
+/// A stream of NATS `JetStream`, `nats://HOST/STREAM`, from its beginning on; `?subject=orders.>` takes only what is on such subjects.
 ///
 /// Where the stream has dropped messages behind the position (by its limits, or because it is another stream by that name), reading ends with a gap, unless `accept-gap=true`.
 pub struct NatsSource {
@@ -96,13 +96,13 @@ impl NatsSource {
             None => 0,
             Some((of, _)) if of != created && self.accepts_gap => 0,
             Some((of, _)) if of != created => {
-                return Err(self.gap(format!("stream {:?} was created anew since", self.stream)));
+                return Err(self.gap(&format!("stream {:?} was created anew since", self.stream)));
             }
             Some((_, at)) if at > state.last_sequence && !self.accepts_gap => {
-                return Err(self.gap(format!("the stream ends at {}, before the position {at}", state.last_sequence)));
+                return Err(self.gap(&format!("the stream ends at {}, before the position {at}", state.last_sequence)));
             }
             Some((_, at)) if at + 1 < state.first_sequence && !self.accepts_gap => {
-                return Err(self.gap(format!("messages {} to {} are gone", at + 1, state.first_sequence - 1)));
+                return Err(self.gap(&format!("messages {} to {} are gone", at + 1, state.first_sequence - 1)));
             }
             Some((_, at)) => at.min(state.last_sequence),
         };
@@ -120,7 +120,7 @@ impl NatsSource {
         Ok(Reading { messages: messages.map_err(|cause| self.away(cause))?, created, sequence, delivered: 0 })
     }
 
-    fn gap(&self, said: String) -> Error {
+    fn gap(&self, said: &str) -> Error {
         Error::gap(&self.broker, format!("{said}; with accept-gap=true the relay goes on with what is there"))
     }
 

@@ -1,12 +1,14 @@
 //! Messages that went in at one end come out at the other: with real brokers, each killed, stopped, restarted and cut off.
 #![allow(missing_docs)]
 
+#[allow(dead_code, clippy::maybe_infinite_iter, reason = "which brokers are tested, the features say")]
 mod brokers;
 mod ends;
 #[cfg(any(feature = "kafka", feature = "rabbitmq"))]
 mod far;
 #[cfg(any(feature = "kafka", feature = "rabbitmq"))]
 mod faults;
+#[allow(clippy::doc_markdown, reason = "names of brokers")]
 #[path = "../../../tests/all/required.rs"]
 mod required;
 #[cfg(any(feature = "kafka", feature = "rabbitmq"))]

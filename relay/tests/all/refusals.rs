@@ -140,8 +140,8 @@ async fn a_message_goes_where_its_fields_say_in_an_envelope_with_its_headers() {
     drained(&queue).await;
     stop.cancel();
     running.await.expect("no panic").expect("in order");
-    let stored = told.0.lock().expect("not poisoned");
-    let [message] = &stored.bodies[..] else { panic!("{} arrived", stored.bodies.len()) };
+    let bodies = told.0.lock().expect("not poisoned").bodies.clone();
+    let [message] = &bodies[..] else { panic!("{} arrived", bodies.len()) };
     assert_eq!(&*message.to, "orders.acme.new");
     let event: serde_json::Value = serde_json::from_slice(&message.body).expect("JSON");
     assert_eq!((&event["specversion"], &event["type"], &event["tenant"]), (&"1.0".into(), &"q".into(), &"acme".into()));
