@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{database::Database, error::Result, number, time};
+use crate::{number, time};
 
 /// The arguments of `trunkline relay`.
 #[derive(Debug, clap::Args)]
@@ -59,7 +59,7 @@ pub struct Args {
 
 #[cfg(not(feature = "trunkline-relay"))]
 #[expect(clippy::unused_async, reason = "as it is in builds that can")]
-pub async fn run(_: Args, _: &Database) -> Result<()> {
+pub async fn run(_: Args, _: &crate::database::Database) -> crate::error::Result<()> {
     Err(crate::error::Error::usage("this program was built without relays").hint(
         "cargo install trunkline-cli --features relay, or one of relay-nats, relay-redis, relay-kafka, relay-rabbitmq",
     ))
