@@ -58,7 +58,7 @@ pub struct Args {
 }
 
 #[cfg(not(feature = "trunkline-relay"))]
-#[expect(clippy::unused_async, reason = "as it is in builds that can")]
+#[allow(clippy::unused_async, reason = "as it is in builds that can")]
 pub async fn run(_: Args, _: &crate::database::Database) -> crate::error::Result<()> {
     Err(crate::error::Error::usage("this program was built without relays").hint(
         "cargo install trunkline-cli --features relay, or one of relay-nats, relay-redis, relay-kafka, relay-rabbitmq",
@@ -156,6 +156,7 @@ mod with_brokers {
         print::line(told.to_string())
     }
 
+    #[allow(clippy::needless_pass_by_value, reason = "as map_err hands it over")]
     fn told(error: RelayError) -> Error {
         if error.is_usage() {
             return Error::usage(error.to_string());
