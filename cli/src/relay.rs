@@ -27,6 +27,7 @@ Examples:
   trunkline relay orders --to 'nats://localhost/orders.{metadata.tenant}'
   trunkline relay orders --to redis://localhost/orders --envelope cloudevents --json
   trunkline relay --from nats://localhost/ORDERS --to orders")]
+#[cfg_attr(not(feature = "trunkline-relay"), allow(dead_code, reason = "builds without relays only show them"))]
 pub struct Args {
     /// The queue that messages leave
     #[arg(required_unless_present = "from", conflicts_with = "from")]
