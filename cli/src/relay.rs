@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{database::Database, error::Result, number, time};
+use crate::{number, time};
 
 /// The arguments of `trunkline relay`.
 #[derive(Debug, clap::Args)]
@@ -27,6 +27,7 @@ Examples:
   trunkline relay orders --to 'nats://localhost/orders.{metadata.tenant}'
   trunkline relay orders --to redis://localhost/orders --envelope cloudevents --json
   trunkline relay --from nats://localhost/ORDERS --to orders")]
+#[cfg_attr(not(feature = "trunkline-relay"), allow(dead_code, reason = "builds without relays only show them"))]
 pub struct Args {
     /// The queue that messages leave
     #[arg(required_unless_present = "from", conflicts_with = "from")]
@@ -58,8 +59,8 @@ pub struct Args {
 }
 
 #[cfg(not(feature = "trunkline-relay"))]
-#[expect(clippy::unused_async, reason = "as it is in builds that can")]
-pub async fn run(_: Args, _: &Database) -> Result<()> {
+#[allow(clippy::unused_async, reason = "as it is in builds that can")]
+pub async fn run(_: Args, _: &crate::database::Database) -> crate::error::Result<()> {
     Err(crate::error::Error::usage("this program was built without relays").hint(
         "cargo install trunkline-cli --features relay, or one of relay-nats, relay-redis, relay-kafka, relay-rabbitmq",
     ))
@@ -156,6 +157,7 @@ mod with_brokers {
         print::line(told.to_string())
     }
 
+    #[allow(clippy::needless_pass_by_value, reason = "as map_err hands it over")]
     fn told(error: RelayError) -> Error {
         if error.is_usage() {
             return Error::usage(error.to_string());

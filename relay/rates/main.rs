@@ -5,7 +5,7 @@
 //! PATH=$PATH:$(.ci/brokers) cargo run --release -p trunkline-relay --features kafka,nats,rabbitmq,redis --example rates -- kafka
 //! ```
 //!
-//! One broker, one PostgreSQL, both private, with their default durability. `results.md` has what it printed.
+//! One broker, one PostgreSQL, both private, with their default durability.
 #![allow(missing_docs)]
 
 #[path = "../tests/all/brokers/mod.rs"]

@@ -27,7 +27,13 @@ pub mod rabbitmq;
 pub mod redis;
 #[cfg_attr(
     not(any(feature = "kafka", feature = "nats", feature = "rabbitmq", feature = "redis")),
-    allow(unreachable_code, unused_variables, unused_imports, clippy::unused_async, reason = "there is nothing to open")
+    allow(
+        unreachable_code,
+        unused_variables,
+        unused_imports,
+        clippy::unused_async,
+        reason = "there is nothing to open"
+    )
 )]
 mod open;
 

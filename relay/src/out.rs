@@ -227,16 +227,13 @@ impl Carrier {
 
     /// Waits for the next try. Returns whether there is one.
     async fn waits(&self, attempt: &Attempt<Raw>, pause: Duration) -> bool {
-        let _held = self.progress.hold();
-        self.metrics.held.increment(1.0);
+        let _held = self.progress.hold(&self.metrics.held);
         let lost = attempt.lost();
-        let waited = tokio::select! {
+        tokio::select! {
             () = tokio::time::sleep(pause.mul_f64(0.5 + crate::spread() / 2.0)) => true,
             () = self.stop.cancelled() => false,
             () = lost.cancelled() => false,
-        };
-        self.metrics.held.decrement(1.0);
-        waited
+        }
     }
 
     fn dress(&self, message: &Message<Raw>) -> std::result::Result<Outgoing, String> {

@@ -8,6 +8,8 @@ use std::{
     time::SystemTime,
 };
 
+use metrics::Gauge;
+
 /// How far a relay is. All counts are of this run.
 #[derive(Debug, Default)]
 pub struct Progress {
@@ -75,9 +77,10 @@ impl Progress {
     }
 
     /// One more is held, until what is returned is dropped.
-    pub(crate) fn hold(&self) -> Holding<'_> {
+    pub(crate) fn hold<'a>(&'a self, gauge: &'a Gauge) -> Holding<'a> {
         self.held.fetch_add(1, Ordering::Relaxed);
-        Holding(self)
+        gauge.increment(1.0);
+        Holding(self, gauge)
     }
 
     fn last(&self) -> std::sync::MutexGuard<'_, Last> {
@@ -86,10 +89,11 @@ impl Progress {
 }
 
 /// A message that waits for its next try.
-pub(crate) struct Holding<'a>(&'a Progress);
+pub(crate) struct Holding<'a>(&'a Progress, &'a Gauge);
 
 impl Drop for Holding<'_> {
     fn drop(&mut self) {
         self.0.held.fetch_sub(1, Ordering::Relaxed);
+        self.1.decrement(1.0);
     }
 }

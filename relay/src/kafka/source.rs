@@ -1,7 +1,7 @@
 //! Reads a topic, all of its partitions, from a position in each.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, btree_map::Entry},
     fmt::Write,
     sync::{
         Arc,
@@ -96,8 +96,8 @@ impl KafkaSource {
             return Err(self.said("there is no such topic"));
         }
         for partition in topic.partitions() {
-            if !self.next.contains_key(&partition.id()) {
-                self.next.insert(partition.id(), BEGINNING);
+            if let Entry::Vacant(new) = self.next.entry(partition.id()) {
+                new.insert(BEGINNING);
                 self.assigned = false;
             }
         }
@@ -134,10 +134,7 @@ impl KafkaSource {
         self.assigned = false;
         let mut read = Vec::new();
         let consumer = self.consumer.clone();
-        let mut next = match timeout(WAIT, consumer.recv()).await {
-            Ok(next) => Some(next),
-            Err(_) => None,
-        };
+        let mut next = timeout(WAIT, consumer.recv()).await.ok();
         while let Some(one) = next.take() {
             match one {
                 Ok(message) => read.push(self.incoming(&message)),

@@ -55,12 +55,12 @@ impl Reach {
     /// A new channel.
     pub async fn channel(&self) -> lapin::Result<Channel> {
         let mut held = self.held.lock().await;
-        if let Some(connection) = held.as_ref().filter(|connection| connection.status().connected()) {
-            if let Ok(Ok(channel)) = timeout(PATIENCE, connection.create_channel()).await {
-                return Ok(channel);
-            }
-            // It says nothing, or no more channels.
+        if let Some(connection) = held.as_ref().filter(|connection| connection.status().connected())
+            && let Ok(Ok(channel)) = timeout(PATIENCE, connection.create_channel()).await
+        {
+            return Ok(channel);
         }
+        // It is gone, says nothing, or has no more channels.
         if let Some(old) = held.take() {
             tokio::spawn(async move { timeout(PATIENCE, old.close(200, "OK".into())).await });
         }

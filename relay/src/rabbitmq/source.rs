@@ -211,12 +211,12 @@ fn incoming(offset: u64, delivery: &Delivery) -> Incoming {
     let mut metadata = Metadata::default();
     let mut key = None;
     let properties = &delivery.properties;
-    for (name, value) in properties.headers().iter().flat_map(|headers| headers.inner()) {
+    for (name, value) in properties.headers().iter().flat_map(FieldTable::inner) {
         let Some(text) = text(value) else { continue };
         match name.as_str() {
             OFFSET => {}
             KEY => key = Some(text),
-            name => drop(metadata.insert(name, &*text)),
+            name => metadata.insert(name, &*text),
         }
     }
     let own = [

@@ -36,9 +36,9 @@ async fn arrived(stage: &Stage) -> Vec<String> {
     arrived
 }
 
-/// A body of that size that begins with its key and number.
+/// A body of that size that begins with its key, and ends with its number.
 fn body(key: &str, bytes: usize) -> String {
-    format!("{key} {:0>width$}", 1, width = bytes - key.len() - 1)
+    format!("{key} {}1", "0".repeat(bytes - key.len() - 2))
 }
 
 #[cfg(feature = "kafka")]

@@ -113,11 +113,6 @@ impl Broker {
         ([127, 0, 0, 1], port).into()
     }
 
-    /// What it has said.
-    pub fn log(&self) -> String {
-        fs::read_to_string(self.home.folder.join("log")).unwrap_or_default()
-    }
-
     /// Kills it as a crash would, and waits for its end.
     pub fn kill(&mut self) {
         self.process.kill();
