@@ -25,7 +25,7 @@ pub enum Part {
     Prometheus,
     /// etcd, Patroni, and a PostgreSQL with `pg_basebackup` and `pg_rewind`.
     Cluster,
-    /// A NATS server with JetStream.
+    /// A NATS server with `JetStream`.
     Nats,
     /// A Redis server.
     Redis,
