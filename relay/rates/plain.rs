@@ -39,7 +39,12 @@ pub async fn rate(url: &str, place: &Place, name: &str, messages: usize) -> Outc
 
 enum Client {
     Kafka(rdkafka::producer::FutureProducer, String),
-    Rabbitmq(lapin::Channel, lapin::Connection, String),
+    /// The channel lasts as long as its connection.
+    Rabbitmq {
+        channel: lapin::Channel,
+        _connection: lapin::Connection,
+        queue: String,
+    },
     Nats(async_nats::jetstream::Context, String),
     Redis(redis::aio::MultiplexedConnection, String),
 }
@@ -60,7 +65,7 @@ impl Client {
                         .await?;
                 let channel = connection.create_channel().await?;
                 channel.confirm_select(lapin::options::ConfirmSelectOptions::default()).await?;
-                Self::Rabbitmq(channel, connection, name)
+                Self::Rabbitmq { channel, _connection: connection, queue: name }
             }
             Kind::Nats => Self::Nats(async_nats::jetstream::new(async_nats::connect(addr.to_string()).await?), name),
             Kind::Redis => {
@@ -79,12 +84,12 @@ impl Client {
                         .send_result(rdkafka::producer::FutureRecord::<(), _>::to(topic).payload(body))
                         .map_err(|(error, _)| error)
                 };
-                let sent = bodies.iter().map(send).collect::<Result<Vec<_>, _>>()?;
-                for sent in try_join_all(sent).await? {
+                let answers = bodies.iter().map(send).collect::<Result<Vec<_>, _>>()?;
+                for sent in try_join_all(answers).await? {
                     sent.map_err(|(error, _)| error)?;
                 }
             }
-            Self::Rabbitmq(channel, _, queue) => {
+            Self::Rabbitmq { channel, queue, .. } => {
                 let mut sent = Vec::new();
                 for body in &bodies {
                     let options = lapin::options::BasicPublishOptions { mandatory: true, ..Default::default() };

@@ -27,7 +27,7 @@ pub enum Part {
     Browser,
     /// etcd, Patroni, and a PostgreSQL with `pg_basebackup` and `pg_rewind`.
     Cluster,
-    /// A NATS server with JetStream.
+    /// A NATS server with `JetStream`.
     Nats,
     /// A Redis server.
     Redis,

@@ -181,7 +181,7 @@ fn answers(port: u16, greeting: &[u8]) -> bool {
 /// Below the temporary folder, which may be written by whoever a broker runs as.
 fn new_folder() -> PathBuf {
     let name = |number: u32| std::env::temp_dir().join(format!("trunkline-broker-{}-{number}", std::process::id()));
-    let folder = (0..).map(name).find(|folder| fs::create_dir(folder).is_ok()).expect("a new folder");
+    let folder = (0..u32::MAX).map(name).find(|folder| fs::create_dir(folder).is_ok()).expect("a new folder");
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).expect("it is ours");
     folder
 }
