@@ -91,7 +91,8 @@ fn silent_returns(code: &str) -> Vec<&str> {
 
 #[test]
 fn no_test_ends_early_without_a_word() {
-    for folder in ["tests", "cli/tests", "console/tests", "embedded/tests", "disk/tests", "bench/tests", "relay/tests"] {
+    for folder in ["tests", "cli/tests", "console/tests", "embedded/tests", "disk/tests", "bench/tests", "relay/tests"]
+    {
         for path in files(folder, "rs") {
             assert_eq!(silent_returns(&read(&path)), Vec::<&str>::new(), "{}: see required.rs", path.display());
         }
