@@ -1,3 +1,4 @@
+mod plans;
 mod workers;
 
 use std::{
@@ -336,36 +337,4 @@ async fn a_schema_of_another_name_is_looked_at_instead() {
     }
     let found = Doctor::new().patience(Duration::ZERO).examine(&db).await.expect("examined");
     assert!(found.len() == 1 && found[0].check == "consumers", "{found:#?}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_plan_that_is_not_along_the_index_is_found_and_the_queue_renewed() {
-    let ward = Ward::new().await;
-    for (name, settings, function) in [
-        ("plain", Settings::new("int8"), "do_lease_plain"),
-        ("laned", Settings::new("int8").priorities(2), "do_lease_laned"),
-        ("keyed", Settings::new("int8").lanes(2), "do_lanes_keyed"),
-    ] {
-        ward.queue(name, settings).await;
-        assert_eq!(ward.of("plans").await, [], "{name}");
-        ward.say(&format!(
-            "do $$ declare f regprocedure := (select oid from pg_proc where proname = '{function}');
-             begin execute format('alter function %s reset all', f); end $$"
-        ))
-        .await;
-        let settings = ward.of("plans").await;
-        assert!(settings.len() == 1 && settings[0].what.contains("has lost the settings"), "{settings:?}");
-        let columns = if name == "keyed" {
-            ", lane, keys) select i * 1024, now(), 1, '{1}', 0, '{a}'"
-        } else {
-            ") select i * 1024, now(), 1, '{1}'"
-        };
-        ward.say(&format!(
-            "insert into trunkline.queue_{name} (id, due_at, size, payload{columns} from generate_series(1, 3) i; analyze trunkline.queue_{name}"
-        ))
-        .await;
-        let found = ward.mended("plans").await;
-        assert!(found.queue.as_deref() == Some(name) && found.what.contains("Seq Scan on"), "{found:?}");
-        assert!(found.severity == Severity::Wrong && found.mend.contains("install_queue"), "{found:?}");
-    }
 }
