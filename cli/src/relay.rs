@@ -92,11 +92,11 @@ mod with_brokers {
         let (shown, name) = match (&args.queue, &args.from) {
             (Some(queue), _) => {
                 let relay = out(&args, queue, database).await?;
-                (until(relay.progress(), progress, relay.run(asked)).await?, queue)
+                (Box::pin(until(relay.progress(), progress, relay.run(asked))).await?, queue)
             }
             (None, Some(address)) => {
                 let relay = inward(&args, address, database).await?;
-                (until(relay.progress(), progress, relay.run(asked)).await?, &args.to)
+                (Box::pin(until(relay.progress(), progress, relay.run(asked))).await?, &args.to)
             }
             (None, None) => return Err(Error::usage("name a queue, or --from ADDRESS")),
         };
