@@ -3,6 +3,7 @@
 
 #[allow(dead_code, clippy::maybe_infinite_iter, reason = "which brokers are tested, the features say")]
 mod brokers;
+#[allow(dead_code, reason = "which brokers are tested, the features say")]
 mod ends;
 #[cfg(any(feature = "kafka", feature = "rabbitmq"))]
 mod far;
