@@ -103,18 +103,18 @@ async fn the_check_of_a_row_finds_no_name_of_others() {
     let (db, sql) = (Db::connect(&url).await.expect("connected"), connect(&url).await);
     db.create_queue("q", &Settings::new("int8")).await.expect("created");
     sql.batch_execute(
-        "create function public.yes(int, int) returns bool language plpgsql as $$ begin raise exception 'trapped'; end $$;
-         create function public.yes(text, text) returns bool language plpgsql as $$ begin raise exception 'trapped'; end $$;
-         create operator public.= (leftarg = int, rightarg = int, function = public.yes);
-         create operator public.>= (leftarg = int, rightarg = int, function = public.yes);
-         create operator public.<= (leftarg = int, rightarg = int, function = public.yes);
-         create operator public.= (leftarg = text, rightarg = text, function = public.yes);
-         create function public.array_dims(int8[]) returns text language sql as $$ select '[1:1]'::text $$;
-         create function public.array_ndims(int8[]) returns int language sql as $$ select 1 $$;
-         create function public.array_lower(int8[], int) returns int language sql as $$ select 1 $$;
-         create function public.cardinality(int8[]) returns int language sql as $$ select 2 $$;
-         create function public.num_nulls(variadic int8[]) returns int language sql as $$ select 0 $$;
-         set search_path = public, pg_catalog",
+        "create schema trap; create function trap.yes(int, int) returns bool language plpgsql as $$ begin raise exception 'trapped'; end $$;
+         create function trap.yes(text, text) returns bool language plpgsql as $$ begin raise exception 'trapped'; end $$;
+         create operator trap.= (leftarg = int, rightarg = int, function = trap.yes);
+         create operator trap.>= (leftarg = int, rightarg = int, function = trap.yes);
+         create operator trap.<= (leftarg = int, rightarg = int, function = trap.yes);
+         create operator trap.= (leftarg = text, rightarg = text, function = trap.yes);
+         create function trap.array_dims(int8[]) returns text language sql as $$ select '[1:1]'::text $$;
+         create function trap.array_ndims(int8[]) returns int language sql as $$ select 1 $$;
+         create function trap.array_lower(int8[], int) returns int language sql as $$ select 1 $$;
+         create function trap.cardinality(int8[]) returns int language sql as $$ select 2 $$;
+         create function trap.num_nulls(variadic int8[]) returns int language sql as $$ select 0 $$;
+         set search_path = trap, pg_catalog",
     )
     .await
     .expect("laid");
