@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use tracing::warn;
 use trunkline::{Queue, postgres::Statement};
 
@@ -24,6 +24,13 @@ pub(crate) struct Report {
     forget: Statement<(&'static str,), u64>,
 }
 
+/// What waits in the queue, and when it is counted again.
+#[derive(Default)]
+struct Counted {
+    lag: i64,
+    again_at: Option<Instant>,
+}
+
 impl Report {
     pub fn new(queue: &Queue<Raw>, broker: &str, progress: Arc<Progress>) -> Self {
         let db = queue.db();
@@ -41,24 +48,35 @@ impl Report {
         }
     }
 
+    /// The lag is a count of the queue. Of a large one it takes long, and is taken as much less often.
+    async fn count(&self, counted: &mut Counted) -> trunkline::Result<i64> {
+        let began = Instant::now();
+        if counted.again_at.is_none_or(|at| at <= began) {
+            let stats = self.queue.stats().await?;
+            counted.lag = i64::try_from(stats.due + stats.leased + stats.to_retry).unwrap_or(i64::MAX);
+            counted.again_at = Some(began + began.elapsed() * 100);
+        }
+        Ok(counted.lag)
+    }
+
     /// Reports every so often, until it is dropped. A report that fails is a report less.
     pub async fn run(&self) -> std::convert::Infallible {
         let mut ticks = interval(EACH);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut known = None;
+        let (mut known, mut counted) = (None, Counted::default());
         loop {
             ticks.tick().await;
             let failed = self.progress.last_error();
             let news = failed.clone().filter(|_| failed != known).map(|(_, why)| why);
-            match self.tell(news).await {
+            match self.tell(news, &mut counted).await {
                 Ok(()) => known = failed,
                 Err(error) => warn!(relay = self.name, %error, "not reported"),
             }
         }
     }
 
-    async fn tell(&self, error: Option<String>) -> trunkline::Result<()> {
-        let stats = self.queue.stats().await?;
+    async fn tell(&self, error: Option<String>, counted: &mut Counted) -> trunkline::Result<()> {
+        let lag = self.count(counted).await?;
         let (progress, count) = (&self.progress, |count: u64| i64::try_from(count).unwrap_or(i64::MAX));
         let statement: Statement<Row<'_>, u64> = Statement::of(self.told.text().to_owned());
         let row = (
@@ -68,7 +86,7 @@ impl Report {
             count(progress.confirmed()),
             count(progress.refused()),
             count(progress.held()),
-            count(stats.due + stats.leased + stats.to_retry),
+            lag,
             error,
         );
         self.queue.db().run(&statement, row).await?;

@@ -18,7 +18,8 @@ use super::{
     statement::{self, Find, Letter, Line, Message, PAGE},
     verdict::Verdict,
     view::{
-        Audit, DoctorPage, Frame, Item, Login, MessagePage, Messages, Overview, Plan, Row, Schedules, Told, page, with,
+        Audit, DoctorPage, Frame, Item, Login, MessagePage, Messages, Overview, Plan, Relay, Relays, Row, Schedules,
+        Told, page, with,
     },
     words,
 };
@@ -138,6 +139,33 @@ pub async fn schedules(State(site): Here, Extension(visitor): Visit) -> Page {
     });
     let plans = plans.collect();
     Ok(page(&Schedules { frame: Frame::of(&site, &visitor).await, plans }))
+}
+
+pub async fn relays(State(site): Here, Extension(visitor): Visit) -> Page {
+    let relays = failing(&site, &visitor, statement::relays(&site.db).await).await?;
+    let relays = relays.into_iter().map(relay).collect();
+    Ok(page(&Relays { frame: Frame::of(&site, &visitor).await, relays }))
+}
+
+fn relay(of: statement::Relay) -> Relay {
+    let (name, queue, broker, inward, confirmed, refused, held, lag, error, failed_at, started_at, seen_at, is_silent) =
+        of;
+    let problem = match failed_at {
+        Some(at) => format!("{}: {}", words::ago(at), shown(&error)),
+        None => String::new(),
+    };
+    Relay {
+        name: shown(&name),
+        queue,
+        way: format!("{} {}", if inward { "from" } else { "to" }, shown(&broker)),
+        confirmed: words::thousands(confirmed),
+        lag: lag.map_or_else(|| "–".to_owned(), words::thousands),
+        held: words::thousands(held),
+        refused: words::thousands(refused),
+        seen: format!("{}, started {}", words::ago(seen_at), words::ago(started_at)),
+        problem,
+        is_silent,
+    }
 }
 
 pub async fn doctor(State(site): Here, Extension(visitor): Visit) -> Page {

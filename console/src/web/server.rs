@@ -182,6 +182,7 @@ fn router(site: Arc<Site>, ended: tokio::sync::watch::Receiver<bool>, bounds: Bo
         .route("/queues/{queue}/messages/{id}", get(pages::message))
         .route("/queues/{queue}/dead", get(letters::dead))
         .route("/schedules", get(pages::schedules))
+        .route("/relays", get(pages::relays))
         .route("/doctor", get(pages::doctor))
         .route("/audit", get(pages::audit))
         .route("/live", get(move |state| async move { live::live(state, ended) }))

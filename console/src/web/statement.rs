@@ -33,6 +33,23 @@ pub type Letter = (i64, SystemTime, i32, String, String, i64, Option<String>);
 /// An entry of the audit: id, at, who, action, queue, what, how many.
 pub type Entry = (i64, SystemTime, String, String, Option<String>, String, i64);
 
+/// A relay: name, queue, broker, whether it goes into the queue, messages that arrived, refused, held, the lag, the last error, and when it was, started, seen, whether it is silent.
+pub type Relay = (
+    String,
+    String,
+    String,
+    bool,
+    i64,
+    i64,
+    i64,
+    Option<i64>,
+    String,
+    Option<SystemTime>,
+    SystemTime,
+    SystemTime,
+    bool,
+);
+
 /// A consumer: what it calls itself, its sessions.
 pub type Program = (String, i64);
 
@@ -79,6 +96,10 @@ pub async fn may_act(db: &Db) -> Result<bool> {
 
 pub async fn entries(db: &Db, before: i64) -> Result<Vec<Entry>> {
     ask(db, sql!("entries"), (before,)).await
+}
+
+pub async fn relays(db: &Db) -> Result<Vec<Relay>> {
+    ask(db, sql!("relays"), ()).await
 }
 
 pub async fn groups(db: &Db, queue: &str, which: &Sieve) -> Result<Vec<Group>> {

@@ -251,6 +251,28 @@ pub struct Schedules {
     pub plans: Vec<Plan>,
 }
 
+/// A relay, in words.
+#[derive(Debug, Clone)]
+pub struct Relay {
+    pub name: String,
+    pub queue: String,
+    pub way: String,
+    pub confirmed: String,
+    pub lag: String,
+    pub held: String,
+    pub refused: String,
+    pub seen: String,
+    pub problem: String,
+    pub is_silent: bool,
+}
+
+#[derive(Template)]
+#[template(path = "relays.html")]
+pub struct Relays {
+    pub frame: Frame,
+    pub relays: Vec<Relay>,
+}
+
 #[derive(Template)]
 #[template(path = "doctor.html")]
 pub struct DoctorPage {

@@ -76,6 +76,7 @@ async fn the_tab_key_reaches_everything_and_shows_where_it_is() {
         "/queues/emails",
         "/queues/webhooks/dead",
         "/schedules",
+        "/relays",
         "/audit",
         &format!("/queues/webhooks/messages/{dead}"),
     ] {

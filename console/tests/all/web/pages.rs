@@ -46,6 +46,29 @@ async fn a_row_of_the_overview_has_limits_schedules_and_what_failed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn relays_are_listed_with_their_lag_and_the_silent_first() {
+    let site = Site::new().await;
+    texts(&site, "orders").await;
+    assert!(get(site.address, "/relays").await.body.contains("There is none."));
+    site.sql
+        .batch_execute(
+            "insert into trunkline.relay (name, queue, broker, inward, confirmed, refused, held, lag, last_error, failed_at, seen_at) values
+                 ('a works', 'orders', 'nats://broker/orders', false, 12345, 0, 7, 890, null, null, now()),
+                 ('b silent', 'orders', 'kafka://broker/orders', true, 5, 1, 0, null, '<b>away</b>', now(), now() - interval '2 minutes')",
+        )
+        .await
+        .expect("told");
+    let page = get(site.address, "/relays").await.body;
+    let rows: Vec<&str> = page.split("data-relay=").skip(1).collect();
+    assert_eq!(rows.len(), 2, "{page}");
+    assert!(rows[0].contains("b silent") && rows[0].contains("silent</span>"), "{}", rows[0]);
+    assert!(rows[0].contains("from kafka://broker/orders") && rows[0].contains("&#60;b&#62;away"), "{}", rows[0]);
+    assert!(!rows[1].contains("silent</span>") && rows[1].contains("to nats://broker/orders"), "{}", rows[1]);
+    assert!([">12,345<", ">890<", ">7<"].iter().all(|number| rows[1].contains(number)), "{}", rows[1]);
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_overview_says_what_sql_says() {
     let site = Site::new().await;
     let queue = texts(&site, "mails").await;
@@ -231,7 +254,16 @@ async fn what_is_not_there_says_so() {
         assert_eq!(page.status, status, "{path}: {}", page.body);
         assert!(page.body.contains("<h1"), "{path}");
     }
-    for path in ["/", "/queues/here", "/queues/here/messages", "/queues/here/dead", "/schedules", "/doctor", "/audit"] {
+    for path in [
+        "/",
+        "/queues/here",
+        "/queues/here/messages",
+        "/queues/here/dead",
+        "/schedules",
+        "/relays",
+        "/doctor",
+        "/audit",
+    ] {
         assert_eq!(get(site.address, path).await.status, 200, "{path}");
     }
     let health = get(site.address, "/healthz").await;
