@@ -23,6 +23,7 @@ pub async fn all(site: &Site) -> Vec<(String, &'static str)> {
         ("/queues/webhooks/dead".to_owned(), "410 Gone"),
         ("/queues/emails/dead".to_owned(), "There are none"),
         ("/schedules".to_owned(), "month-end"),
+        ("/relays".to_owned(), "kafka.shop"),
         ("/doctor".to_owned(), "octor"),
         ("/audit".to_owned(), "What was done here"),
         ("/queues/nobody-s".to_owned(), "There is nothing here"),

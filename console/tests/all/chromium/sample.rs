@@ -69,6 +69,10 @@ pub async fn fill(site: &Site) {
     run("select trunkline.set_schedule('digest', 'emails', '30 7 * * mon-fri', '{\"digest\": true}')").await;
     run("select trunkline.set_schedule('sweep', 'search-index', '*/10 * * * *', '{}')").await;
     run("select trunkline.pause_schedule('sweep')").await;
+    run("insert into trunkline.relay (name, queue, broker, inward, confirmed, held, lag, last_error, failed_at, seen_at) values
+             ('webhooks to kafka 1f', 'webhooks', 'kafka://kafka.shop/webhooks', false, 48210, 0, 12, null, null, now()),
+             ('emails from nats', 'emails', 'nats://nats.shop/MAILS', true, 910, 3, null, 'the connection was refused', now(), now() - interval '5 minutes')")
+    .await;
 }
 
 /// A program of the shop, by its name.
