@@ -148,8 +148,7 @@ pub async fn relays(State(site): Here, Extension(visitor): Visit) -> Page {
 }
 
 fn relay(of: statement::Relay) -> Relay {
-    let (name, queue, broker, inward, confirmed, refused, held, lag, error, failed_at, started_at, seen_at, is_silent) =
-        of;
+    let (name, queue, broker, inward, confirmed, refused, held, lag, error, failed_at, seen_at, is_silent) = of;
     let problem = match failed_at {
         Some(at) => format!("{}: {}", words::ago(at), shown(&error)),
         None => String::new(),
@@ -162,7 +161,7 @@ fn relay(of: statement::Relay) -> Relay {
         lag: lag.map_or_else(|| "–".to_owned(), words::thousands),
         held: words::thousands(held),
         refused: words::thousands(refused),
-        seen: format!("{}, started {}", words::ago(seen_at), words::ago(started_at)),
+        seen: words::ago(seen_at),
         problem,
         is_silent,
     }
