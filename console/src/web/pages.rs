@@ -147,23 +147,23 @@ pub async fn relays(State(site): Here, Extension(visitor): Visit) -> Page {
     Ok(page(&Relays { frame: Frame::of(&site, &visitor).await, relays }))
 }
 
-fn relay(of: statement::Relay) -> Relay {
-    let (name, queue, broker, inward, confirmed, refused, held, lag, error, failed_at, seen_at, is_silent) = of;
+fn relay((state, name, queue, way, confirmed, counts, lag, error, failed_at, seen_at): statement::Relay) -> Relay {
+    let count = |at: usize| counts.get(at).map_or_else(String::new, |count| words::thousands(*count));
     let problem = match failed_at {
         Some(at) => format!("{}: {}", words::ago(at), shown(&error)),
         None => String::new(),
     };
     Relay {
+        is_silent: state == "silent",
         name: shown(&name),
         queue,
-        way: format!("{} {}", if inward { "from" } else { "to" }, shown(&broker)),
+        way: shown(&way),
         confirmed: words::thousands(confirmed),
+        refused: count(0),
+        held: count(1),
         lag: lag.map_or_else(|| "–".to_owned(), words::thousands),
-        held: words::thousands(held),
-        refused: words::thousands(refused),
         seen: words::ago(seen_at),
         problem,
-        is_silent,
     }
 }
 

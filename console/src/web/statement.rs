@@ -33,9 +33,8 @@ pub type Letter = (i64, SystemTime, i32, String, String, i64, Option<String>);
 /// An entry of the audit: id, at, who, action, queue, what, how many.
 pub type Entry = (i64, SystemTime, String, String, Option<String>, String, i64);
 
-/// A relay: name, queue, broker, whether it goes into the queue, messages that arrived, refused, held, the lag, the last error, and when that was, when the relay was heard of, whether it is silent.
-pub type Relay =
-    (String, String, String, bool, i64, i64, i64, Option<i64>, String, Option<SystemTime>, SystemTime, bool);
+/// A relay: `works` or `silent`, name, queue, way and broker, messages that arrived, those refused and held, the lag, the last error, when that was, when the relay was heard of.
+pub type Relay = (String, String, String, String, i64, Vec<i64>, Option<i64>, String, Option<SystemTime>, SystemTime);
 
 /// A consumer: what it calls itself, its sessions.
 pub type Program = (String, i64);
