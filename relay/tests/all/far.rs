@@ -27,6 +27,15 @@ pub trait Far: Send + Sync {
     fn make_anew(&self) -> BoxFuture<'_, ()>;
 }
 
+/// A place that keeps what it has confirmed, whatever becomes of the broker: a stream of RabbitMQ on a single node does not.
+pub async fn keeping(kind: Kind, broker: &Broker, name: &str) -> Box<dyn Far> {
+    match kind {
+        #[cfg(feature = "rabbitmq")]
+        Kind::Rabbitmq => Box::new(rabbitmq::Quorum::make(broker, name).await),
+        other => far(other, broker, name).await,
+    }
+}
+
 /// Makes a place of that name.
 pub async fn far(kind: Kind, broker: &Broker, name: &str) -> Box<dyn Far> {
     match kind {

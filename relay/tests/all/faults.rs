@@ -8,6 +8,7 @@ use trunkline_relay::Raw;
 use crate::{
     brokers::Kind,
     ends::Arrived,
+    far::keeping,
     stage::{Running, Stage, within},
 };
 
@@ -106,6 +107,7 @@ impl Fault {
 
 async fn out(kind: Kind) {
     let Some(mut stage) = Stage::set(kind, true).await else { return };
+    stage.far = keeping(kind, &stage.broker, "kept").await;
     let mut relay = stage.out();
     relay.begun().await;
     for fault in FAULTS {
@@ -133,7 +135,10 @@ async fn out(kind: Kind) {
 async fn inward(kind: Kind) {
     let Some(mut stage) = Stage::set(kind, true).await else { return };
     let mut relay = stage.inward();
-    for fault in FAULTS {
+    // A stream on a single node of RabbitMQ does not always keep what it has confirmed: docs/relay.md says what becomes of the relay then.
+    let is_kept =
+        |fault: &Fault| kind != Kind::Rabbitmq || !matches!(fault, Fault::BrokerKilled | Fault::BrokerRestarted);
+    for fault in FAULTS.into_iter().filter(is_kept) {
         stage.write(60).await;
         let before = stage.queue.stats().await.expect("told").messages;
         within(Duration::from_secs(30), "it goes on", async || {

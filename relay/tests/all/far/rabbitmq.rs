@@ -3,13 +3,14 @@ use std::time::Duration;
 use futures_util::{StreamExt, future::BoxFuture};
 use lapin::{
     BasicProperties, Channel, Confirmation, Connection, ConnectionProperties,
+    message::Delivery,
     options::{
-        BasicAckOptions, BasicConsumeOptions, BasicPublishOptions, BasicQosOptions, ConfirmSelectOptions,
-        QueueDeclareOptions, QueueDeleteOptions,
+        BasicAckOptions, BasicConsumeOptions, BasicGetOptions, BasicPublishOptions, BasicQosOptions,
+        ConfirmSelectOptions, QueueDeclareOptions, QueueDeleteOptions,
     },
     types::{AMQPValue, FieldTable},
 };
-use tokio::time::timeout;
+use tokio::{sync::Mutex, time::timeout};
 
 use super::Far;
 use crate::{brokers::Broker, ends::Arrived};
@@ -18,11 +19,16 @@ use crate::{brokers::Broker, ends::Arrived};
 pub struct Stream {
     name: String,
     address: String,
+    kind: &'static str,
 }
 
 impl Stream {
     pub async fn make(broker: &Broker, name: &str) -> Self {
-        let stream = Self { name: name.to_owned(), address: format!("amqp://{}", broker.direct()) };
+        Self::of(broker, name, "stream").await
+    }
+
+    async fn of(broker: &Broker, name: &str, kind: &'static str) -> Self {
+        let stream = Self { name: name.to_owned(), address: format!("amqp://{}", broker.direct()), kind };
         stream.declare().await;
         stream
     }
@@ -30,7 +36,7 @@ impl Stream {
     async fn declare(&self) {
         let (channel, _connection) = self.channel().await.expect("a channel");
         let mut arguments = FieldTable::default();
-        arguments.insert("x-queue-type".into(), AMQPValue::LongString("stream".into()));
+        arguments.insert("x-queue-type".into(), AMQPValue::LongString(self.kind.into()));
         let durable = QueueDeclareOptions { durable: true, ..QueueDeclareOptions::default() };
         channel.queue_declare((&*self.name).into(), durable, arguments).await.expect("a stream");
     }
@@ -82,8 +88,7 @@ impl Far for Stream {
             while let Ok(Some(delivery)) = timeout(Duration::from_secs(2), consumer.next()).await {
                 let delivery = delivery.expect("a message");
                 delivery.ack(BasicAckOptions::default()).await.expect("acknowledged");
-                let body = String::from_utf8_lossy(&delivery.data).into_owned();
-                read.push(Arrived { body, id: delivery.properties.message_id().as_ref().map(ToString::to_string) });
+                read.push(arrived(&delivery));
             }
             read
         })
@@ -104,4 +109,49 @@ impl Far for Stream {
             self.declare().await;
         })
     }
+}
+
+/// A quorum queue, whose confirmations mean that the message is on disk: what is read from it is gone, and so is kept here.
+pub struct Quorum {
+    queue: Stream,
+    read: Mutex<Vec<Arrived>>,
+}
+
+impl Quorum {
+    pub async fn make(broker: &Broker, name: &str) -> Self {
+        Self { queue: Stream::of(broker, name, "quorum").await, read: Mutex::default() }
+    }
+}
+
+impl Far for Quorum {
+    fn address(&self, port: u16) -> String {
+        self.queue.address(port)
+    }
+
+    fn read(&self) -> BoxFuture<'_, Vec<Arrived>> {
+        Box::pin(async {
+            let (channel, _connection) = self.queue.channel().await.expect("a channel");
+            let mut read = self.read.lock().await;
+            let gone = BasicGetOptions { no_ack: true };
+            while let Some(message) =
+                channel.basic_get((&*self.queue.name).into(), gone).await.expect("a message or none")
+            {
+                read.push(arrived(&message.delivery));
+            }
+            read.clone()
+        })
+    }
+
+    fn write<'a>(&'a self, key: &'a str, bodies: Vec<String>) -> BoxFuture<'a, Vec<(String, bool)>> {
+        self.queue.write(key, bodies)
+    }
+
+    fn make_anew(&self) -> BoxFuture<'_, ()> {
+        self.queue.make_anew()
+    }
+}
+
+fn arrived(delivery: &Delivery) -> Arrived {
+    let body = String::from_utf8_lossy(&delivery.data).into_owned();
+    Arrived { body, id: delivery.properties.message_id().as_ref().map(ToString::to_string) }
 }
