@@ -82,9 +82,13 @@ def supervise(command: Sequence[str], count: int, reloads: bool, mark: str) -> i
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, tell)
+    changes = _changes(Path.cwd())
+    if reloads:
+        next(changes)  # before anything begins: what changes while it does counts
+        # Compiled files know their source by whole seconds and its size, so a change within a second would not be seen.
+        environment["PYTHONDONTWRITEBYTECODE"] = "1"
     for place in places:
         place.begin()
-    changes = _changes(Path.cwd())
     while not told:
         time.sleep(_LOOK)
         if told:
