@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ class Story:
 
     def __init__(self, folder: Path, url: str) -> None:
         self.folder, self.url = folder, url
+        self.workers: list[subprocess.Popen[str]] = []
         self.write("one")
         db = Db.connect(url)
         db.migrate()
@@ -46,9 +48,11 @@ class Story:
     def start(self, *options: str) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "trunkline.worker.program", "tasks:app", "--log-json", *options]
         # A session of its own, so that nothing of it can stay behind.
-        return subprocess.Popen(
+        worker = subprocess.Popen(
             command, cwd=self.folder, env={**os.environ, "URL": self.url}, stderr=subprocess.PIPE, text=True, start_new_session=True
         )
+        self.workers.append(worker)
+        return worker
 
     def notes(self) -> list[list[str]]:
         file = self.folder / "notes"
@@ -62,8 +66,13 @@ class Story:
 
 
 @pytest.fixture
-def story(tmp_path: Path, url: str) -> Story:
-    return Story(tmp_path, url)
+def story(tmp_path: Path, url: str) -> Iterator[Story]:
+    story = Story(tmp_path, url)
+    yield story
+    for worker in story.workers:  # of a test that failed
+        if worker.poll() is None:
+            os.killpg(worker.pid, signal.SIGKILL)
+            worker.wait()
 
 
 def _end(worker: subprocess.Popen[str]) -> tuple[int, list[dict[str, Any]]]:
