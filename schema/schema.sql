@@ -949,7 +949,13 @@ begin
         -- Behind a row that has to be cut or moved, no more rows are locked than were of use: else each of these would cost a look at all of them.
         rows := least(wanted - got, case when cardinality(at.tids) < rows then greatest(2 * cardinality(at.tids), 8) else 2 * rows end);
     end loop;
-    if lined = '{}' then
+    if exists (select from trunkline."line_emails" l where l.lane = lane and l.key <> all (lined)
+               and exists (select from trunkline."queue_emails" q where q.ctid = any (tids) and l.key = any (q.keys))) then
+        -- Meanwhile a message of it failed, and is due again before these.
+        tids := '{}';
+        got := 0;
+        return;
+    elsif lined = '{}' then
         return;
     end if;
     clock := clock_timestamp();
@@ -1315,10 +1321,11 @@ function do_extend_emails(ids bigint[], sizes integer[], attempts integer[], lea
 declare
     met record;
     rest record;
+    holders text[];
 begin
     if false then
         -- Their lanes come last, and whoever gives the queue more of them locks these first.
-        perform from trunkline."lane_emails" where false;
+        holders := array(select h.lane || ' ' || h.holder from trunkline."lane_emails" h where h.holder is not null);
     end if;
     for pass in 1..2 loop
         with held as (
@@ -1331,7 +1338,7 @@ begin
                coalesce(sum(h.size), 0) as size
         into met from held h;
         if false then
-            perform trunkline."do_keep_emails"(met.ids, lease);
+            perform trunkline."do_keep_emails"(met.ids, lease, holders);
         end if;
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
@@ -1387,19 +1394,20 @@ begin
     while n > 0 loop
         if rows > 1 then
             -- What is usual: whatever is due fits as it is. Then neither a running total nor a second look is needed.
-            with due_row as materialized (
+            with  due_row as materialized (
                 select q.ctid as tid, q.id, q.due_at as due_at, q.size,
                        q.attempt - q.released >= 10
                        or q.attempt > 0 and q.error is null and (q.size > 1 or (apart > 0)) as awkward
-                from trunkline."queue_emails" q
-                where (q.due_at, q.id + 0) >= (due, id) and q.due_at <= until
-                order by q.due_at, q.id + 0 limit rows for update skip locked
+                from trunkline."queue_emails" q where (q.due_at, q.id + 0) >= (due, id) and q.due_at <= until order by q.due_at, q.id + 0 limit rows for update skip locked
             )
-            select count(*)::int as locked, sum(d.size) as size, bool_or(d.awkward) as awkward, max(d.due_at) as due,
+            select count(*)::int as seen, count(*)::int as locked, sum(d.size) as size, bool_or(d.awkward) as awkward, max(d.due_at) as due,
                    array_agg(d.tid order by d.due_at, d.id) as tids
             into line from due_row d;
             if line.locked = 0 then
                 return;
+            elsif line.locked < line.seen then
+                rows := rows / 2; -- only what stands before it
+                continue;
             elsif line.size <= n and not line.awkward then
                 tids := line.tids;
                 got := line.size;
@@ -1413,16 +1421,14 @@ begin
         end if;
         if rows = 1 then
             -- One row needs no running total.
-            select 1 as locked, array[q.ctid] as tids, q.size as got, q.id as first, q.size,
+             select 1 as locked, array[q.ctid] as tids, q.size as got, q.id as first, q.size,
                    q.attempt - q.released >= 10 as spent,
                    q.attempt > 0 and q.error is null as vanished, (apart > 0) as alone, false as mixed,
                    (q.size <= n and q.attempt - q.released < 10
                     and (q.attempt = 0 or q.error is not null or q.size = 1 and not (apart > 0)))::int as fitting,
                    q.due_at as due, q.id as id, array[q.ctid] as spent_tids, q.due_at as next_due, q.id + 1 as next_id
             into seen
-            from trunkline."queue_emails" q
-            where (q.due_at, q.id + 0) >= (due, id) and q.due_at <= until
-            order by q.due_at, q.id + 0 limit 1 for update skip locked;
+            from trunkline."queue_emails" q where (q.due_at, q.id + 0) >= (due, id) and q.due_at <= until order by q.due_at, q.id + 0 limit rows for update skip locked;
             if not found then
                 return;
             end if;
@@ -1597,15 +1603,24 @@ begin
     end loop;
 end ;
 
-function do_keep_emails(ids bigint[], lease interval) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+function do_keep_emails(ids bigint[], lease interval, holders text[]) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
+declare
+    l record;
 begin
-    update trunkline."lane_emails" l set held_until = clock_timestamp() + lease * 1.5, starts_until = greatest(l.starts_until, clock_timestamp() + lease / 2)
-    from (select h.lane from trunkline."lane_emails" h
-          where h.held_until < clock_timestamp() + lease
-            and h.lane in (select q.lane from unnest(ids) d(id) join trunkline."queue_emails" q on q.id = d.id)
-          order by h.lane for update) h
-    where l.lane = h.lane;
+    for l in
+        select h.lane, h.holder, h.held_until < clock_timestamp() + lease as ends from trunkline."lane_emails" h
+        where h.lane in (select q.lane from unnest(ids) d(id) join trunkline."queue_emails" q on q.id = d.id)
+        order by h.lane for update
+    loop
+        if l.lane || ' ' || l.holder <> all (holders) is not false then
+            raise exception 'the leases of queue % ended before they were extended', 'emails' using errcode = 'TL001',
+                hint = 'Nothing was extended. What was held may be someone else''s now.';
+        end if;
+        update trunkline."lane_emails" h
+        set held_until = clock_timestamp() + lease * 1.5, starts_until = greatest(h.starts_until, clock_timestamp() + lease / 2)
+        where h.lane = l.lane and l.ends;
+    end loop;
 end ;
 
 function do_keyed_emails(payloads jsonb[], keys text[], delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[], due timestamp with time zone DEFAULT NULL::timestamp with time zone) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
@@ -2758,6 +2773,8 @@ declare
     type regtype := trunkline.payload_type(queue);
     laned bool;
     keyed bool;
+    due_rows text;
+    heads text;
 begin
     select * into strict settings from trunkline.queue q where q.name = queue;
     laned := settings.priorities > 1;
@@ -2801,6 +2818,17 @@ begin
     template := replace(template, '{row_key}', case when keyed then 'q.keys[m.k + 1]' else 'null::text' end);
     template := replace(template, '{found_key}', case when keyed then 'q.keys[(message - q.id)::int + 1]' else 'null::text' end);
     template := replace(template, '{own_key}', case when keyed then '((q.own ->> ''keys'')::text[])[1]' else 'null::text' end);
+    -- The rows that are due, locked. Along a lane none is passed over, because what is behind it may have its key: as many are looked at as are locked.
+    due_rows := 'trunkline.{queue_} q where {in_lane}({place}, q.id + 0) >= (due, id) and {place} <= until{and_due} '
+                'order by {place}, q.id + 0 limit rows';
+    heads := 'head as materialized (select q.ctid as tid, q.due_at, q.attempt, q.size, q.line from ' || due_rows || ')';
+    template := replace(template, '{with_head}', case when keyed then 'with ' || heads else '' end);
+    template := replace(template, '{head}', case when keyed then heads || ',' else '' end);
+    template := replace(template, '{heads}', case when keyed then '(select count(*)::int from head)' else 'count(*)::int' end);
+    template := replace(template, '{due_rows}', case when keyed
+        then 'head h join trunkline.{queue_} q on q.ctid = h.tid '
+             'where q.due_at = h.due_at and q.attempt = h.attempt and q.size = h.size and q.line = h.line for update of q skip locked'
+        else due_rows || ' for update skip locked' end);
     template := replace(template, '{ordered}', (keyed and settings.per_key = 1)::text);
     template := replace(template, '{lock_space}', format('hashtext(%L)', 'trunkline.lane ' || queue));
     template := replace(template, '{key_lanes}', settings.lanes::text);

@@ -7,6 +7,8 @@ declare
     type regtype := trunkline.payload_type(queue);
     laned bool;
     keyed bool;
+    due_rows text;
+    heads text;
 begin
     select * into strict settings from trunkline.queue q where q.name = queue;
     laned := settings.priorities > 1;
@@ -50,6 +52,17 @@ begin
     template := replace(template, '{row_key}', case when keyed then 'q.keys[m.k + 1]' else 'null::text' end);
     template := replace(template, '{found_key}', case when keyed then 'q.keys[(message - q.id)::int + 1]' else 'null::text' end);
     template := replace(template, '{own_key}', case when keyed then '((q.own ->> ''keys'')::text[])[1]' else 'null::text' end);
+    -- The rows that are due, locked. Along a lane none is passed over, because what is behind it may have its key: as many are looked at as are locked.
+    due_rows := 'trunkline.{queue_} q where {in_lane}({place}, q.id + 0) >= (due, id) and {place} <= until{and_due} '
+                'order by {place}, q.id + 0 limit rows';
+    heads := 'head as materialized (select q.ctid as tid, q.due_at, q.attempt, q.size, q.line from ' || due_rows || ')';
+    template := replace(template, '{with_head}', case when keyed then 'with ' || heads else '' end);
+    template := replace(template, '{head}', case when keyed then heads || ',' else '' end);
+    template := replace(template, '{heads}', case when keyed then '(select count(*)::int from head)' else 'count(*)::int' end);
+    template := replace(template, '{due_rows}', case when keyed
+        then 'head h join trunkline.{queue_} q on q.ctid = h.tid '
+             'where q.due_at = h.due_at and q.attempt = h.attempt and q.size = h.size and q.line = h.line for update of q skip locked'
+        else due_rows || ' for update skip locked' end);
     template := replace(template, '{ordered}', (keyed and settings.per_key = 1)::text);
     template := replace(template, '{lock_space}', format('hashtext(%L)', 'trunkline.lane ' || queue));
     template := replace(template, '{key_lanes}', settings.lanes::text);

@@ -45,7 +45,13 @@ begin
         -- Behind a row that has to be cut or moved, no more rows are locked than were of use: else each of these would cost a look at all of them.
         rows := least(wanted - got, case when cardinality(at.tids) < rows then greatest(2 * cardinality(at.tids), 8) else 2 * rows end);
     end loop;
-    if lined = '{}' then
+    if exists (select from trunkline.{line_} l where l.lane = lane and l.key <> all (lined)
+               and exists (select from trunkline.{queue_} q where q.ctid = any (tids) and l.key = any (q.keys))) then
+        -- Meanwhile a message of it failed, and is due again before these.
+        tids := '{}';
+        got := 0;
+        return;
+    elsif lined = '{}' then
         return;
     end if;
     clock := clock_timestamp();

@@ -5,10 +5,11 @@ create or replace function trunkline.{do_extend_}(ids bigint[], sizes int[], att
 declare
     met record;
     rest record;
+    holders text[];
 begin
     if {keyed} then
         -- Their lanes come last, and whoever gives the queue more of them locks these first.
-        perform from trunkline.{lane_} where false;
+        holders := array(select h.lane || ' ' || h.holder from trunkline.{lane_} h where h.holder is not null);
     end if;
     for pass in 1..2 loop
         with held as (
@@ -21,7 +22,7 @@ begin
                coalesce(sum(h.size), 0) as size
         into met from held h;
         if {keyed} then
-            perform trunkline.{do_keep_}(met.ids, lease);
+            perform trunkline.{do_keep_}(met.ids, lease, holders);
         end if;
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);

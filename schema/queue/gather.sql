@@ -5,7 +5,7 @@
 -- many rows before it would do, so that the caller can give the locks back. What ran out comes like the rest (apart = 0), or
 -- alone (1), or not at all (2), because it may kill whatever runs beside it. In a queue with keys that may be said of what ran out again only (3 and 4, for 1 and 2).
 -- In a queue with priorities it goes along one lane, until a bound; in one with keys along one line of a lane, by the places, and messages of keys that have a
--- line of their own are moved there.
+-- line of their own are moved there. There nothing passes a row that somebody has locked: whether its message is done they say when they commit.
 create or replace function trunkline.{do_gather_}(
         n int, rows int, cut bool, apart int, inout due timestamptz, inout id bigint{lane},
         out tids tid[], out got int, out ran_out bool, out more bool)
@@ -29,19 +29,20 @@ begin
     while n > 0 loop
         if rows > 1 then
             -- What is usual: whatever is due fits as it is. Then neither a running total nor a second look is needed.
-            with due_row as materialized (
+            with {head} due_row as materialized (
                 select q.ctid as tid, q.id, {place} as due_at, q.size,
                        q.attempt - q.released >= {max_attempts}
                        or q.attempt > 0 and q.error is null and (q.size > 1 or {alone}){or_mixed} as awkward
-                from trunkline.{queue_} q
-                where {in_lane}({place}, q.id + 0) >= (due, id) and {place} <= until{and_due}
-                order by {place}, q.id + 0 limit rows for update skip locked
+                from {due_rows}
             )
-            select count(*)::int as locked, sum(d.size) as size, bool_or(d.awkward) as awkward, max(d.due_at) as due,
+            select {heads} as seen, count(*)::int as locked, sum(d.size) as size, bool_or(d.awkward) as awkward, max(d.due_at) as due,
                    array_agg(d.tid order by d.due_at, d.id) as tids
             into line from due_row d;
             if line.locked = 0 then
                 return;
+            elsif line.locked < line.seen then
+                rows := rows / 2; -- only what stands before it
+                continue;
             elsif line.size <= n and not line.awkward then
                 tids := line.tids;
                 got := line.size;
@@ -55,16 +56,14 @@ begin
         end if;
         if rows = 1 then
             -- One row needs no running total.
-            select 1 as locked, array[q.ctid] as tids, q.size as got, q.id as first, q.size,
+            {with_head} select 1 as locked, array[q.ctid] as tids, q.size as got, q.id as first, q.size,
                    q.attempt - q.released >= {max_attempts} as spent,
                    q.attempt > 0 and q.error is null as vanished, {alone} as alone, {mixed} as mixed,
                    (q.size <= n and q.attempt - q.released < {max_attempts}{and_pure}
                     and (q.attempt = 0 or q.error is not null or q.size = 1 and not {alone}))::int as fitting,
                    {place} as due, q.id as id, array[q.ctid] as spent_tids, {place} as next_due, q.id + 1 as next_id
             into seen
-            from trunkline.{queue_} q
-            where {in_lane}({place}, q.id + 0) >= (due, id) and {place} <= until{and_due}
-            order by {place}, q.id + 0 limit 1 for update skip locked;
+            from {due_rows};
             if not found then
                 return;
             end if;

@@ -1,12 +1,22 @@
--- A lane is held for as long as the leases in it last.
-create or replace function trunkline.{do_keep_}(ids bigint[], lease interval)
+-- A lane is held for as long as the leases in it last. holders: who had which lane before these leases were made longer. One that somebody else has got
+-- since then, because that took until after their end, hands out what is behind them: so they were lost.
+create or replace function trunkline.{do_keep_}(ids bigint[], lease interval, holders text[])
     returns void language plpgsql {planner} as $f$
 #variable_conflict use_variable
+declare
+    l record;
 begin
-    update trunkline.{lane_} l set held_until = clock_timestamp() + lease * 1.5, starts_until = greatest(l.starts_until, clock_timestamp() + lease / 2)
-    from (select h.lane from trunkline.{lane_} h
-          where h.held_until < clock_timestamp() + lease
-            and h.lane in (select q.lane from unnest(ids) d(id) join trunkline.{queue_} q on q.id = d.id)
-          order by h.lane for update) h
-    where l.lane = h.lane;
+    for l in
+        select h.lane, h.holder, h.held_until < clock_timestamp() + lease as ends from trunkline.{lane_} h
+        where h.lane in (select q.lane from unnest(ids) d(id) join trunkline.{queue_} q on q.id = d.id)
+        order by h.lane for update
+    loop
+        if l.lane || ' ' || l.holder <> all (holders) is not false then
+            raise exception 'the leases of queue % ended before they were extended', {literal} using errcode = 'TL001',
+                hint = 'Nothing was extended. What was held may be someone else''s now.';
+        end if;
+        update trunkline.{lane_} h
+        set held_until = clock_timestamp() + lease * 1.5, starts_until = greatest(h.starts_until, clock_timestamp() + lease / 2)
+        where h.lane = l.lane and l.ends;
+    end loop;
 end $f$;

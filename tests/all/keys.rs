@@ -5,6 +5,7 @@ mod histories;
 mod lanes_in_sql;
 mod more_lanes;
 mod moved;
+mod over_the_end;
 mod ran_out;
 mod rate;
 mod shown;
