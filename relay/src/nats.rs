@@ -1,5 +1,6 @@
 //! NATS `JetStream`.
 
+mod acks;
 mod connect;
 mod sink;
 mod source;

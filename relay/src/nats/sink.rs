@@ -1,35 +1,36 @@
 //! Publishes to `JetStream`: many in flight, each confirmed by the stream, with `Nats-Msg-Id`.
 
-use std::{str::FromStr, time::Duration};
+use std::{str::FromStr, sync::LazyLock, time::Duration};
 
 use async_nats::{
-    HeaderMap, HeaderName, HeaderValue,
-    jetstream::{
-        self, Context,
-        context::{ContextBuilder, PublishAckFuture, PublishError, PublishErrorKind},
-        message::PublishMessage,
-    },
+    Client, HeaderMap, HeaderName, HeaderValue,
+    client::{PublishError, PublishErrorKind},
+    jetstream::{self, Context, context::GetStreamByNameErrorKind},
 };
-use futures_util::future::{BoxFuture, join_all};
+use futures_util::future::BoxFuture;
+use tokio::time::timeout;
 
-use super::connect::{Violations, connect};
+use super::{
+    acks::{Acks, Answer},
+    connect::{Violations, connect},
+};
 use crate::{
     address::Address,
-    error::Result,
-    outgoing::{KEY, Outgoing},
+    error::{Error, Result},
+    outgoing::{ATTEMPT, ID, KEY, Outgoing},
     sink::{Outcome, Sink},
 };
 
 /// How long the stream has to confirm.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Publishes without an answer at most, of all batches.
-const IN_FLIGHT: usize = 16_384;
 
 /// NATS `JetStream`: a message is confirmed when a stream has stored it, on as many replicas as the stream has asked for.
 ///
 /// `Nats-Msg-Id` is the message's id, so within the stream's window for duplicates (two minutes unless set otherwise) a message that is sent again is stored once.
 pub struct NatsSink {
+    client: Client,
     context: Context,
+    acks: Acks,
     violations: Violations,
     broker: String,
 }
@@ -42,48 +43,60 @@ impl NatsSink {
     pub async fn open(address: &Address) -> Result<Self> {
         address.only(&[])?;
         let (client, violations) = connect(address).await?;
-        let context = ContextBuilder::new().timeout(PATIENCE).max_ack_inflight(IN_FLIGHT).build(client);
-        Ok(Self { context, violations, broker: address.shown() })
+        let acks = Acks::start(&client).await.map_err(|cause| Error::broker(address.shown(), cause))?;
+        let context = jetstream::new(client.clone());
+        Ok(Self { client, context, acks, violations, broker: address.shown() })
     }
 
-    async fn publish(&self, message: &Outgoing) -> Result<PublishAckFuture, PublishError> {
-        let publish = PublishMessage::build().payload(message.body.clone()).headers(headers(message));
-        self.context.send_publish(message.to.to_string(), publish).await
-    }
-
-    async fn confirmed(&self, message: &Outgoing, sent: Result<PublishAckFuture, PublishError>) -> Outcome {
-        let outcome = match sent {
-            Ok(answer) => answer.await.map(drop),
-            Err(error) => Err(error),
-        };
-        match outcome {
-            Ok(()) => Outcome::Confirmed,
-            Err(error) => self.refused(message, &error).await,
-        }
-    }
-
-    async fn refused(&self, message: &Outgoing, error: &PublishError) -> Outcome {
-        match error.kind() {
-            PublishErrorKind::StreamNotFound => self.without_stream(&message.to).await,
-            PublishErrorKind::MaxPayloadExceeded => Outcome::RefusedForGood(words(error)),
-            PublishErrorKind::TimedOut => match self.violations.of(&message.to) {
+    async fn outcome(&self, message: &Outgoing, answer: Option<Answer>) -> Outcome {
+        match answer {
+            Some(Answer::Stored) => Outcome::Confirmed,
+            Some(Answer::Nobody) => self.without_stream(&message.to).await,
+            Some(Answer::Refused(error)) if is_for_good(&error) => Outcome::RefusedForGood(error.to_string()),
+            Some(Answer::Refused(error)) => Outcome::RefusedForNow(error.to_string()),
+            Some(Answer::Unreadable(why)) => Outcome::RefusedForNow(format!("the answer cannot be read: {why}")),
+            None => match self.violations.of(&message.to) {
                 Some(said) => Outcome::RefusedForGood(said),
-                None => Outcome::RefusedForNow(words(error)),
+                None => Outcome::RefusedForNow(format!("no answer within {PATIENCE:?}")),
             },
-            PublishErrorKind::Other if is_for_good(error) => Outcome::RefusedForGood(words(error)),
-            _ => Outcome::RefusedForNow(words(error)),
         }
     }
 
     /// Nobody answered on the subject. Where `JetStream` itself answers that no stream takes it, none will.
     async fn without_stream(&self, subject: &str) -> Outcome {
-        use jetstream::context::GetStreamByNameErrorKind as Kind;
         match self.context.stream_by_subject(subject).await {
-            Err(error) if matches!(error.kind(), Kind::NotFound) => {
+            Err(error) if matches!(error.kind(), GetStreamByNameErrorKind::NotFound) => {
                 Outcome::RefusedForGood(format!("no stream takes subject {subject:?}"))
             }
             _ => Outcome::RefusedForNow(format!("nobody answers on subject {subject:?} at the moment")),
         }
+    }
+
+    async fn all(&self, batch: &[Outgoing]) -> Vec<Outcome> {
+        let waiting = self.acks.batch(batch.len());
+        let mut refused = Vec::new();
+        let send = async {
+            for (at, message) in batch.iter().enumerate() {
+                let (to, body) = (message.to.to_string(), message.body.clone());
+                let sent = self.client.publish_with_reply_and_headers(to, waiting.reply(at), headers(message), body);
+                if let Err(error) = sent.await {
+                    waiting.unsent();
+                    refused.push((at, unsent(&error)));
+                }
+            }
+        };
+        // Where the server is away for long, the client takes no more; what it did not take is not answered, either.
+        let _ = timeout(PATIENCE, send).await;
+        let answers = waiting.answers(PATIENCE).await;
+        let mut outcomes = Vec::with_capacity(batch.len());
+        let mut refused = refused.into_iter().peekable();
+        for (at, (message, answer)) in batch.iter().zip(answers).enumerate() {
+            outcomes.push(match refused.next_if(|(of, _)| *of == at) {
+                Some((_, outcome)) => outcome,
+                None => self.outcome(message, answer).await,
+            });
+        }
+        outcomes
     }
 }
 
@@ -93,31 +106,29 @@ impl Sink for NatsSink {
     }
 
     fn produce<'a>(&'a self, batch: &'a [Outgoing]) -> BoxFuture<'a, Vec<Outcome>> {
-        Box::pin(async move {
-            let mut sent = Vec::with_capacity(batch.len());
-            for message in batch {
-                sent.push(self.publish(message).await);
-            }
-            join_all(batch.iter().zip(sent).map(|(message, sent)| self.confirmed(message, sent))).await
-        })
+        Box::pin(self.all(batch))
     }
 }
 
 fn headers(message: &Outgoing) -> HeaderMap {
+    static OWN: LazyLock<[(&str, HeaderName); 3]> =
+        LazyLock::new(|| [ID, ATTEMPT, KEY].map(|name| (name, HeaderName::from_static(name))));
     let mut headers = HeaderMap::new();
     let mut add = |name: &str, text: &str| {
-        if let (Ok(name), Ok(text)) =
-            (HeaderName::from_str(&plain(name, true)), HeaderValue::from_str(&plain(text, false)))
-        {
+        let own = OWN.iter().find(|(own, _)| *own == name).map(|(_, name)| name.clone());
+        let name = own.or_else(|| HeaderName::from_str(&plain(name, true)).ok());
+        if let (Some(name), Ok(text)) = (name, HeaderValue::from_str(&plain(text, false))) {
             headers.insert(name, text);
         }
     };
-    add("Nats-Msg-Id", &message.id);
     for (name, text) in message.headers() {
         add(name, &text);
     }
     if let Some(key) = &message.key {
         add(KEY, key);
+    }
+    if let Ok(id) = HeaderValue::from_str(&plain(&message.id, false)) {
+        headers.insert(async_nats::header::NATS_MESSAGE_ID, id);
     }
     headers
 }
@@ -135,13 +146,16 @@ fn plain(text: &str, is_name: bool) -> std::borrow::Cow<'_, str> {
 }
 
 /// Errors that `JetStream` gives for what a message is, not for what it has no room for.
-fn is_for_good(error: &PublishError) -> bool {
-    use std::error::Error;
-    let said = error.source().and_then(|source| source.downcast_ref::<jetstream::Error>());
-    said.is_some_and(|said| said.code() == 400 && said.error_code() != jetstream::ErrorCode::STREAM_STORE_FAILED)
+fn is_for_good(error: &jetstream::Error) -> bool {
+    error.code() == 400 && error.error_code() != jetstream::ErrorCode::STREAM_STORE_FAILED
 }
 
-/// The broker's words, with what is behind them.
-fn words(error: &PublishError) -> String {
-    error.to_string()
+/// What the client itself did not send.
+fn unsent(error: &PublishError) -> Outcome {
+    match error.kind() {
+        PublishErrorKind::MaxPayloadExceeded | PublishErrorKind::InvalidSubject => {
+            Outcome::RefusedForGood(error.to_string())
+        }
+        PublishErrorKind::Send => Outcome::RefusedForNow(error.to_string()),
+    }
 }

@@ -1,0 +1,175 @@
+//! The stream's answers to whole batches: one subscription, one place for each message, one wake-up for all.
+//!
+//! The client's own futures cost a timer, a channel, a random subject and an entry of a map for each message, a third of what the relay paid for it.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use async_nats::{Client, Message, StatusCode, SubscribeError, Subscriber, jetstream};
+use futures_util::StreamExt;
+use serde::Deserialize;
+use tokio::{sync::Notify, task::AbortHandle, time::timeout};
+
+/// What a stream answered to a publish.
+#[derive(Debug)]
+pub(super) enum Answer {
+    Stored,
+    /// Nobody listens on the subject.
+    Nobody,
+    Refused(jetstream::Error),
+    Unreadable(String),
+}
+
+/// Answers that are waited for, by batch.
+pub(super) struct Acks {
+    inbox: String,
+    next: AtomicU64,
+    batches: Arc<Batches>,
+    reader: AbortHandle,
+}
+
+#[derive(Default)]
+struct Batches(Mutex<HashMap<u64, Arc<Waiting>>>);
+
+struct Waiting {
+    answers: Mutex<Vec<Option<Answer>>>,
+    missing: AtomicUsize,
+    all: Notify,
+}
+
+/// A batch whose answers are waited for; until this is dropped.
+pub(super) struct Batch<'a> {
+    acks: &'a Acks,
+    nr: u64,
+    waiting: Arc<Waiting>,
+}
+
+impl Acks {
+    /// Listens for answers.
+    pub async fn start(client: &Client) -> Result<Self, SubscribeError> {
+        let (inbox, batches) = (client.new_inbox(), Arc::<Batches>::default());
+        let answers = client.subscribe(format!("{inbox}.*.*")).await?;
+        let reader = tokio::spawn(read(answers, inbox.len(), batches.clone())).abort_handle();
+        Ok(Self { inbox, next: AtomicU64::new(0), batches, reader })
+    }
+
+    /// A batch of so many messages.
+    pub fn batch(&self, size: usize) -> Batch<'_> {
+        let nr = self.next.fetch_add(1, Ordering::Relaxed);
+        let answers = Mutex::new((0..size).map(|_| None).collect());
+        let waiting = Arc::new(Waiting { answers, missing: AtomicUsize::new(size), all: Notify::new() });
+        self.batches.all().insert(nr, waiting.clone());
+        Batch { acks: self, nr, waiting }
+    }
+}
+
+impl Drop for Acks {
+    fn drop(&mut self) {
+        self.reader.abort();
+    }
+}
+
+impl Batch<'_> {
+    /// Where the message at this place is to be answered.
+    pub fn reply(&self, at: usize) -> String {
+        format!("{}.{}.{at}", self.acks.inbox, self.nr)
+    }
+
+    /// No answer will come to the message at this place.
+    pub fn unsent(&self) {
+        self.waiting.one_less();
+    }
+
+    /// Waits until all are there, or so long. Takes what there is.
+    pub async fn answers(self, patience: Duration) -> Vec<Option<Answer>> {
+        let _ = timeout(patience, self.waiting.all.notified()).await; // what is missing says so
+        std::mem::take(&mut *self.waiting.answers())
+    }
+}
+
+impl Drop for Batch<'_> {
+    fn drop(&mut self) {
+        self.acks.batches.all().remove(&self.nr);
+    }
+}
+
+impl Batches {
+    fn all(&self) -> MutexGuard<'_, HashMap<u64, Arc<Waiting>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiting {
+    fn answers(&self) -> MutexGuard<'_, Vec<Option<Answer>>> {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn answer(&self, at: usize, answer: Answer) {
+        if let Some(place @ None) = self.answers().get_mut(at) {
+            *place = Some(answer);
+        } else {
+            return; // a second answer, or nobody waits any more
+        }
+        self.one_less();
+    }
+
+    fn one_less(&self) {
+        if self.missing.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.all.notify_one();
+        }
+    }
+}
+
+/// Until the client is gone.
+async fn read(mut answers: Subscriber, inbox: usize, batches: Arc<Batches>) {
+    let mut last: Option<(u64, Arc<Waiting>)> = None;
+    while let Some(message) = answers.next().await {
+        let Some((nr, at)) = place(message.subject.as_str(), inbox) else { continue };
+        if last.as_ref().is_none_or(|(of, _)| *of != nr) {
+            last = batches.all().get(&nr).map(|waiting| (nr, waiting.clone()));
+        }
+        if let Some((_, waiting)) = &last {
+            waiting.answer(at, answer(&message));
+        }
+    }
+}
+
+/// Batch and place, from behind the inbox of a subject.
+fn place(subject: &str, inbox: usize) -> Option<(u64, usize)> {
+    let (nr, at) = subject.get(inbox + 1..)?.split_once('.')?;
+    Some((nr.parse().ok()?, at.parse().ok()?))
+}
+
+fn answer(message: &Message) -> Answer {
+    #[derive(Deserialize)]
+    struct Said {
+        error: Option<jetstream::Error>,
+    }
+    if message.status == Some(StatusCode::NO_RESPONDERS) {
+        return Answer::Nobody;
+    }
+    match serde_json::from_slice(&message.payload) {
+        Ok(Said { error: None }) => Answer::Stored,
+        Ok(Said { error: Some(error) }) => Answer::Refused(error),
+        Err(cause) => Answer::Unreadable(cause.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subject_tells_batch_and_place() {
+        assert_eq!(place("_INBOX.abc.7.12", "_INBOX.abc".len()), Some((7, 12)));
+        for none in ["_INBOX.abc", "_INBOX.abc.7", "_INBOX.abc.x.1", "_INBOX.abc.1.x"] {
+            assert_eq!(place(none, "_INBOX.abc".len()), None, "{none}");
+        }
+    }
+}
