@@ -35,7 +35,8 @@ impl Sink for Timed {
     }
 }
 
-pub async fn at(db: &Db, place: &Place, name: &str, per_second: u32, time: Duration) -> Outcome<String> {
+/// p50 and p99, in milliseconds.
+pub async fn at(db: &Db, place: &Place, name: &str, per_second: u32, time: Duration) -> Outcome<(f64, f64)> {
     let address = place.make(name).await?;
     db.create_queue(name, &Settings::new("bytea")).await?;
     let queue: Queue<Raw> = db.queue(name).await?;
@@ -65,5 +66,5 @@ pub async fn at(db: &Db, place: &Place, name: &str, per_second: u32, time: Durat
         counted.map(|(id, at)| confirmed[id].saturating_duration_since(*at).as_secs_f64() * 1000.0).collect();
     took.sort_by(f64::total_cmp);
     let quantile = |part: f64| took[((took.len() - 1) as f64 * part) as usize];
-    Ok(format!("commit to broker at {per_second}/s: p50 {:.2} ms, p99 {:.2} ms", quantile(0.5), quantile(0.99)))
+    Ok((quantile(0.5), quantile(0.99)))
 }

@@ -20,7 +20,7 @@ pub async fn rate(place: &Place, name: &str, messages: usize) -> Outcome<f64> {
         }
         Kind::Rabbitmq => {
             let rest = format!(
-                "--uri amqp://{addr} --queue {name} --queue-args x-queue-type=stream --flag persistent --flag mandatory --producers 1 --consumers 0 --size 100 --confirm 1000 --pmessages {messages}"
+                "--uri amqp://{addr} --queue {name} --queue-args x-queue-type=stream --auto-delete false --flag persistent --flag mandatory --producers 1 --consumers 0 --size 100 --confirm 1000 --pmessages {messages}"
             );
             ("rabbitmq-perf-test", rest)
         }
@@ -29,7 +29,7 @@ pub async fn rate(place: &Place, name: &str, messages: usize) -> Outcome<f64> {
             (
                 "nats",
                 format!(
-                    "bench js pub async {name} --server nats://{addr} --stream {name} --msgs {messages} --size 100 --batch 1000 --no-progress"
+                    "bench {name} --server nats://{addr} --js --pub 1 --stream {name} --msgs {messages} --size 100 --pubbatch 1000 --no-progress"
                 ),
             )
         }
@@ -45,7 +45,8 @@ pub async fn rate(place: &Place, name: &str, messages: usize) -> Outcome<f64> {
     command.args(arguments.split(' ')).stdin(Stdio::null());
     let said = command.output().await.map_err(|cause| format!("{program}: {cause}"))?;
     let text = format!("{}{}", String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr));
-    read(place.kind, &text).ok_or_else(|| format!("{program} said: {text}").into())
+    let first = text.lines().next().unwrap_or_default();
+    read(place.kind, &text).ok_or_else(|| format!("{program} said: {first}").into())
 }
 
 /// What it says of the whole run.

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use lapin::types::{AMQPValue, FieldTable};
 
-use crate::{Outcome, brokers::Kind};
+use crate::{Outcome, brokers::Kind, results::said};
 
 pub struct Place {
     pub kind: Kind,
@@ -54,5 +54,20 @@ impl Place {
             }
             Kind::Redis => format!("redis://{addr}/{name}"),
         })
+    }
+}
+
+/// The broker, for a table.
+pub fn version(kind: Kind) -> String {
+    let number = |text: String| {
+        let is_digit =
+            |part: &&str| part.trim_start_matches(['v', '=']).starts_with(|first: char| first.is_ascii_digit());
+        text.split([' ', '=']).find(is_digit).unwrap_or("of an unknown version").trim_start_matches('v').to_owned()
+    };
+    match kind {
+        Kind::Kafka => format!("Kafka {}", number(said("kafka-run-class.sh", &["kafka.Kafka", "--version"]))),
+        Kind::Rabbitmq => format!("RabbitMQ {}, a stream", number(said("rabbitmqctl", &["version"]))),
+        Kind::Nats => format!("NATS {}, JetStream", number(said("nats-server", &["--version"]))),
+        Kind::Redis => format!("Redis {}", number(said("redis-server", &["--version"]))),
     }
 }

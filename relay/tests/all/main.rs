@@ -9,6 +9,9 @@ mod ends;
 mod far;
 #[cfg(any(feature = "kafka", feature = "rabbitmq"))]
 mod faults;
+#[allow(dead_code)]
+#[path = "../../rates/results.rs"]
+mod rates;
 #[allow(clippy::doc_markdown, reason = "names of brokers")]
 #[path = "../../../tests/all/required.rs"]
 mod required;
@@ -23,3 +26,4 @@ mod outward;
 #[cfg(any(feature = "nats", feature = "redis"))]
 mod inward;
 mod refusals;
+mod results;
