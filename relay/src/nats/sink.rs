@@ -4,6 +4,7 @@ use std::{str::FromStr, time::Duration};
 
 use async_nats::{
     HeaderMap, HeaderName, HeaderValue,
+    connection::State,
     jetstream::{
         self, Context,
         context::{ContextBuilder, PublishAckFuture, PublishError, PublishErrorKind},
@@ -94,6 +95,10 @@ impl Sink for NatsSink {
 
     fn produce<'a>(&'a self, batch: &'a [Outgoing]) -> BoxFuture<'a, Vec<Outcome>> {
         Box::pin(async move {
+            // What the client takes while it has no connection fills its memory, and then holds up everybody until it has one.
+            if self.context.client().connection_state() == State::Disconnected {
+                return vec![Outcome::RefusedForNow("there is no connection to a server".to_owned()); batch.len()];
+            }
             let mut sent = Vec::with_capacity(batch.len());
             for message in batch {
                 sent.push(self.publish(message).await);

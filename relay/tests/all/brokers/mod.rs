@@ -16,7 +16,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use self::process::{Process, Watchdog};
+pub use self::process::Process;
+use self::process::Watchdog;
 use crate::required::{Part, skipped};
 
 /// A broker has to take connections by then; a Java or Erlang machine starts slowly beside other tests.
@@ -57,7 +58,7 @@ pub struct Broker {
     home: Home,
     process: Process,
     /// What else it takes, from its first start to its end.
-    beside: Vec<Process>,
+    _beside: Vec<Process>,
     // Last, so that it finds no process left and removes the folder.
     _watchdog: Watchdog,
 }
@@ -98,7 +99,7 @@ impl Broker {
             Kind::Nats | Kind::Redis => Vec::new(),
         };
         let process = launch(kind, &home);
-        Some(Self { kind, home, process, beside, _watchdog: watchdog })
+        Some(Self { kind, home, process, _beside: beside, _watchdog: watchdog })
     }
 
     /// Where clients find it.
@@ -113,6 +114,16 @@ impl Broker {
         ([127, 0, 0, 1], port).into()
     }
 
+    /// Starts a program that uses the broker. It ends when this process does, as the broker; what it says is appended to a [log](Self::said).
+    pub fn serve(&self, command: Command, log: &str) -> Process {
+        Process::start(command, &self.home.folder, log)
+    }
+
+    /// What has been said in a log.
+    pub fn said(&self, log: &str) -> String {
+        fs::read_to_string(self.home.folder.join(log)).unwrap_or_default()
+    }
+
     /// Kills it as a crash would, and waits for its end.
     pub fn kill(&mut self) {
         self.process.kill();
@@ -120,7 +131,7 @@ impl Broker {
 
     /// Ends it in order, and waits for its end.
     pub fn end(&mut self) {
-        self.process.end();
+        let _ = self.process.end(); // Java and Erlang have their own codes for it
     }
 
     /// Starts it again where it was, after it was killed or ended, and waits until it takes connections.
@@ -136,13 +147,6 @@ impl Broker {
     /// It goes on after a stop.
     pub fn go_on(&self) {
         self.process.go_on();
-    }
-}
-
-impl Drop for Broker {
-    fn drop(&mut self) {
-        self.process.kill();
-        self.beside.iter_mut().for_each(Process::kill);
     }
 }
 

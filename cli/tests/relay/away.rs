@@ -1,0 +1,61 @@
+//! A broker that is away while the queue grows.
+
+use serde_json::Value;
+
+use crate::{
+    brokers::Kind,
+    ends::Sent,
+    place::{Place, Program, within},
+};
+
+/// What the relay holds at most, unless it is told otherwise.
+const HANDS: u64 = 8192;
+/// A round of messages; so many a round that few transactions make a large backlog.
+const ROUND: usize = 5000;
+
+/// Until the program has tried so many more times, with full hands. Returns what it has in memory then, in KiB.
+fn tried(place: &Place, program: &Program, more: u64) -> u64 {
+    let number = |name: &str| place.progress(program).as_ref().and_then(|told| told[name].as_u64()).unwrap_or(0);
+    let before = number("again");
+    within("it tries again with full hands", || {
+        let held = place.progress(program).as_ref().and_then(|told| told["held"].as_u64());
+        held >= Some(HANDS / 2) && number("again") >= before + more
+    });
+    program.process.resident().expect("it runs")
+}
+
+fn away(kind: Kind) {
+    let Some(mut place) = Place::of(kind, &["--max-attempts", "1"]) else { return };
+    let mut sent = Sent::default();
+    let program = place.out(&[]);
+    place.enqueue(&mut sent, ROUND);
+    within("they are through", || place.messages() == 0);
+    place.broker.kill();
+    (0..10).for_each(|_| place.enqueue(&mut sent, ROUND));
+    let at_50_000 = tried(&place, &program, 2 * HANDS);
+    (0..50).for_each(|_| place.enqueue(&mut sent, ROUND));
+    let at_300_000 = tried(&place, &program, 4 * HANDS);
+    let stats = place.stats();
+    assert_eq!((stats.messages, stats.dead), (60 * ROUND as u64, 0), "the queue has them all");
+    println!("{kind:?}: {at_50_000} KiB with 50,000 messages behind it, {at_300_000} KiB with 300,000");
+    assert!(at_300_000 < at_50_000 + 8 * 1024, "{at_50_000} KiB, then {at_300_000} KiB");
+    let why = place.progress(&program).map(|told| told["last_error"].clone());
+    assert!(why.as_ref().is_some_and(Value::is_string), "it says why: {why:?}");
+    place.broker.start_again();
+    within("it catches up", || place.messages() == 0);
+    place.end(program);
+    let verdict = sent.against(&place.runtime.block_on(place.far.read()));
+    println!("{kind:?}: {} sent, {} repeats", sent.sure(), verdict.repeats.len());
+    assert!(verdict.lost.is_empty() && verdict.foreign.is_empty() && verdict.mistaken.is_empty(), "{verdict:?}");
+    assert_eq!(place.stats().dead, 0, "an outage is charged to nobody");
+}
+
+#[test]
+fn memory_stays_flat_while_nats_is_away_and_the_queue_grows() {
+    away(Kind::Nats);
+}
+
+#[test]
+fn memory_stays_flat_while_redis_is_away_and_the_queue_grows() {
+    away(Kind::Redis);
+}
