@@ -36,12 +36,12 @@ pub struct NatsSink {
 }
 
 impl NatsSink {
-    /// Connects to `nats://USER:PASSWORD@HOST:PORT,…/`, or `tls://…`; the path is for the route.
+    /// Connects to `nats://USER:PASSWORD@HOST:PORT,…/`, or `tls://…`; the path is for the route. `ca=FILE` names the certificates that servers are known by.
     ///
     /// # Errors
     /// No server can be reached now, or none lets us in.
     pub async fn open(address: &Address) -> Result<Self> {
-        address.only(&[])?;
+        address.only(&["ca"])?;
         let (client, violations) = connect(address).await?;
         let context = ContextBuilder::new().timeout(PATIENCE).max_ack_inflight(IN_FLIGHT).build(client);
         Ok(Self { context, violations, broker: address.shown() })

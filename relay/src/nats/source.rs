@@ -62,7 +62,7 @@ impl NatsSource {
     /// # Errors
     /// No server can be reached now, none lets us in, or there is no such stream.
     pub async fn open(address: &Address) -> Result<Self> {
-        address.only(&["subject", "accept-gap"])?;
+        address.only(&["subject", "accept-gap", "ca"])?;
         let (client, _) = connect(address).await?;
         let mut context = jetstream::new(client);
         context.set_timeout(ANSWER);

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use lapin::{Channel, Connection, ConnectionProperties, ErrorKind, uri::AMQPUri};
+use lapin::{
+    Channel, Connection, ConnectionProperties, ErrorKind, runtime::default_runtime, tcp::OwnedTLSConfig, uri::AMQPUri,
+};
 use tokio::{sync::Mutex, time::timeout};
 
 use crate::{
@@ -17,7 +19,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 const HEARTBEAT: u16 = 5;
 
 /// The servers of an address, tried in order.
-pub(super) fn servers(address: &Address) -> Result<Vec<AMQPUri>> {
+fn servers(address: &Address) -> Result<Vec<AMQPUri>> {
     let vhost = address.option::<String>("vhost")?.unwrap_or_else(|| "/".to_owned());
     let (scheme, port) = match &*address.scheme {
         "amqps" | "rabbitmqs" => ("amqps", 5671),
@@ -44,12 +46,16 @@ pub(super) fn servers(address: &Address) -> Result<Vec<AMQPUri>> {
 /// A connection that is made when it is needed.
 pub(super) struct Reach {
     servers: Vec<AMQPUri>,
+    /// By whose certificates servers are known, where the address says so.
+    authorities: Option<String>,
     held: Mutex<Option<Connection>>,
 }
 
 impl Reach {
-    pub fn new(servers: Vec<AMQPUri>) -> Self {
-        Self { servers, held: Mutex::new(None) }
+    /// # Errors
+    /// The address makes no sense.
+    pub fn of(address: &Address) -> Result<Self> {
+        Ok(Self { servers: servers(address)?, authorities: address.authorities()?, held: Mutex::new(None) })
     }
 
     /// A new channel.
@@ -75,7 +81,9 @@ impl Reach {
         let mut error = silent();
         for server in &self.servers {
             let properties = ConnectionProperties::default().with_connection_name("trunkline relay".into());
-            match timeout(PATIENCE, Connection::connect_uri(server.clone(), properties).boxed()).await {
+            let tls = OwnedTLSConfig { identity: None, cert_chain: self.authorities.clone() };
+            let connecting = Connection::connect_uri_with_config(server.clone(), properties, tls, default_runtime()?);
+            match timeout(PATIENCE, connecting.boxed()).await {
                 Ok(Ok(connection)) => return Ok(connection),
                 Ok(Err(other)) => error = other,
                 Err(_) => {}

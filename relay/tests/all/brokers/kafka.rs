@@ -11,7 +11,7 @@ const MACHINE: &str = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djava.net.prefe
 
 /// One node is broker and controller. Its folder is made once, before the first start.
 pub(super) fn format(home: &Home) {
-    let [clients, controllers, inside] = home.ports;
+    let [clients, controllers, inside, _] = home.ports;
     let (advertised, data) = (home.advertised, home.folder.join("data"));
     let properties = [
         "process.roles=broker,controller".to_owned(),
@@ -37,10 +37,11 @@ pub(super) fn format(home: &Home) {
         "broker.heartbeat.interval.ms=500".to_owned(),
         "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer".to_owned(),
         "allow.everyone.if.no.acl.found=true".to_owned(),
+        home.lines.clone(),
     ];
     fs::write(home.folder.join("server.properties"), properties.join("\n")).expect("a file");
-    let mut command = java(home, "kafka.tools.StorageTool");
-    command.args(["format", "-t", "AAAAAAAAAAAAAAAAAAAAAA", "-c", "server.properties"]).current_dir(&home.folder);
+    let mut command = tool(home, "kafka.tools.StorageTool");
+    command.args(["format", "-t", "AAAAAAAAAAAAAAAAAAAAAA", "-c", "server.properties"]);
     let made = command.output().expect("Java starts");
     assert!(made.status.success(), "Kafka's folder cannot be made: {}", String::from_utf8_lossy(&made.stderr));
 }
@@ -48,6 +49,13 @@ pub(super) fn format(home: &Home) {
 pub(super) fn command(home: &Home) -> Command {
     let mut command = java(home, "kafka.Kafka");
     command.arg("server.properties");
+    command
+}
+
+/// One of its tools.
+pub(super) fn tool(home: &Home, class: &str) -> Command {
+    let mut command = java(home, class);
+    command.current_dir(&home.folder);
     command
 }
 
