@@ -23,6 +23,8 @@ mod outward;
 #[cfg(any(feature = "nats", feature = "redis"))]
 mod inward;
 mod carried;
+#[cfg(feature = "nats")]
+mod gaps;
 mod rights;
 mod tls;
 mod refusals;

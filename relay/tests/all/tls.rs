@@ -13,7 +13,8 @@ fn broker(kind: Kind, lines: &[&str]) -> Option<Broker> {
     let made = || generate_simple_self_signed(["localhost".to_owned(), "127.0.0.1".to_owned()]).expect("a certificate");
     let (CertifiedKey { cert, signing_key }, other) = (made(), made());
     let (cert, key, other) = (cert.pem(), signing_key.serialize_pem(), other.cert.pem());
-    let files = [("cert.pem", &*cert), ("key.pem", &*key), ("other.pem", &*other)];
+    let both = format!("{key}{cert}");
+    let files = [("cert.pem", &*cert), ("key.pem", &*key), ("both.pem", &*both), ("other.pem", &*other)];
     Broker::with(kind, &Setup { files: &files, lines })
 }
 
@@ -85,7 +86,9 @@ async fn a_relay_speaks_tls_with_rabbitmq_and_with_no_other_certificate() {
 #[cfg(feature = "kafka-tls")]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_relay_speaks_tls_with_kafka_and_with_no_other_certificate() {
-    let Some(broker) = broker(Kind::Kafka, &[]) else { return };
+    let Some(broker) = broker(Kind::Kafka, &["ssl.keystore.type=PEM", "ssl.keystore.location=FOLDER/both.pem"]) else {
+        return;
+    };
     let _topic = crate::far::far(Kind::Kafka, &broker, "s").await;
     let server = broker.tls();
     let address = |path: &str| format!("kafka://{server}/{path}?security.protocol=ssl");

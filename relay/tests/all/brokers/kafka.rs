@@ -11,17 +11,19 @@ const MACHINE: &str = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djava.net.prefe
 
 /// One node is broker and controller. Its folder is made once, before the first start.
 pub(super) fn format(home: &Home) {
-    let [clients, controllers, inside, _] = home.ports;
+    let [clients, controllers, inside, tls] = home.ports;
+    // Without a certificate it does not start.
+    let tls = if home.lines.contains("ssl.keystore") { format!(",TLS://127.0.0.1:{tls}") } else { String::new() };
     let (advertised, data) = (home.advertised, home.folder.join("data"));
     let properties = [
         "process.roles=broker,controller".to_owned(),
         "node.id=1".to_owned(),
         format!("controller.quorum.voters=1@127.0.0.1:{controllers}"),
         format!(
-            "listeners=CLIENTS://127.0.0.1:{clients},BROKERS://127.0.0.1:{inside},CONTROLLERS://127.0.0.1:{controllers}"
+            "listeners=CLIENTS://127.0.0.1:{clients},BROKERS://127.0.0.1:{inside},CONTROLLERS://127.0.0.1:{controllers}{tls}"
         ),
-        format!("advertised.listeners=CLIENTS://127.0.0.1:{advertised},BROKERS://127.0.0.1:{inside}"),
-        "listener.security.protocol.map=CLIENTS:PLAINTEXT,BROKERS:PLAINTEXT,CONTROLLERS:PLAINTEXT".to_owned(),
+        format!("advertised.listeners=CLIENTS://127.0.0.1:{advertised},BROKERS://127.0.0.1:{inside}{tls}"),
+        "listener.security.protocol.map=CLIENTS:PLAINTEXT,BROKERS:PLAINTEXT,CONTROLLERS:PLAINTEXT,TLS:SSL".to_owned(),
         "inter.broker.listener.name=BROKERS".to_owned(),
         "controller.listener.names=CONTROLLERS".to_owned(),
         format!("log.dirs={}", data.display()),
