@@ -63,7 +63,7 @@ impl Address {
         value.parse().map(Some).map_err(|_| Error::usage(format!("{name}={value} of {} cannot be read", self.shown())))
     }
 
-    /// The certificates that `ca=FILE` names, in PEM: who is believed to be the server, instead of whom the system believes.
+    /// The certificates that `ca=FILE` names, in PEM: by which the server is known.
     ///
     /// # Errors
     /// The file cannot be read.

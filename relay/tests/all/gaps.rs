@@ -59,7 +59,7 @@ async fn what_a_stream_has_dropped_while_no_relay_ran_ends_the_next_one_aloud() 
     let relay = async |options: &str, messages: u64| {
         let stored = async || queue.stats().await.is_ok_and(|stats| stats.messages >= messages);
         let relay = Inward::new(place.source(options).await, queue.clone()).name("one");
-        relay.run(until("they are in the queue", stored)).await
+        Box::pin(relay.run(until("they are in the queue", stored))).await
     };
     place.publish("s.x", 20).await;
     relay("", 20).await.expect("in order");

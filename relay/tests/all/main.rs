@@ -25,6 +25,8 @@ mod inward;
 mod carried;
 #[cfg(feature = "nats")]
 mod gaps;
+#[cfg(feature = "nats")]
+mod crowd;
 mod rights;
 mod tls;
 mod refusals;
