@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::{
     brokers::Kind,
     ends::Sent,
+    fixture::rows,
     place::{Place, Program, within},
 };
 
@@ -13,14 +14,11 @@ const HANDS: u64 = 8192;
 /// A round of messages; so many a round that few transactions make a large backlog.
 const ROUND: usize = 5000;
 
-/// Until the program has tried so many more times, with full hands. Returns what it has in memory then, in KiB.
+/// Until the program has tried so many more times: with full hands, where it is more than they hold. Returns what it has in memory then, in KiB.
 fn tried(place: &Place, program: &Program, more: u64) -> u64 {
     let number = |name: &str| place.progress(program).as_ref().and_then(|told| told[name].as_u64()).unwrap_or(0);
     let before = number("again");
-    within("it tries again with full hands", || {
-        let held = place.progress(program).as_ref().and_then(|told| told["held"].as_u64());
-        held >= Some(HANDS / 2) && number("again") >= before + more
-    });
+    within("it tries again with full hands", || number("again") >= before + more);
     program.process.resident().expect("it runs")
 }
 
@@ -28,13 +26,13 @@ fn away(kind: Kind) {
     let Some(mut place) = Place::of(kind, &["--max-attempts", "1"]) else { return };
     let mut sent = Sent::default();
     let program = place.out(&[]);
-    place.enqueue(&mut sent, ROUND);
-    within("they are through", || place.messages() == 0);
+    // Nothing is there yet: a stream on a single node of RabbitMQ does not always keep what it has confirmed.
+    within("it has begun", || !rows(&place.trunkline.url, "select name from trunkline.relay").is_empty());
     place.broker.kill();
     (0..10).for_each(|_| place.enqueue(&mut sent, ROUND));
-    let at_50_000 = tried(&place, &program, 2 * HANDS);
+    let at_50_000 = tried(&place, &program, HANDS * 3 / 2);
     (0..50).for_each(|_| place.enqueue(&mut sent, ROUND));
-    let at_300_000 = tried(&place, &program, 4 * HANDS);
+    let at_300_000 = tried(&place, &program, 2 * HANDS);
     let stats = place.stats();
     assert_eq!((stats.messages, stats.dead), (60 * ROUND as u64, 0), "the queue has them all");
     println!("{kind:?}: {at_50_000} KiB with 50,000 messages behind it, {at_300_000} KiB with 300,000");
@@ -44,18 +42,32 @@ fn away(kind: Kind) {
     place.broker.start_again();
     within("it catches up", || place.messages() == 0);
     place.end(program);
-    let verdict = sent.against(&place.runtime.block_on(place.far.read()));
+    let verdict = sent.against(&place.runtime.block_on(place.far.read(sent.sure())));
     println!("{kind:?}: {} sent, {} repeats", sent.sure(), verdict.repeats.len());
     assert!(verdict.lost.is_empty() && verdict.foreign.is_empty() && verdict.mistaken.is_empty(), "{verdict:?}");
     assert_eq!(place.stats().dead, 0, "an outage is charged to nobody");
 }
 
-#[test]
-fn memory_stays_flat_while_nats_is_away_and_the_queue_grows() {
-    away(Kind::Nats);
-}
+mod memory_stays_flat_and_nothing_is_lost {
+    use super::{Kind, away};
 
-#[test]
-fn memory_stays_flat_while_redis_is_away_and_the_queue_grows() {
-    away(Kind::Redis);
+    #[test]
+    fn to_nats() {
+        away(Kind::Nats);
+    }
+
+    #[test]
+    fn to_redis() {
+        away(Kind::Redis);
+    }
+
+    #[test]
+    fn to_kafka() {
+        away(Kind::Kafka);
+    }
+
+    #[test]
+    fn to_rabbitmq() {
+        away(Kind::Rabbitmq);
+    }
 }

@@ -27,7 +27,7 @@ fn out(kind: Kind) {
     let program = place.out(&[]);
     within("the queue is empty", || place.messages() == 0);
     place.end(program);
-    sent.against(&place.runtime.block_on(place.far.read())).exactly_once();
+    sent.against(&place.runtime.block_on(place.far.read(sent.sure()))).exactly_once();
     assert_eq!(place.stats().dead, 0);
     assert!(rows(&place.trunkline.url, "select name from trunkline.relay").is_empty(), "its row goes with it");
 }
@@ -53,22 +53,50 @@ fn inward(kind: Kind) {
     sent.against(&place.take_all()).exactly_once();
 }
 
-#[test]
-fn sigterm_ends_a_relay_to_nats_in_order_and_nothing_is_sent_twice() {
-    out(Kind::Nats);
+mod out_nothing_is_sent_twice {
+    use super::{Kind, out};
+
+    #[test]
+    fn to_nats() {
+        out(Kind::Nats);
+    }
+
+    #[test]
+    fn to_redis() {
+        out(Kind::Redis);
+    }
+
+    #[test]
+    fn to_kafka() {
+        out(Kind::Kafka);
+    }
+
+    #[test]
+    fn to_rabbitmq() {
+        out(Kind::Rabbitmq);
+    }
 }
 
-#[test]
-fn sigterm_ends_a_relay_to_redis_in_order_and_nothing_is_sent_twice() {
-    out(Kind::Redis);
-}
+mod in_the_next_goes_on_at_once {
+    use super::{Kind, inward};
 
-#[test]
-fn sigterm_ends_a_relay_from_nats_in_order_and_the_next_goes_on_at_once() {
-    inward(Kind::Nats);
-}
+    #[test]
+    fn from_nats() {
+        inward(Kind::Nats);
+    }
 
-#[test]
-fn sigterm_ends_a_relay_from_redis_in_order_and_the_next_goes_on_at_once() {
-    inward(Kind::Redis);
+    #[test]
+    fn from_redis() {
+        inward(Kind::Redis);
+    }
+
+    #[test]
+    fn from_kafka() {
+        inward(Kind::Kafka);
+    }
+
+    #[test]
+    fn from_rabbitmq() {
+        inward(Kind::Rabbitmq);
+    }
 }

@@ -4,18 +4,38 @@ use std::{
     io::{BufRead, BufReader, Write},
     net::{SocketAddr, TcpStream},
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use trunkline_relay::{ID, Incoming, Outcome, Outgoing, Sink};
 
 use crate::{
-    brokers::{Broker, Kind},
+    brokers::{Broker, Kind, Setup},
     ends::{Arrived, Sent},
-    place::within,
+    place::{LONGEST, within},
 };
 
-/// A stream by the name of `s`.
+/// A stream of RabbitMQ; and whoever comes may use it.
+const DEFINITIONS: &str = r#"{
+    "vhosts": [{"name": "/"}],
+    "users": [{"name": "guest", "password_hash": "kI3GCrswBLNZQzHJJ95QLoyfAVooYhnvf7jbqiW9BjOYUloe",
+               "hashing_algorithm": "rabbit_password_hashing_sha256", "tags": "administrator"}],
+    "permissions": [{"user": "guest", "vhost": "/", "configure": ".*", "write": ".*", "read": ".*"}],
+    "queues": [{"name": "s", "vhost": "/", "durable": true, "auto_delete": false, "arguments": {"x-queue-type": "stream"}}]
+}"#;
+
+/// Starts a broker that has a stream `s`, or makes it when it is written to.
+#[track_caller]
+pub fn broker(kind: Kind) -> Option<Broker> {
+    let (files, lines): (&[_], &[_]) = match kind {
+        Kind::Rabbitmq => (&[("definitions.json", DEFINITIONS)], &["load_definitions = FOLDER/definitions.json"]),
+        Kind::Kafka => (&[], &["auto.create.topics.enable=true", "num.partitions=3"]),
+        Kind::Nats | Kind::Redis => (&[], &[]),
+    };
+    Broker::with(kind, &Setup { files, lines })
+}
+
+/// A stream or topic by the name of `s`.
 #[derive(Debug, Clone, Copy)]
 pub struct Far {
     kind: Kind,
@@ -37,7 +57,8 @@ impl Far {
             Kind::Nats if out => format!("nats://{}/s.{{queue}}", self.server),
             Kind::Nats => format!("nats://{}/s", self.server),
             Kind::Redis => format!("redis://{}/s", self.server),
-            kind => unreachable!("{kind:?} is not tested here"),
+            Kind::Kafka => format!("kafka://{}/s", self.server),
+            Kind::Rabbitmq => format!("rabbitmq://{}/s", self.server),
         }
     }
 
@@ -48,18 +69,26 @@ impl Far {
     /// Writes a message of each key.
     pub async fn write(&self, sink: &dyn Sink, sent: &mut Sent, keys: usize) {
         let to = if self.kind == Kind::Nats { "s.q" } else { "s" };
-        let bodies: Vec<_> = (0..keys).map(|key| sent.next(&format!("k{key}"))).collect();
-        let batch: Vec<_> = bodies.iter().map(|body| Outgoing::new(body.clone(), to, body.clone())).collect();
+        let keys: Vec<_> = (0..keys).map(|key| format!("k{key}")).collect();
+        let bodies: Vec<_> = keys.iter().map(|key| sent.next(key)).collect();
+        let message = |(key, body): (&String, &String)| {
+            let mut message = Outgoing::new(body.clone(), to, body.clone());
+            message.key = Some(key.as_str().into());
+            message
+        };
+        let batch: Vec<_> = keys.iter().zip(&bodies).map(message).collect();
         for (body, outcome) in bodies.into_iter().zip(sink.produce(&batch).await) {
             if outcome == Outcome::Confirmed { sent.is_in(body) } else { sent.may_be_in(body) }
         }
     }
 
-    /// All that is there.
-    pub async fn read(&self) -> Vec<Arrived> {
+    /// All that is there, once so many are.
+    pub async fn read(&self, most: usize) -> Vec<Arrived> {
         let mut source = trunkline_relay::source(&self.address(false)).await.expect("a source");
         let (mut all, mut after, mut nothing) = (Vec::new(), None::<String>, 0);
-        while nothing < 2 {
+        // It may take its time with the first, and says not where it ends.
+        let end = Instant::now() + LONGEST;
+        while nothing < 2 || all.len() < most && Instant::now() < end {
             let read = source.read(after.as_deref(), 10_000).await.expect("read");
             nothing = if read.is_empty() { nothing + 1 } else { 0 };
             after = read.last().map(|last| last.position.clone()).or(after);

@@ -52,7 +52,7 @@ fn out(kind: Kind) {
         place.end(other);
         sent
     });
-    let verdict = sent.against(&place.runtime.block_on(place.far.read()));
+    let verdict = sent.against(&place.runtime.block_on(place.far.read(sent.sure())));
     println!("{kind:?}: {} sent, {} repeats", sent.sure(), verdict.repeats.len());
     verdict.at_least_once();
     assert_eq!(place.stats().dead, 0);
@@ -60,10 +60,13 @@ fn out(kind: Kind) {
 
 fn inward(kind: Kind) {
     let Some(place) = Place::of(kind, &[]) else { return };
+    let (mut sent, sink) = (Sent::default(), place.runtime.block_on(place.far.sink()));
+    // Kafka's topic is there from now on.
+    place.runtime.block_on(place.far.write(&*sink, &mut sent, KEYS));
     let over = AtomicBool::new(false);
     let sent = thread::scope(|scope| {
-        let writer = scope.spawn(|| {
-            let (mut sent, sink) = (Sent::default(), place.runtime.block_on(place.far.sink()));
+        let (place, over) = (&place, &over);
+        let writer = scope.spawn(move || {
             while !over.load(Ordering::Relaxed) {
                 if sent.sure() < place.messages() + WAITING {
                     place.runtime.block_on(place.far.write(&*sink, &mut sent, KEYS));
@@ -94,22 +97,50 @@ fn inward(kind: Kind) {
     sent.against(&place.take_all()).exactly_once();
 }
 
-#[test]
-fn out_to_nats_nothing_is_lost_and_keys_keep_their_order_where_programs_are_killed() {
-    out(Kind::Nats);
+mod out_nothing_is_lost_and_keys_keep_their_order {
+    use super::{Kind, out};
+
+    #[test]
+    fn to_nats() {
+        out(Kind::Nats);
+    }
+
+    #[test]
+    fn to_redis() {
+        out(Kind::Redis);
+    }
+
+    #[test]
+    fn to_kafka() {
+        out(Kind::Kafka);
+    }
+
+    #[test]
+    fn to_rabbitmq() {
+        out(Kind::Rabbitmq);
+    }
 }
 
-#[test]
-fn out_to_redis_nothing_is_lost_and_keys_keep_their_order_where_programs_are_killed() {
-    out(Kind::Redis);
-}
+mod in_each_message_arrives_once {
+    use super::{Kind, inward};
 
-#[test]
-fn in_from_nats_each_message_arrives_once_where_programs_are_killed() {
-    inward(Kind::Nats);
-}
+    #[test]
+    fn from_nats() {
+        inward(Kind::Nats);
+    }
 
-#[test]
-fn in_from_redis_each_message_arrives_once_where_programs_are_killed() {
-    inward(Kind::Redis);
+    #[test]
+    fn from_redis() {
+        inward(Kind::Redis);
+    }
+
+    #[test]
+    fn from_kafka() {
+        inward(Kind::Kafka);
+    }
+
+    #[test]
+    fn from_rabbitmq() {
+        inward(Kind::Rabbitmq);
+    }
 }

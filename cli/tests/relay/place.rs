@@ -15,7 +15,7 @@ use trunkline_relay::Raw;
 use crate::{
     brokers::{Broker, Kind, Process},
     ends::{Arrived, Sent},
-    far::Far,
+    far::{Far, broker},
     fixture::Trunkline,
 };
 
@@ -31,7 +31,7 @@ pub struct Place {
 impl Place {
     /// `None` where there is no such broker. The queue `q` of text has these settings.
     pub fn of(kind: Kind, settings: &[&str]) -> Option<Self> {
-        let broker = Broker::start(kind)?;
+        let broker = broker(kind)?;
         let trunkline = Trunkline::with_queue(&[&["--type", "text"], settings].concat());
         let runtime = Runtime::new().expect("a runtime");
         let queue = runtime.block_on(async {
@@ -122,10 +122,12 @@ impl Program {
     }
 }
 
+/// For everything that is waited for.
+pub const LONGEST: Duration = Duration::from_secs(180);
+
 /// Asks until it is so; the machine may be busy with other tests.
 #[track_caller]
 pub fn within(what: &str, mut is_so: impl FnMut() -> bool) {
-    const LONGEST: Duration = Duration::from_secs(180);
     let deadline = Instant::now() + LONGEST;
     while !is_so() {
         assert!(Instant::now() < deadline, "not within {LONGEST:?}: {what}");

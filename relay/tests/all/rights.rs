@@ -79,7 +79,10 @@ async fn what_a_user_of_rabbitmq_may_not_publish_dies_with_its_words_and_the_res
     let address = format!("rabbitmq://relay:relay@{server}/{{metadata.to}}?exchange=events");
     let dead = carry(&address, &messages("yes.x", "no.x")).await;
     dies_with(&dead, "ACCESS_REFUSED");
-    assert_eq!(arrived(&format!("rabbitmq://{server}/all"), 2).await, ["first", "last"]);
+    // For what it refuses the broker closes the channel: those beside it may be sent again.
+    let mut there = arrived(&format!("rabbitmq://{server}/all"), 2).await;
+    there.dedup();
+    assert_eq!(there, ["first", "last"]);
     // Without any right to an exchange, none of them is taken.
     let dead = carry(&format!("rabbitmq://relay:relay@{server}/{{metadata.to}}"), &[("all", "refused")]).await;
     dies_with(&dead, "ACCESS_REFUSED");
