@@ -15,7 +15,7 @@ fn out(kind: Kind) {
     let Some(place) = Place::of(kind, &["--lanes", "16", "--max-attempts", "1"]) else { return };
     let mut sent = Sent::default();
     for _ in 0..ENDS {
-        (0..40).for_each(|_| place.enqueue(&mut sent, KEYS));
+        (0..120).for_each(|_| place.enqueue(&mut sent, KEYS));
         let before = place.messages();
         let program = place.out(&[]);
         within("it carries on", || place.messages() + 200 < before);
