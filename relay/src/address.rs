@@ -63,6 +63,16 @@ impl Address {
         value.parse().map(Some).map_err(|_| Error::usage(format!("{name}={value} of {} cannot be read", self.shown())))
     }
 
+    /// The certificates that `ca=FILE` names, in PEM: by which the server is known.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn authorities(&self) -> Result<Option<String>, Error> {
+        let Some(file) = self.option::<String>("ca")? else { return Ok(None) };
+        let read = std::fs::read_to_string(&file);
+        read.map(Some).map_err(|cause| Error::usage(format!("ca={file} of {} cannot be read: {cause}", self.shown())))
+    }
+
     /// Errs where there is an option that is none of these.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! Kafka, and what speaks its protocol: topics, with `acks=all` and an idempotent producer, through librdkafka.
 
 mod address;
+mod heard;
 mod refusal;
 mod sink;
 mod source;

@@ -6,7 +6,7 @@ mod source;
 use std::time::Duration;
 
 use ::redis::{
-    Client,
+    Client, TlsCertificates,
     aio::{ConnectionManager, ConnectionManagerConfig},
 };
 
@@ -23,7 +23,13 @@ const BODY: &str = "body";
 async fn connect(address: &Address, patience: Duration) -> Result<ConnectionManager> {
     let said = |cause: ::redis::RedisError| Error::broker(address.shown(), cause);
     let database: u16 = address.option("db")?.unwrap_or(0);
-    let client = Client::open(format!("{}://{}/{database}", address.scheme, address.servers)).map_err(said)?;
+    let url = format!("{}://{}/{database}", address.scheme, address.servers);
+    let root_cert = address.authorities()?.map(String::into_bytes);
+    let certificates = TlsCertificates { client_tls: None, root_cert };
+    let client = match &*address.scheme {
+        "rediss" => Client::build_with_tls(url, certificates).map_err(said)?,
+        _ => Client::open(url).map_err(said)?,
+    };
     let config = ConnectionManagerConfig::new()
         .set_connection_timeout(Some(Duration::from_secs(5)))
         .set_response_timeout(Some(patience))

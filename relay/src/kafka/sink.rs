@@ -21,6 +21,7 @@ use tokio::{sync::oneshot, task::spawn_blocking};
 
 use super::{
     address,
+    heard::Heard,
     refusal::{Fate, fate},
 };
 use crate::{
@@ -75,9 +76,12 @@ impl KafkaSink {
         address::preset(&mut config, &[&fast[..], &bounds, &[("partitioner", "murmur2_random")]].concat());
         let many = Renewed::new(&config).map_err(|cause| Error::usage(format!("{broker}: {cause}")))?;
         let producer = many.get(&config).map_err(|cause| Error::broker(&broker, cause))?;
-        let asked =
-            spawn_blocking(move || producer.client().fetch_metadata(None, Duration::from_secs(10)).map(drop)).await;
-        asked.map_err(|cause| Error::broker(&broker, cause))?.map_err(|cause| Error::broker(&broker, cause))?;
+        let asked = spawn_blocking(move || {
+            let asked = producer.client().fetch_metadata(None, Duration::from_secs(10)).map(drop);
+            asked.map_err(|cause| producer.context().0.with(&cause))
+        });
+        let asked = asked.await.map_err(|cause| Error::broker(&broker, cause))?;
+        asked.map_err(|cause| Error::broker(&broker, cause))?;
         Ok(Self { broker, config, many, alone: Renewed::none() })
     }
 
@@ -166,7 +170,7 @@ impl Renewed {
             let Some((code, said)) = producer.client().fatal_error() else { return Ok(producer.clone()) };
             tracing::warn!(%code, said, "Kafka's producer has ended; another begins");
         }
-        let new = Arc::new(ThreadedProducer::from_config_and_context(config, Answers)?);
+        let new = Arc::new(ThreadedProducer::from_config_and_context(config, Answers::default())?);
         // Dropping one waits for what it holds: its thread is not this one's.
         if let Some(old) = held.replace(new.clone()) {
             std::thread::spawn(move || drop(old));
@@ -176,12 +180,12 @@ impl Renewed {
 }
 
 /// Takes the brokers' answers, in the client's thread.
-struct Answers;
+#[derive(Default)]
+struct Answers(Heard);
 
 impl ClientContext for Answers {
     fn error(&self, error: KafkaError, reason: &str) {
-        // Those that concern a message come with it.
-        tracing::debug!(%error, reason, "Kafka's client says");
+        self.0.note(&error, reason);
     }
 }
 

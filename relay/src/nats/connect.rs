@@ -7,6 +7,7 @@ use std::{
 };
 
 use async_nats::{Client, ConnectOptions, Event, ServerError};
+use percent_encoding::percent_decode_str;
 
 use crate::{
     address::Address,
@@ -38,6 +39,10 @@ impl Violations {
     }
 }
 
+fn plain(text: &str) -> String {
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
+}
+
 /// Connects. An outage is waited for from then on.
 ///
 /// # Errors
@@ -45,7 +50,7 @@ impl Violations {
 pub(super) async fn connect(address: &Address) -> Result<(Client, Violations)> {
     let violations = Violations::default();
     let noted = violations.clone();
-    let options = ConnectOptions::new()
+    let mut options = ConnectOptions::new()
         .name("trunkline relay")
         .connection_timeout(Duration::from_secs(5))
         .ping_interval(Duration::from_secs(5))
@@ -60,6 +65,17 @@ pub(super) async fn connect(address: &Address) -> Result<(Client, Violations)> {
                 }
             }
         });
+    // The client leaves out what stands before the hosts.
+    let login = address.servers.split(',').find_map(|server| server.rsplit_once('@'));
+    options = match login.map(|(login, _)| login.split_once(':').ok_or(login)) {
+        Some(Ok((user, password))) => options.user_and_password(plain(user), plain(password)),
+        Some(Err(token)) => options.token(plain(token)),
+        None => options,
+    };
+    if let Some(file) = address.option::<String>("ca")? {
+        address.authorities()?; // it can be read
+        options = options.add_root_certificates(file.into());
+    }
     let client = options.connect(address.urls()).await;
     Ok((client.map_err(|cause| Error::broker(address.shown(), cause))?, violations))
 }

@@ -5,6 +5,7 @@ use std::{str::FromStr, sync::LazyLock, time::Duration};
 use async_nats::{
     Client, HeaderMap, HeaderName, HeaderValue,
     client::{PublishError, PublishErrorKind},
+    connection::State,
     jetstream::{self, Context, context::GetStreamByNameErrorKind},
 };
 use futures_util::future::BoxFuture;
@@ -36,12 +37,12 @@ pub struct NatsSink {
 }
 
 impl NatsSink {
-    /// Connects to `nats://USER:PASSWORD@HOST:PORT,…/`, or `tls://…`; the path is for the route.
+    /// Connects to `nats://USER:PASSWORD@HOST:PORT,…/`, or `tls://…`; the path is for the route. `ca=FILE` names the certificates that servers are known by.
     ///
     /// # Errors
     /// No server can be reached now, or none lets us in.
     pub async fn open(address: &Address) -> Result<Self> {
-        address.only(&[])?;
+        address.only(&["ca"])?;
         let (client, violations) = connect(address).await?;
         let acks = Acks::start(&client).await.map_err(|cause| Error::broker(address.shown(), cause))?;
         let context = jetstream::new(client.clone());
@@ -73,6 +74,10 @@ impl NatsSink {
     }
 
     async fn all(&self, batch: &[Outgoing]) -> Vec<Outcome> {
+        // What the client takes while it has no connection fills its memory, and then holds up everybody until it has one.
+        if self.client.connection_state() == State::Disconnected {
+            return vec![Outcome::RefusedForNow("there is no connection to a server".to_owned()); batch.len()];
+        }
         let waiting = self.acks.batch(batch.len());
         let mut refused = Vec::new();
         let send = async {

@@ -32,14 +32,18 @@ const ANSWER: Duration = Duration::from_secs(5);
 /// A consumer that nobody reads goes after that long.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// A stream of NATS `JetStream`, `nats://HOST/STREAM`, from its beginning on; `?subject=orders.>` takes only what is on such subjects.
+/// A stream of NATS `JetStream`, `nats://HOST/STREAM`, from its beginning on; `?subject=orders.>` takes only what is on such subjects, and `ca=FILE` names the
+/// certificates that servers are known by.
 ///
-/// Where the stream has dropped messages behind the position (by its limits, or because it is another stream by that name), reading ends with a gap, unless `accept-gap=true`.
+/// Where the stream has dropped messages behind the position (by its limits, or because it is another stream by that name), reading ends with a gap, unless `accept-gap=true`:
+/// then it warns and goes on. With a subject, what is dropped in the middle of reading is not told from what is on other subjects.
 pub struct NatsSource {
     context: Context,
     stream: String,
     subject: String,
     accepts_gap: bool,
+    /// The gap that was warned of last.
+    warned: String,
     broker: String,
     reading: Option<Reading>,
     lag: Option<u64>,
@@ -62,7 +66,7 @@ impl NatsSource {
     /// # Errors
     /// No server can be reached now, none lets us in, or there is no such stream.
     pub async fn open(address: &Address) -> Result<Self> {
-        address.only(&["subject", "accept-gap"])?;
+        address.only(&["subject", "accept-gap", "ca"])?;
         let (client, _) = connect(address).await?;
         let mut context = jetstream::new(client);
         context.set_timeout(ANSWER);
@@ -71,6 +75,7 @@ impl NatsSource {
             stream: address.path.clone(),
             subject: address.option("subject")?.unwrap_or_default(),
             accepts_gap: address.option("accept-gap")?.unwrap_or_default(),
+            warned: String::new(),
             broker: address.shown(),
             reading: None,
             lag: None,
@@ -89,22 +94,22 @@ impl NatsSource {
     }
 
     /// A consumer behind a place.
-    async fn begin(&self, after: Option<Place>) -> Result<Reading> {
+    async fn begin(&mut self, after: Option<Place>) -> Result<Reading> {
         let info = self.info().await?;
         let (created, state) = (info.created.unix_timestamp_nanos(), &info.state);
+        let missing = match after {
+            Some((of, _)) if of != created => Some(format!("stream {:?} was created anew since", self.stream)),
+            Some((_, at)) if at > state.last_sequence => {
+                Some(format!("the stream ends at {}, before the position {at}", state.last_sequence))
+            }
+            Some((_, at)) if at + 1 < state.first_sequence => Some(gone(at, state.first_sequence)),
+            _ => None,
+        };
+        missing.map_or(Ok(()), |said| self.gap(said))?;
         let sequence = match after {
-            None => 0,
-            Some((of, _)) if of != created && self.accepts_gap => 0,
-            Some((of, _)) if of != created => {
-                return Err(self.gap(&format!("stream {:?} was created anew since", self.stream)));
-            }
-            Some((_, at)) if at > state.last_sequence && !self.accepts_gap => {
-                return Err(self.gap(&format!("the stream ends at {}, before the position {at}", state.last_sequence)));
-            }
-            Some((_, at)) if at + 1 < state.first_sequence && !self.accepts_gap => {
-                return Err(self.gap(&format!("messages {} to {} are gone", at + 1, state.first_sequence - 1)));
-            }
-            Some((_, at)) => at.min(state.last_sequence),
+            Some((of, at)) if of == created => at.min(state.last_sequence),
+            // From the oldest.
+            _ => state.first_sequence.saturating_sub(1),
         };
         let config = pull::Config {
             deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: sequence + 1 },
@@ -120,8 +125,25 @@ impl NatsSource {
         Ok(Reading { messages: messages.map_err(|cause| self.away(cause))?, created, sequence, delivered: 0 })
     }
 
-    fn gap(&self, said: &str) -> Error {
-        Error::gap(&self.broker, format!("{said}; with accept-gap=true the relay goes on with what is there"))
+    /// Something is missing: the end, or said aloud.
+    fn gap(&mut self, said: String) -> Result<()> {
+        if self.accepts_gap {
+            if self.warned != said {
+                tracing::warn!(broker = self.broker, said, "goes on behind a gap");
+                self.warned = said;
+            }
+            return Ok(());
+        }
+        Err(Error::gap(&self.broker, format!("{said}; with accept-gap=true the relay goes on with what is there")))
+    }
+
+    /// What the stream has dropped before the consumer came to it, if it was that.
+    async fn dropped(&mut self, after: u64, next: u64) -> Result<()> {
+        // Of other subjects, or deleted one by one: the numbers alone do not tell.
+        if !self.subject.is_empty() || self.info().await?.state.first_sequence <= after + 1 {
+            return Ok(());
+        }
+        self.gap(gone(after, next))
     }
 
     async fn next(&mut self, after: Option<Place>, most: usize) -> Result<Vec<Incoming>> {
@@ -139,6 +161,12 @@ impl NatsSource {
             let Ok(place) = message.info() else { break };
             if place.consumer_sequence != reading.delivered + 1 {
                 return Ok(found); // something was lost on its way: the next consumer begins behind what was found
+            }
+            if place.stream_sequence != reading.sequence + 1
+                && let Err(error) = self.dropped(reading.sequence, place.stream_sequence).await
+            {
+                // What is before the gap is given out first; the next consumer finds it again.
+                return if found.is_empty() { Err(error) } else { Ok(found) };
             }
             (reading.delivered, reading.sequence) = (place.consumer_sequence, place.stream_sequence);
             self.lag = Some(place.pending);
@@ -187,6 +215,11 @@ impl Source for NatsSource {
     fn lag(&self) -> Option<u64> {
         self.lag
     }
+}
+
+/// Those between two sequences.
+fn gone(after: u64, next: u64) -> String {
+    format!("{} messages are gone, {} to {}", next - after - 1, after + 1, next - 1)
 }
 
 fn place(text: &str) -> Option<Place> {

@@ -3,8 +3,14 @@
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use lapin::{Channel, Connection, ConnectionProperties, ErrorKind, uri::AMQPUri};
-use tokio::{sync::Mutex, time::timeout};
+use lapin::{
+    Channel, Connection, ConnectionProperties, ErrorKind, runtime::default_runtime, tcp::OwnedTLSConfig, uri::AMQPUri,
+};
+use tokio::{
+    net::TcpStream,
+    sync::Mutex,
+    time::{Instant, timeout},
+};
 
 use crate::{
     address::Address,
@@ -13,11 +19,13 @@ use crate::{
 
 /// How long a broker has for what is no message: a connection, a channel, a question.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+/// From one vain connection to the next.
+const PAUSE: Duration = Duration::from_millis(500);
 /// A broker that says nothing for twice as long is away.
 const HEARTBEAT: u16 = 5;
 
 /// The servers of an address, tried in order.
-pub(super) fn servers(address: &Address) -> Result<Vec<AMQPUri>> {
+fn servers(address: &Address) -> Result<Vec<AMQPUri>> {
     let vhost = address.option::<String>("vhost")?.unwrap_or_else(|| "/".to_owned());
     let (scheme, port) = match &*address.scheme {
         "amqps" | "rabbitmqs" => ("amqps", 5671),
@@ -44,29 +52,47 @@ pub(super) fn servers(address: &Address) -> Result<Vec<AMQPUri>> {
 /// A connection that is made when it is needed.
 pub(super) struct Reach {
     servers: Vec<AMQPUri>,
-    held: Mutex<Option<Connection>>,
+    /// By whose certificates servers are known, where the address says so.
+    authorities: Option<String>,
+    held: Mutex<Held>,
+}
+
+#[derive(Default)]
+struct Held {
+    connection: Option<Connection>,
+    /// Why there was none last time, and until when nobody asks again.
+    failed: Option<(lapin::Error, Instant)>,
 }
 
 impl Reach {
-    pub fn new(servers: Vec<AMQPUri>) -> Self {
-        Self { servers, held: Mutex::new(None) }
+    /// # Errors
+    /// The address makes no sense.
+    pub fn of(address: &Address) -> Result<Self> {
+        Ok(Self { servers: servers(address)?, authorities: address.authorities()?, held: Mutex::default() })
     }
 
     /// A new channel.
     pub async fn channel(&self) -> lapin::Result<Channel> {
         let mut held = self.held.lock().await;
-        if let Some(connection) = held.as_ref().filter(|connection| connection.status().connected())
+        if let Some(connection) = held.connection.as_ref().filter(|connection| connection.status().connected())
             && let Ok(Ok(channel)) = timeout(PATIENCE, connection.create_channel()).await
         {
             return Ok(channel);
         }
         // It is gone, says nothing, or has no more channels.
-        if let Some(old) = held.take() {
+        if let Some(old) = held.connection.take() {
             tokio::spawn(async move { timeout(PATIENCE, old.close(200, "OK".into())).await });
         }
-        let connection = self.connect().await?;
+        if let Some((error, until)) = &held.failed
+            && Instant::now() < *until
+        {
+            return Err(error.clone());
+        }
+        let connected = self.connect().await;
+        held.failed = connected.as_ref().err().map(|error| (error.clone(), Instant::now() + PAUSE));
+        let connection = connected?;
         let channel = timeout(PATIENCE, connection.create_channel()).await.map_err(|_| silent())??;
-        *held = Some(connection);
+        held.connection = Some(connection);
         Ok(channel)
     }
 
@@ -74,8 +100,20 @@ impl Reach {
     async fn connect(&self) -> lapin::Result<Connection> {
         let mut error = silent();
         for server in &self.servers {
+            // The client keeps some memory of each connection that it tries in vain: it tries where somebody listens.
+            let (host, port) = (server.authority.host.as_str(), server.authority.port);
+            match timeout(PATIENCE, TcpStream::connect((host, port))).await {
+                Ok(Ok(_)) => {}
+                Ok(Err(cause)) => {
+                    error = cause.into();
+                    continue;
+                }
+                Err(_) => continue,
+            }
             let properties = ConnectionProperties::default().with_connection_name("trunkline relay".into());
-            match timeout(PATIENCE, Connection::connect_uri(server.clone(), properties).boxed()).await {
+            let tls = OwnedTLSConfig { identity: None, cert_chain: self.authorities.clone() };
+            let connecting = Connection::connect_uri_with_config(server.clone(), properties, tls, default_runtime()?);
+            match timeout(PATIENCE, connecting.boxed()).await {
                 Ok(Ok(connection)) => return Ok(connection),
                 Ok(Err(other)) => error = other,
                 Err(_) => {}

@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use tokio::time::timeout;
 
 use super::{
-    connect::{PATIENCE, Reach, servers, silent},
+    connect::{PATIENCE, Reach, silent},
     refusal::is_for_good,
 };
 use crate::{
@@ -54,13 +54,12 @@ impl RabbitmqSink {
     /// # Errors
     /// No server can be reached now, none lets us in, or there is no such exchange. Once connected, an outage is waited for.
     pub async fn open(address: &Address) -> Result<Self> {
-        address.only(&["exchange", "vhost"])?;
+        address.only(&["exchange", "vhost", "ca"])?;
         let broker = address.shown();
         let exchange = address.option::<String>("exchange")?.unwrap_or_default();
         let name = ShortString::try_new(exchange)
             .map_err(|_| Error::usage("the name of an exchange has at most 255 bytes"))?;
-        let sink =
-            Self { broker, exchange: name.clone(), reach: Reach::new(servers(address)?), idle: Mutex::default() };
+        let sink = Self { broker, exchange: name.clone(), reach: Reach::of(address)?, idle: Mutex::default() };
         let channel = sink.channel().await.map_err(|cause| Error::broker(&sink.broker, cause))?;
         if !name.as_str().is_empty() {
             let options = ExchangeDeclareOptions { passive: true, ..ExchangeDeclareOptions::default() };

@@ -13,7 +13,7 @@ use lapin::{
 use tokio::time::timeout;
 use trunkline::Metadata;
 
-use super::connect::{PATIENCE, Reach, servers, silent};
+use super::connect::{PATIENCE, Reach, silent};
 use crate::{
     address::Address,
     error::{Error, Result},
@@ -55,14 +55,14 @@ impl RabbitmqSource {
     /// # Errors
     /// No server can be reached now, none lets us in, or there is no such stream.
     pub async fn open(address: &Address) -> Result<Self> {
-        address.only(&["vhost", "accept-gap"])?;
+        address.only(&["vhost", "accept-gap", "ca"])?;
         let stream = ShortString::try_new(&*address.path)
             .map_err(|_| Error::usage("the name of a stream has at most 255 bytes"))?;
         let mut source = Self {
             broker: address.shown(),
             stream,
             accepts_gap: address.option("accept-gap")?.unwrap_or_default(),
-            reach: Reach::new(servers(address)?),
+            reach: Reach::of(address)?,
             reading: None,
         };
         let channel = source.reach.channel().await.map_err(|cause| source.said(cause))?;

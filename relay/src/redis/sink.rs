@@ -23,7 +23,7 @@ const REPLICAS: u64 = 2000;
 /// Connections: a `WAIT` holds up what comes behind it on its own.
 const CONNECTIONS: usize = 4;
 
-/// Redis streams, `redis://HOST/STREAM`. Options: `wait=N`, confirmed by so many replicas (`WAIT`; 0 if not set); `maxlen=N`, trims each stream to about so many entries; `db=N`.
+/// Redis streams, `redis://HOST/STREAM`; with `rediss` over TLS, where `ca=FILE` names the certificates that the server is known by. Options: `wait=N`, confirmed by so many replicas (`WAIT`; 0 if not set); `maxlen=N`, trims each stream to about so many entries; `db=N`.
 ///
 /// A message is an entry with the fields `trunkline-id`, `trunkline-attempt`, its metadata, `trunkline-key` and `body`. Redis keeps what is sent twice twice. What Redis confirms is in its memory; whether it is
 /// on disk, `appendfsync` says.
@@ -41,7 +41,7 @@ impl RedisSink {
     /// # Errors
     /// The server cannot be reached now, or does not let us in.
     pub async fn open(address: &Address) -> Result<Self> {
-        address.only(&["wait", "maxlen", "db"])?;
+        address.only(&["wait", "maxlen", "db", "ca"])?;
         let mut connections = Vec::with_capacity(CONNECTIONS);
         for _ in 0..CONNECTIONS {
             connections.push(connect(address, PATIENCE).await?);

@@ -33,7 +33,7 @@ impl RedisSource {
     /// # Errors
     /// The server cannot be reached now, or does not let us in.
     pub async fn open(address: &Address) -> Result<Self> {
-        address.only(&["db"])?;
+        address.only(&["db", "ca"])?;
         let connection = connect(address, PATIENCE).await?;
         Ok(Self { connection, stream: address.path.clone(), broker: address.shown() })
     }

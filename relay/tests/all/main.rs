@@ -19,11 +19,18 @@ mod required;
 mod refused;
 #[cfg(any(feature = "kafka", feature = "rabbitmq"))]
 mod stage;
-#[cfg(any(feature = "nats", feature = "redis"))]
+#[allow(dead_code, reason = "which brokers are tested, the features say")]
 mod stand;
 #[cfg(any(feature = "nats", feature = "redis"))]
 mod outward;
 #[cfg(any(feature = "nats", feature = "redis"))]
 mod inward;
+mod carried;
+#[cfg(feature = "nats")]
+mod gaps;
+#[cfg(feature = "nats")]
+mod crowd;
+mod rights;
+mod tls;
 mod refusals;
 mod results;

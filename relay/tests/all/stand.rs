@@ -45,7 +45,10 @@ impl Stand {
         db.create_queue("q", &settings).await.expect("created");
         let queue = db.queue("q").await.expect("opened");
         let stand = Self { kind, broker, proxy: Arc::new(proxy?), cluster, db, queue };
-        stand.make_stream().await;
+        #[cfg(feature = "nats")]
+        if kind == Kind::Nats {
+            make_stream(&format!("nats://{}", stand.broker.addr())).await;
+        }
         Some(stand)
     }
 
@@ -57,17 +60,6 @@ impl Stand {
             Kind::Nats => format!("nats://{server}/s"),
             Kind::Redis => format!("redis://{server}/s"),
             kind => unreachable!("{kind:?} has tests of its own"),
-        }
-    }
-
-    async fn make_stream(&self) {
-        #[cfg(feature = "nats")]
-        if self.kind == Kind::Nats {
-            use async_nats::jetstream::{self, stream::Config};
-            let client = async_nats::connect(format!("nats://{}", self.broker.addr())).await.expect("connected");
-            let config = Config { name: "s".to_owned(), subjects: vec!["s.>".to_owned()], ..Config::default() };
-            let jetstream = jetstream::new(client);
-            until("JetStream is there", async || jetstream.create_stream(config.clone()).await.is_ok()).await;
         }
     }
 
@@ -117,6 +109,22 @@ impl Stand {
         }
         all
     }
+}
+
+/// Makes the stream `s` of all subjects below it.
+#[cfg(feature = "nats")]
+pub async fn make_stream(address: &str) {
+    make_stream_as(async_nats::ConnectOptions::new(), address).await;
+}
+
+/// As [`make_stream`], by whom the options say.
+#[cfg(feature = "nats")]
+pub async fn make_stream_as(options: async_nats::ConnectOptions, address: &str) {
+    use async_nats::jetstream::{self, stream::Config};
+    let client = options.connect(address).await.expect("connected");
+    let config = Config { name: "s".to_owned(), subjects: vec!["s.>".to_owned()], ..Config::default() };
+    let jetstream = jetstream::new(client);
+    until("JetStream is there", async || jetstream.create_stream(config.clone()).await.is_ok()).await;
 }
 
 /// Until something holds.

@@ -11,17 +11,19 @@ const MACHINE: &str = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djava.net.prefe
 
 /// One node is broker and controller. Its folder is made once, before the first start.
 pub(super) fn format(home: &Home) {
-    let [clients, controllers, inside] = home.ports;
+    let [clients, controllers, inside, tls] = home.ports;
+    // Without a certificate it does not start.
+    let tls = if home.lines.contains("ssl.keystore") { format!(",TLS://127.0.0.1:{tls}") } else { String::new() };
     let (advertised, data) = (home.advertised, home.folder.join("data"));
     let properties = [
         "process.roles=broker,controller".to_owned(),
         "node.id=1".to_owned(),
         format!("controller.quorum.voters=1@127.0.0.1:{controllers}"),
         format!(
-            "listeners=CLIENTS://127.0.0.1:{clients},BROKERS://127.0.0.1:{inside},CONTROLLERS://127.0.0.1:{controllers}"
+            "listeners=CLIENTS://127.0.0.1:{clients},BROKERS://127.0.0.1:{inside},CONTROLLERS://127.0.0.1:{controllers}{tls}"
         ),
-        format!("advertised.listeners=CLIENTS://127.0.0.1:{advertised},BROKERS://127.0.0.1:{inside}"),
-        "listener.security.protocol.map=CLIENTS:PLAINTEXT,BROKERS:PLAINTEXT,CONTROLLERS:PLAINTEXT".to_owned(),
+        format!("advertised.listeners=CLIENTS://127.0.0.1:{advertised},BROKERS://127.0.0.1:{inside}{tls}"),
+        "listener.security.protocol.map=CLIENTS:PLAINTEXT,BROKERS:PLAINTEXT,CONTROLLERS:PLAINTEXT,TLS:SSL".to_owned(),
         "inter.broker.listener.name=BROKERS".to_owned(),
         "controller.listener.names=CONTROLLERS".to_owned(),
         format!("log.dirs={}", data.display()),
@@ -37,10 +39,11 @@ pub(super) fn format(home: &Home) {
         "broker.heartbeat.interval.ms=500".to_owned(),
         "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer".to_owned(),
         "allow.everyone.if.no.acl.found=true".to_owned(),
+        home.lines.clone(),
     ];
     fs::write(home.folder.join("server.properties"), properties.join("\n")).expect("a file");
-    let mut command = java(home, "kafka.tools.StorageTool");
-    command.args(["format", "-t", "AAAAAAAAAAAAAAAAAAAAAA", "-c", "server.properties"]).current_dir(&home.folder);
+    let mut command = tool(home, "kafka.tools.StorageTool");
+    command.args(["format", "-t", "AAAAAAAAAAAAAAAAAAAAAA", "-c", "server.properties"]);
     let made = command.output().expect("Java starts");
     assert!(made.status.success(), "Kafka's folder cannot be made: {}", String::from_utf8_lossy(&made.stderr));
 }
@@ -48,6 +51,13 @@ pub(super) fn format(home: &Home) {
 pub(super) fn command(home: &Home) -> Command {
     let mut command = java(home, "kafka.Kafka");
     command.arg("server.properties");
+    command
+}
+
+/// One of its tools.
+pub(super) fn tool(home: &Home, class: &str) -> Command {
+    let mut command = java(home, class);
+    command.current_dir(&home.folder);
     command
 }
 

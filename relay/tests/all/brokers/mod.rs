@@ -16,7 +16,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use self::process::{Process, Watchdog};
+pub use self::process::Process;
+use self::process::Watchdog;
 use crate::required::{Part, skipped};
 
 /// A broker has to take connections by then; a Java or Erlang machine starts slowly beside other tests.
@@ -57,7 +58,7 @@ pub struct Broker {
     home: Home,
     process: Process,
     /// What else it takes, from its first start to its end.
-    beside: Vec<Process>,
+    _beside: Vec<Process>,
     // Last, so that it finds no process left and removes the folder.
     _watchdog: Watchdog,
 }
@@ -65,10 +66,21 @@ pub struct Broker {
 /// Where a broker is.
 struct Home {
     folder: PathBuf,
-    /// The first is for clients, the others are its own.
-    ports: [u16; 3],
+    /// The first is for clients, the last for those who come with TLS, the others are its own.
+    ports: [u16; 4],
     /// Where clients are told to go, where that is not the port itself.
     advertised: u16,
+    /// What its configuration has besides.
+    lines: String,
+}
+
+/// What a broker is given beyond what every test has.
+#[derive(Debug, Default)]
+pub struct Setup<'a> {
+    /// Files in its folder.
+    pub files: &'a [(&'a str, &'a str)],
+    /// Lines of its configuration, in its own language. `FOLDER` is where the files are, `PORT` where clients with TLS come.
+    pub lines: &'a [&'a str],
 }
 
 impl Broker {
@@ -81,6 +93,17 @@ impl Broker {
     /// As [`Broker::start`], behind a proxy: `proxy` is given the broker's own port and returns the one at which clients are to find it. Kafka tells them.
     #[track_caller]
     pub fn behind(kind: Kind, proxy: impl FnOnce(u16) -> u16) -> Option<Self> {
+        Self::set_up(kind, &Setup::default(), proxy)
+    }
+
+    /// As [`Broker::start`], with more in its configuration.
+    #[track_caller]
+    pub fn with(kind: Kind, setup: &Setup<'_>) -> Option<Self> {
+        Self::set_up(kind, setup, |port| port)
+    }
+
+    #[track_caller]
+    fn set_up(kind: Kind, setup: &Setup<'_>, proxy: impl FnOnce(u16) -> u16) -> Option<Self> {
         if let Some(missing) = kind.programs().iter().find(|name| program(name).is_none()) {
             skipped(kind.part(), &format!("there is no {missing} in PATH: see .ci/brokers"));
             return None;
@@ -88,7 +111,14 @@ impl Broker {
         let folder = new_folder();
         let watchdog = Watchdog::start(&folder).expect("a shell starts");
         let ports = free_ports();
-        let home = Home { folder, ports, advertised: proxy(ports[0]) };
+        for (name, text) in setup.files {
+            fs::write(folder.join(name), text).expect("a file");
+        }
+        let filled = |line: &&str| {
+            line.replace("FOLDER", &folder.display().to_string()).replace("PORT", &ports[3].to_string()) + "\n"
+        };
+        let lines = setup.lines.iter().map(filled).collect();
+        let home = Home { folder, ports, advertised: proxy(ports[0]), lines };
         let beside = match kind {
             Kind::Rabbitmq => vec![rabbitmq::names(&home)],
             Kind::Kafka => {
@@ -98,7 +128,7 @@ impl Broker {
             Kind::Nats | Kind::Redis => Vec::new(),
         };
         let process = launch(kind, &home);
-        Some(Self { kind, home, process, beside, _watchdog: watchdog })
+        Some(Self { kind, home, process, _beside: beside, _watchdog: watchdog })
     }
 
     /// Where clients find it.
@@ -113,6 +143,36 @@ impl Broker {
         ([127, 0, 0, 1], port).into()
     }
 
+    /// Where clients with TLS come, if it is set up for them.
+    pub fn tls(&self) -> SocketAddr {
+        // NATS greets everybody first, and goes on with TLS.
+        let port = if self.kind == Kind::Nats { self.home.ports[0] } else { self.home.ports[3] };
+        ([127, 0, 0, 1], port).into()
+    }
+
+    /// A file in its folder.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.home.folder.join(name)
+    }
+
+    /// Of Kafka: lets nobody write to that topic.
+    pub fn forbid_writing(&self, topic: &str) {
+        let mut tool = kafka::tool(&self.home, "org.apache.kafka.tools.AclCommand");
+        tool.args(["--bootstrap-server", &self.direct().to_string(), "--add", "--deny-principal", "User:*"]);
+        let said = tool.args(["--operation", "Write", "--topic", topic, "--force"]).output().expect("Java starts");
+        assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    }
+
+    /// Starts a program that uses the broker. It ends when this process does, as the broker; what it says is appended to a [log](Self::said).
+    pub fn serve(&self, command: Command, log: &str) -> Process {
+        Process::start(command, &self.home.folder, log)
+    }
+
+    /// What has been said in a log.
+    pub fn said(&self, log: &str) -> String {
+        fs::read_to_string(self.home.folder.join(log)).unwrap_or_default()
+    }
+
     /// Kills it as a crash would, and waits for its end.
     pub fn kill(&mut self) {
         self.process.kill();
@@ -120,7 +180,7 @@ impl Broker {
 
     /// Ends it in order, and waits for its end.
     pub fn end(&mut self) {
-        self.process.end();
+        let _ = self.process.end(); // Java and Erlang have their own codes for it
     }
 
     /// Starts it again where it was, after it was killed or ended, and waits until it takes connections.
@@ -136,13 +196,6 @@ impl Broker {
     /// It goes on after a stop.
     pub fn go_on(&self) {
         self.process.go_on();
-    }
-}
-
-impl Drop for Broker {
-    fn drop(&mut self) {
-        self.process.kill();
-        self.beside.iter_mut().for_each(Process::kill);
     }
 }
 
@@ -187,7 +240,7 @@ fn new_folder() -> PathBuf {
 }
 
 /// Below the range that the system gives to whoever connects: while a broker is down nobody else gets its port.
-fn free_ports() -> [u16; 3] {
+fn free_ports() -> [u16; 4] {
     use std::sync::atomic::{AtomicU32, Ordering};
     static NEXT: AtomicU32 = AtomicU32::new(0);
     // Tests of several processes begin at places of their own.

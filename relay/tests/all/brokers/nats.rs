@@ -1,10 +1,12 @@
-use std::process::Command;
+use std::{fs, process::Command};
 
 use super::{Home, command_of};
 
 /// With `JetStream`; each write is on disk before it is confirmed where the version can do so.
 pub(super) fn command(home: &Home) -> Command {
     let mut command = command_of("nats-server");
+    fs::write(home.folder.join("nats.conf"), &home.lines).expect("a file");
+    command.args(["-c", "nats.conf"]);
     command.args(["-a", "127.0.0.1", "-p", &home.ports[0].to_string(), "-js", "-sd"]).arg(home.folder.join("data"));
     command
 }

@@ -4,7 +4,7 @@ use std::{
     fs,
     os::unix::process::CommandExt,
     path::Path,
-    process::{Child, Command, Stdio},
+    process::{Child, Command, ExitStatus, Stdio},
 };
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -42,11 +42,12 @@ impl Drop for Watchdog {
     }
 }
 
-pub(super) struct Process(Child);
+/// A process that ends with the value.
+pub struct Process(Child);
 
 impl Process {
     /// Starts it in a folder, where it writes a log, and notes its id for the watchdog.
-    pub fn start(mut command: Command, folder: &Path, log: &str) -> Self {
+    pub(super) fn start(mut command: Command, folder: &Path, log: &str) -> Self {
         let file = fs::File::options().create(true).append(true).open(folder.join(log)).expect("a log");
         command.stdout(file.try_clone().expect("a log")).stderr(file).stdin(Stdio::null());
         command.current_dir(folder).process_group(0).env("TRUNKLINE_BROKER_FOLDER", folder);
@@ -75,16 +76,18 @@ impl Process {
         }
     }
 
-    /// In order.
-    pub fn end(&mut self) {
+    /// In order. Returns how it ended.
+    pub fn end(&mut self) -> Option<ExitStatus> {
         if self.runs() {
-            let _ = kill_process(self.id(), Signal::TERM);
-            let _ = self.0.wait();
+            let _ = kill_process(Pid::from_child(&self.0), Signal::TERM);
         }
+        self.0.wait().ok()
     }
 
-    fn id(&self) -> Pid {
-        Pid::from_child(&self.0)
+    /// What it has in memory, in KiB, as `/proc` says.
+    pub fn resident(&self) -> Option<u64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.0.id())).ok()?;
+        status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?.trim().strip_suffix(" kB")?.parse().ok()
     }
 
     /// It is not waited for before this, so the ids are still those of the family.
@@ -92,6 +95,12 @@ impl Process {
         for pid in family(self.0.id()).into_iter().filter_map(|id| Pid::from_raw(id.cast_signed())) {
             let _ = kill_process(pid, signal);
         }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
     }
 }
 

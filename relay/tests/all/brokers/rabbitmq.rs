@@ -11,12 +11,13 @@ pub(super) fn names(home: &Home) -> Process {
 
 /// A node of its own.
 pub(super) fn command(home: &Home) -> Command {
-    let [clients, nodes, names] = home.ports.map(|port| port.to_string());
+    let [clients, nodes, names, _] = home.ports.map(|port| port.to_string());
+    let lines = format!("log.console = true\nlog.console.level = warning\n{}", home.lines);
     let inside = |name: &str| home.folder.join(name);
     for file in ["enabled_plugins", "environment.conf", "rabbitmq.conf"] {
         let text = match file {
             "enabled_plugins" => "[].",
-            "rabbitmq.conf" => "log.console = true\nlog.console.level = warning\n",
+            "rabbitmq.conf" => &lines,
             _ => "",
         };
         fs::write(inside(file), text).expect("a file");

@@ -1,11 +1,13 @@
-use std::process::Command;
+use std::{fs, process::Command};
 
 use super::{Home, command_of};
 
 /// What is confirmed is in the append-only file, on disk.
 pub(super) fn command(home: &Home) -> Command {
     let mut command = command_of("redis-server");
+    fs::write(home.folder.join("redis.conf"), &home.lines).expect("a file");
     command
+        .arg("redis.conf")
         .args(["--bind", "127.0.0.1", "--port", &home.ports[0].to_string(), "--save", "", "--dir"])
         .arg(&home.folder);
     command.args(["--appendonly", "yes", "--appendfsync", "always"]);

@@ -1,0 +1,85 @@
+//! A broker that is away while the queue grows.
+
+use serde_json::Value;
+
+use crate::{
+    brokers::Kind,
+    ends::Sent,
+    fixture::rows,
+    place::{Place, Program, within},
+};
+
+/// What the relay holds at most, unless it is told otherwise.
+const HANDS: u64 = 8192;
+/// A round of messages; so many a round that few transactions make a large backlog.
+const ROUND: usize = 5000;
+
+/// Until the program has tried so many more times: with full hands, where it is more than they hold. Returns what it has in memory then, in KiB.
+fn tried(place: &Place, program: &Program, more: u64) -> u64 {
+    let number = |name: &str| place.progress(program).as_ref().and_then(|told| told[name].as_u64()).unwrap_or(0);
+    let before = number("again");
+    within("it tries again with full hands", || number("again") >= before + more);
+    program.process.resident().expect("it runs")
+}
+
+fn away(kind: Kind) {
+    let Some(mut place) = Place::of(kind, &["--max-attempts", "1"]) else { return };
+    let mut sent = Sent::default();
+    if kind == Kind::Kafka {
+        // A topic that is made when it is written to first is none while the broker comes back, and its messages would be refused for good.
+        let sink = place.runtime.block_on(place.far.sink());
+        place.runtime.block_on(place.far.write(&*sink, &mut sent, 1));
+    }
+    let program = place.out(&[]);
+    // The relay itself has sent nothing: a stream on a single node of RabbitMQ does not always keep what it has confirmed.
+    within("it has begun", || !rows(&place.trunkline.url, "select name from trunkline.relay").is_empty());
+    place.broker.kill();
+    (0..10).for_each(|_| place.enqueue(&mut sent, ROUND));
+    let at_50_000 = tried(&place, &program, HANDS * 3 / 2);
+    (0..50).for_each(|_| place.enqueue(&mut sent, ROUND));
+    let at_300_000 = tried(&place, &program, 2 * HANDS);
+    let stats = place.stats();
+    assert_eq!((stats.messages, stats.dead), (60 * ROUND as u64, 0), "the queue has them all");
+    println!("{kind:?}: {at_50_000} KiB with 50,000 messages behind it, {at_300_000} KiB with 300,000");
+    assert!(at_300_000 < at_50_000 + 16 * 1024, "{at_50_000} KiB, then {at_300_000} KiB");
+    let why = place.progress(&program).map(|told| told["last_error"].clone());
+    assert!(why.as_ref().is_some_and(Value::is_string), "it says why: {why:?}");
+    place.broker.start_again();
+    within("it catches up", || place.messages() == 0);
+    place.end(program);
+    // RabbitMQ may say for a moment, as it comes back, that its stream takes nothing: docs/relay.md says so.
+    let dead = place.stats().dead as usize;
+    assert!(dead == 0 || kind == Kind::Rabbitmq, "an outage is charged to nobody, and {dead} are dead");
+    let verdict = sent.against(&place.runtime.block_on(place.far.read(sent.sure() - dead)));
+    println!("{kind:?}: {} sent, {} repeats", sent.sure(), verdict.repeats.len());
+    assert!(
+        verdict.lost.len() == dead && verdict.foreign.is_empty() && verdict.mistaken.is_empty(),
+        "{} of {}",
+        verdict.lost.len(),
+        sent.sure()
+    );
+}
+
+mod memory_stays_flat_and_nothing_is_lost {
+    use super::{Kind, away};
+
+    #[test]
+    fn to_nats() {
+        away(Kind::Nats);
+    }
+
+    #[test]
+    fn to_redis() {
+        away(Kind::Redis);
+    }
+
+    #[test]
+    fn to_kafka() {
+        away(Kind::Kafka);
+    }
+
+    #[test]
+    fn to_rabbitmq() {
+        away(Kind::Rabbitmq);
+    }
+}

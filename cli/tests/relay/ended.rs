@@ -1,0 +1,102 @@
+//! Ended by SIGTERM in the middle of a stream: code 0, nothing twice, nothing charged.
+
+use crate::{
+    brokers::Kind,
+    ends::Sent,
+    fixture::rows,
+    place::{Place, within},
+};
+
+const ENDS: usize = 6;
+const KEYS: usize = 40;
+
+fn out(kind: Kind) {
+    // With one attempt: whatever is charged for nothing becomes a dead letter.
+    let Some(place) = Place::of(kind, &["--lanes", "16", "--max-attempts", "1"]) else { return };
+    let mut sent = Sent::default();
+    for _ in 0..ENDS {
+        (0..120).for_each(|_| place.enqueue(&mut sent, KEYS));
+        let before = place.messages();
+        let program = place.out(&[]);
+        within("it carries on", || place.messages() + 200 < before);
+        place.end(program);
+        let stats = place.stats();
+        assert!(stats.messages > 0, "it was in the middle of it");
+        assert_eq!((stats.leased, stats.dead), (0, 0), "what was not sent is given back");
+    }
+    let program = place.out(&[]);
+    within("the queue is empty", || place.messages() == 0);
+    place.end(program);
+    sent.against(&place.runtime.block_on(place.far.read(sent.sure()))).exactly_once();
+    assert_eq!(place.stats().dead, 0);
+    assert!(rows(&place.trunkline.url, "select name from trunkline.relay").is_empty(), "its row goes with it");
+}
+
+fn inward(kind: Kind) {
+    let Some(place) = Place::of(kind, &[]) else { return };
+    let (mut sent, sink) = (Sent::default(), place.runtime.block_on(place.far.sink()));
+    for _ in 0..ENDS {
+        for _ in 0..40 {
+            place.runtime.block_on(place.far.write(&*sink, &mut sent, KEYS));
+        }
+        let before = place.messages();
+        let program = place.inward();
+        within("it carries on", || place.messages() > before);
+        place.end(program);
+        let held = rows(&place.trunkline.url, "select name from trunkline.relay where holder is not null");
+        assert!(held.is_empty(), "the next one need not wait");
+    }
+    place.runtime.block_on(place.far.write(&*sink, &mut sent, KEYS));
+    let program = place.inward();
+    within("the queue has what was written", || place.messages() >= sent.sure());
+    place.end(program);
+    sent.against(&place.take_all()).exactly_once();
+}
+
+mod out_nothing_is_sent_twice {
+    use super::{Kind, out};
+
+    #[test]
+    fn to_nats() {
+        out(Kind::Nats);
+    }
+
+    #[test]
+    fn to_redis() {
+        out(Kind::Redis);
+    }
+
+    #[test]
+    fn to_kafka() {
+        out(Kind::Kafka);
+    }
+
+    #[test]
+    fn to_rabbitmq() {
+        out(Kind::Rabbitmq);
+    }
+}
+
+mod in_the_next_goes_on_at_once {
+    use super::{Kind, inward};
+
+    #[test]
+    fn from_nats() {
+        inward(Kind::Nats);
+    }
+
+    #[test]
+    fn from_redis() {
+        inward(Kind::Redis);
+    }
+
+    #[test]
+    fn from_kafka() {
+        inward(Kind::Kafka);
+    }
+
+    #[test]
+    fn from_rabbitmq() {
+        inward(Kind::Rabbitmq);
+    }
+}

@@ -1,0 +1,146 @@
+//! Killed with SIGKILL at any point, again and again, with another beside it.
+
+use std::{
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    thread,
+};
+
+use crate::{
+    brokers::Kind,
+    ends::Sent,
+    fixture::sql,
+    place::{Place, within},
+};
+
+/// A kill comes when so many more messages were carried.
+const KILLS: [usize; 12] = [1, 400, 37, 150, 3, 700, 90, 11, 260, 1, 520, 77];
+const KEYS: usize = 40;
+/// So many wait at most, that whoever carries them is in the middle of it.
+const WAITING: usize = 4000;
+
+fn out(kind: Kind) {
+    let Some(place) = Place::of(kind, &["--lanes", "16", "--max-attempts", "1000000"]) else { return };
+    let (enqueued, over) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let start = || place.out(&["--lease", "2s"]);
+    let sent = thread::scope(|scope| {
+        let producer = scope.spawn(|| {
+            let mut sent = Sent::default();
+            while !over.load(Ordering::Relaxed) {
+                if place.messages() < WAITING {
+                    place.enqueue(&mut sent, KEYS);
+                    enqueued.fetch_add(KEYS, Ordering::Relaxed);
+                } else {
+                    thread::yield_now();
+                }
+            }
+            sent
+        });
+        // What was enqueued is counted later than it is there, so this is never more than was carried.
+        let carried = || enqueued.load(Ordering::Relaxed).saturating_sub(place.messages());
+        let (mut one, mut other) = (start(), start());
+        for more in KILLS {
+            let until = carried() + more;
+            within("it carries on", || carried() >= until);
+            one.kill();
+            one = other;
+            other = start();
+        }
+        over.store(true, Ordering::Relaxed);
+        let sent = producer.join().expect("no panic");
+        within("the queue is empty", || place.messages() == 0);
+        place.end(one);
+        place.end(other);
+        sent
+    });
+    let verdict = sent.against(&place.runtime.block_on(place.far.read(sent.sure())));
+    println!("{kind:?}: {} sent, {} repeats", sent.sure(), verdict.repeats.len());
+    verdict.at_least_once();
+    assert_eq!(place.stats().dead, 0);
+}
+
+fn inward(kind: Kind) {
+    let Some(place) = Place::of(kind, &[]) else { return };
+    let (mut sent, sink) = (Sent::default(), place.runtime.block_on(place.far.sink()));
+    // Kafka's topic is there from now on.
+    place.runtime.block_on(place.far.write(&*sink, &mut sent, KEYS));
+    let over = AtomicBool::new(false);
+    let sent = thread::scope(|scope| {
+        let (place, over) = (&place, &over);
+        let writer = scope.spawn(move || {
+            while !over.load(Ordering::Relaxed) {
+                if sent.sure() < place.messages() + WAITING {
+                    place.runtime.block_on(place.far.write(&*sink, &mut sent, KEYS));
+                } else {
+                    thread::yield_now();
+                }
+            }
+            sent
+        });
+        let (mut one, mut other) = (place.inward(), place.inward());
+        for more in KILLS {
+            let until = place.messages() + more;
+            within("it carries on", || place.messages() >= until);
+            one.kill();
+            // As if nobody had heard of it for fifteen seconds. Where it was the other that has the position, that one is taken for dead, and is not.
+            sql(&place.trunkline.url, "update trunkline.relay set held_until = '-infinity'");
+            one = other;
+            other = place.inward();
+        }
+        over.store(true, Ordering::Relaxed);
+        let sent = writer.join().expect("no panic");
+        within("the queue has what was written", || place.messages() >= sent.sure());
+        place.end(one);
+        place.end(other);
+        sent
+    });
+    println!("{kind:?}: {} written", sent.sure());
+    sent.against(&place.take_all()).exactly_once();
+}
+
+mod out_nothing_is_lost_and_keys_keep_their_order {
+    use super::{Kind, out};
+
+    #[test]
+    fn to_nats() {
+        out(Kind::Nats);
+    }
+
+    #[test]
+    fn to_redis() {
+        out(Kind::Redis);
+    }
+
+    #[test]
+    fn to_kafka() {
+        out(Kind::Kafka);
+    }
+
+    #[test]
+    fn to_rabbitmq() {
+        out(Kind::Rabbitmq);
+    }
+}
+
+mod in_each_message_arrives_once {
+    use super::{Kind, inward};
+
+    #[test]
+    fn from_nats() {
+        inward(Kind::Nats);
+    }
+
+    #[test]
+    fn from_redis() {
+        inward(Kind::Redis);
+    }
+
+    #[test]
+    fn from_kafka() {
+        inward(Kind::Kafka);
+    }
+
+    #[test]
+    fn from_rabbitmq() {
+        inward(Kind::Rabbitmq);
+    }
+}

@@ -1,0 +1,117 @@
+//! What a stream of NATS has dropped before the relay read it: the relay ends aloud, or goes on where it was told to.
+
+use async_nats::jetstream::{self, stream::Stream};
+use trunkline_relay::{Inward, Source};
+
+use crate::{
+    brokers::{Broker, Kind},
+    carried::queue,
+    stand::{make_stream, until},
+};
+
+struct Place {
+    broker: Broker,
+    jetstream: jetstream::Context,
+    stream: Stream,
+}
+
+impl Place {
+    async fn new() -> Option<Self> {
+        let broker = Broker::start(Kind::Nats)?;
+        let address = format!("nats://{}", broker.addr());
+        make_stream(&address).await;
+        let jetstream = jetstream::new(async_nats::connect(address).await.expect("connected"));
+        let stream = jetstream.get_stream("s").await.expect("it is there");
+        Some(Self { broker, jetstream, stream })
+    }
+
+    async fn publish(&self, subject: &'static str, messages: u64) {
+        for _ in 0..messages {
+            let published = self.jetstream.publish(subject, "x".into()).await.expect("sent");
+            published.await.expect("confirmed");
+        }
+    }
+
+    fn address(&self, options: &str) -> String {
+        format!("nats://{}/s{options}", self.broker.addr())
+    }
+
+    async fn source(&self, options: &str) -> Box<dyn Source> {
+        trunkline_relay::source(&self.address(options)).await.expect("a source")
+    }
+}
+
+/// Reads so many behind a position. Returns where it is then.
+async fn read(source: &mut dyn Source, mut after: Option<String>, messages: usize) -> Option<String> {
+    let mut left = messages;
+    while left > 0 {
+        let read = source.read(after.as_deref(), left).await.expect("read");
+        left -= read.len();
+        after = read.last().map(|last| last.position.clone()).or(after);
+    }
+    after
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_stream_has_dropped_while_no_relay_ran_ends_the_next_one_aloud() {
+    let Some(place) = Place::new().await else { return };
+    let queue = queue().await;
+    let relay = async |options: &str, messages: u64| {
+        let stored = async || queue.stats().await.is_ok_and(|stats| stats.messages >= messages);
+        let relay = Inward::new(place.source(options).await, queue.clone()).name("one");
+        Box::pin(relay.run(until("they are in the queue", stored))).await
+    };
+    place.publish("s.x", 20).await;
+    relay("", 20).await.expect("in order");
+    place.publish("s.x", 15).await;
+    place.stream.purge().sequence(31).await.expect("purged");
+    let error = relay("", 25).await.expect_err("ten are missing");
+    assert!(error.is_gap() && error.to_string().contains("10 messages are gone, 21 to 30"), "{error}");
+    relay("?accept-gap=true", 25).await.expect("it goes on");
+    assert_eq!(queue.stats().await.expect("counted").messages, 25);
+    relay("", 25).await.expect("behind the gap all is well");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_stream_drops_while_a_relay_reads_it_ends_it_aloud_behind_what_came_before() {
+    let Some(place) = Place::new().await else { return };
+    let (mut source, mut accepts) = (place.source("").await, place.source("?accept-gap=true").await);
+    place.publish("s.x", 5).await;
+    let after = read(&mut *source, None, 5).await;
+    let also = read(&mut *accepts, None, 5).await;
+    // More than is on its way to one who does not ask for more.
+    place.publish("s.x", 5000).await;
+    place.stream.purge().await.expect("purged");
+    place.publish("s.x", 1).await;
+    let (mut after, mut before) = (after, 5);
+    let error = loop {
+        match source.read(after.as_deref(), 1000).await {
+            Ok(read) => {
+                before += read.len();
+                after = read.last().map(|last| last.position.clone()).or(after);
+            }
+            Err(error) => break error,
+        }
+    };
+    assert!(before < 5005, "it was not all on its way");
+    let words = format!("{} messages are gone, {} to 5005", 5005 - before, before + 1);
+    assert!(error.is_gap() && error.to_string().contains(&words), "{error}, not {words}");
+    let mut last = also;
+    while !last.as_deref().is_some_and(|position| position.ends_with(":5006")) {
+        last =
+            accepts.read(last.as_deref(), 1000).await.expect("it goes on").last().map(|m| m.position.clone()).or(last);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_deleted_one_by_one_and_what_is_on_other_subjects_is_no_gap() {
+    let Some(place) = Place::new().await else { return };
+    place.publish("s.some", 2).await;
+    place.publish("s.other", 3).await;
+    place.stream.delete_message(4).await.expect("deleted");
+    place.publish("s.some", 2).await;
+    for (options, messages) in [("", 6), ("?subject=s.some", 4)] {
+        let after = read(&mut *place.source(options).await, None, messages).await;
+        assert!(after.as_deref().is_some_and(|position| position.ends_with(":7")), "{after:?}");
+    }
+}

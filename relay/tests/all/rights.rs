@@ -1,0 +1,101 @@
+//! A relay that may write to some places and not to others: what goes there dies with the broker's words, the rest arrives.
+
+use crate::{
+    brokers::{Broker, Kind, Setup},
+    carried::{arrived, carry},
+};
+
+/// Two to where we may write, around one to where we may not.
+fn messages<'a>(yes: &'a str, no: &'a str) -> [(&'a str, &'a str); 3] {
+    [(yes, "first"), (no, "refused"), (yes, "last")]
+}
+
+#[track_caller]
+fn dies_with(dead: &[(String, String)], words: &str) {
+    let [(body, said)] = dead else { panic!("{dead:?}") };
+    assert!(body == "refused" && said.contains(words), "{dead:?}");
+}
+
+#[cfg(feature = "nats")]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_user_of_nats_may_not_publish_dies_with_its_words_and_the_rest_arrives() {
+    let users = r#"authorization { users: [
+        {user: admin, password: admin},
+        {user: relay, password: "re/lay", permissions: {publish: {deny: "s.no"}}}
+    ] }"#;
+    let Some(broker) = Broker::with(Kind::Nats, &Setup { lines: &[users], ..Setup::default() }) else { return };
+    let admin = async_nats::ConnectOptions::new().user_and_password("admin".to_owned(), "admin".to_owned());
+    crate::stand::make_stream_as(admin, &format!("nats://{}", broker.addr())).await;
+    let address = format!("nats://relay:re%2Flay@{}/{{metadata.to}}", broker.addr());
+    let dead = carry(&address, &messages("s.yes", "s.no")).await;
+    dies_with(&dead, "Permissions Violation for Publish to \"s.no\"");
+    assert_eq!(arrived(&format!("nats://admin:admin@{}/s", broker.addr()), 2).await, ["first", "last"]);
+}
+
+#[cfg(feature = "redis")]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_user_of_redis_may_not_add_to_dies_with_its_words_and_the_rest_arrives() {
+    let users = ["user relay on >relay ~yes +@all"];
+    let Some(broker) = Broker::with(Kind::Redis, &Setup { lines: &users, ..Setup::default() }) else { return };
+    let address = format!("redis://relay:relay@{}/{{metadata.to}}", broker.addr());
+    let dead = carry(&address, &messages("yes", "no")).await;
+    dies_with(&dead, "no permissions to access one of the keys");
+    assert_eq!(arrived(&format!("redis://{}/yes", broker.addr()), 2).await, ["first", "last"]);
+}
+
+/// A stream bound to the exchange `events`, where the user `relay` may write below `yes`; passwords are the users' names.
+#[cfg(feature = "rabbitmq")]
+const DEFINITIONS: &str = r##"{
+    "vhosts": [{"name": "/"}],
+    "users": [
+        {"name": "guest", "password_hash": "kI3GCrswBLNZQzHJJ95QLoyfAVooYhnvf7jbqiW9BjOYUloe",
+         "hashing_algorithm": "rabbit_password_hashing_sha256", "tags": "administrator"},
+        {"name": "relay", "password_hash": "kI3GCtFWJQlD/tf/Q8cTVO7AFltvUKuf6bE1AZDJcz/TaTKA",
+         "hashing_algorithm": "rabbit_password_hashing_sha256", "tags": ""}
+    ],
+    "permissions": [
+        {"user": "guest", "vhost": "/", "configure": ".*", "write": ".*", "read": ".*"},
+        {"user": "relay", "vhost": "/", "configure": "", "write": "^events$", "read": ""}
+    ],
+    "topic_permissions": [{"user": "relay", "vhost": "/", "exchange": "events", "write": "^yes", "read": ""}],
+    "exchanges": [
+        {"name": "events", "vhost": "/", "type": "topic", "durable": true, "auto_delete": false, "internal": false, "arguments": {}}
+    ],
+    "queues": [
+        {"name": "all", "vhost": "/", "durable": true, "auto_delete": false, "arguments": {"x-queue-type": "stream"}}
+    ],
+    "bindings": [
+        {"source": "events", "vhost": "/", "destination": "all", "destination_type": "queue", "routing_key": "#", "arguments": {}}
+    ]
+}"##;
+
+#[cfg(feature = "rabbitmq")]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_user_of_rabbitmq_may_not_publish_dies_with_its_words_and_the_rest_arrives() {
+    let setup =
+        Setup { files: &[("definitions.json", DEFINITIONS)], lines: &["load_definitions = FOLDER/definitions.json"] };
+    let Some(broker) = Broker::with(Kind::Rabbitmq, &setup) else { return };
+    let server = broker.addr();
+    let address = format!("rabbitmq://relay:relay@{server}/{{metadata.to}}?exchange=events");
+    let dead = carry(&address, &messages("yes.x", "no.x")).await;
+    dies_with(&dead, "ACCESS_REFUSED");
+    // For what it refuses the broker closes the channel: those beside it may be sent again.
+    let mut there = arrived(&format!("rabbitmq://{server}/all"), 2).await;
+    there.dedup();
+    assert_eq!(there, ["first", "last"]);
+    // Without any right to an exchange, none of them is taken.
+    let dead = carry(&format!("rabbitmq://relay:relay@{server}/{{metadata.to}}"), &[("all", "refused")]).await;
+    dies_with(&dead, "ACCESS_REFUSED");
+}
+
+#[cfg(feature = "kafka")]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_nobody_may_write_to_kafka_dies_with_its_words_and_the_rest_arrives() {
+    let Some(broker) = Broker::start(Kind::Kafka) else { return };
+    let _topics =
+        (crate::far::far(Kind::Kafka, &broker, "yes").await, crate::far::far(Kind::Kafka, &broker, "no").await);
+    tokio::task::block_in_place(|| broker.forbid_writing("no"));
+    let dead = carry(&format!("kafka://{}/{{metadata.to}}", broker.addr()), &messages("yes", "no")).await;
+    dies_with(&dead, "TopicAuthorizationFailed");
+    assert_eq!(arrived(&format!("kafka://{}/yes", broker.addr()), 2).await, ["first", "last"]);
+}
