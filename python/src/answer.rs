@@ -104,7 +104,7 @@ fn wait<R: Send + 'static>(
         let _ = answer.send(Answer::of(work.await, make)); // dropped here where the caller is gone
     });
     loop {
-        let (came, back) = py.detach(move || (answered.recv_timeout(LOOK), answered));
+        let (came, back) = runtime::detached(py, move || (answered.recv_timeout(LOOK), answered));
         answered = back;
         match came {
             Ok(answer) => return answer.into_python(py),

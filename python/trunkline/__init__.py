@@ -12,7 +12,9 @@
 
 from __future__ import annotations
 
-from ._trunkline import Lease, Message
+import atexit
+
+from ._trunkline import Lease, Message, at_exit
 from .codec import Codec
 from .consumer import Consumer
 from .db import Db
@@ -56,3 +58,6 @@ __all__ = [
     "WrongType",
     "current",
 ]
+
+# Before anything else of the package is registered, so it runs behind that.
+atexit.register(at_exit)

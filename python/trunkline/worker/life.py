@@ -10,6 +10,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from .. import logs
 from .._trunkline import Delivery, Station
 from ..loop import bridge
 from ..queue import Queue, Wait
@@ -78,6 +79,7 @@ class Life:
             }
             for task, queue in zip(tasks, queues)
         ]
+        logs.begin()
         self._station = Station(options, concurrency, wait, drains)
         self._loop = asyncio.get_running_loop()
         self._running: dict[int, tuple[asyncio.Task[None], Context | None]] = {}
