@@ -195,15 +195,16 @@ pub fn next_logs(py: Python<'_>, longest: f64) -> PyResult<Option<(Vec<Py<PyAny>
 pub fn test_logs(py: Python<'_>, count: u64, warns: bool) -> PyResult<()> {
     let task = runtime::handle()?.spawn(async move {
         for nr in 0..count {
-            match warns {
-                true => tracing::warn!(target: "trunkline::test", nr, name = "a test", "told"),
-                false => tracing::trace!(target: "trunkline::test", nr, name = "a test", "told"),
+            if warns {
+                tracing::warn!(target: "trunkline::test", nr, name = "a test", "told");
+            } else {
+                tracing::trace!(target: "trunkline::test", nr, name = "a test", "told");
             }
         }
     });
     runtime::detached(py, || {
         while !task.is_finished() {
-            std::thread::yield_now()
+            std::thread::yield_now();
         }
     });
     Ok(())

@@ -65,6 +65,7 @@ class Life:
         shutdown_after: float,
         processes: int | None,
         drains: bool,
+        reports: bool,
     ) -> None:
         self.tasks = tasks
         options = [
@@ -80,7 +81,7 @@ class Life:
             for task, queue in zip(tasks, queues)
         ]
         logs.begin()
-        self._station = Station(options, concurrency, wait, drains)
+        self._station = Station(options, concurrency, wait, drains, reports)
         self._loop = asyncio.get_running_loop()
         self._running: dict[int, tuple[asyncio.Task[None], Context | None]] = {}
         self._answers: list[tuple[Delivery, Said | list[Said]]] = []
