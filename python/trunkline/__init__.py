@@ -22,7 +22,7 @@ from .errors import BadPayload, Disconnected, LeaseLost, NoQueue, OutcomeUnknown
 from .queue import Draft, Queue
 from .schedule import Schedule
 from .seen import Archived, DeadLetter, Description, Enqueued, Found, Peeked, Scheduled, Stats
-from .worker import App, Backoff, Bury, Context, Fixed, RetryAfter, Summary, Task, current
+from .worker import App, Backoff, Bury, Context, Fixed, RetryAfter, Running, Summary, Task, current
 
 __all__ = [
     "App",
@@ -49,6 +49,7 @@ __all__ = [
     "Peeked",
     "Queue",
     "RetryAfter",
+    "Running",
     "Schedule",
     "Scheduled",
     "Stats",

@@ -12,7 +12,7 @@ from ..schedule import Schedule
 from ..settings import Setting
 from ..times import Duration, seconds_or_none
 from .backoff import Backoff, Retry
-from .context import Context
+from .context import Context, Running
 from .life import Life, Summary
 from .task import Place, Task
 
@@ -186,6 +186,11 @@ class App:
         """Lets :meth:`run` end in order. From the thread of its event loop."""
         for life in self._lives:
             life.stop()
+
+    def running(self) -> list[Running]:
+        """The messages that this process handles at present, each with how long it has and what it told by :meth:`Context.progress`; but for
+        those in batches, in no order. From the thread of its event loop: for a page that shows what a worker does."""
+        return [one for life in self._lives for one in life.running()]
 
     async def drain(self, *, concurrency: int = 100, queues: Iterable[str] | None = None, reports: bool = False) -> Summary:
         """Works until nothing is due and no handler runs: for tests, and for programs that are started every so often. ``reports`` is that

@@ -16,7 +16,7 @@ from ..loop import bridge
 from ..queue import Queue, Wait
 from ..tracing import handling, is_installed, is_recorded
 from .backoff import Said, as_native, reason_of, verdict
-from .context import Context, enter
+from .context import Context, Running, enter
 from .processes import Processes
 from .task import Task
 
@@ -113,6 +113,10 @@ class Life:
     def stop(self) -> None:
         """Begins the orderly end."""
         self._station.stop()
+
+    def running(self) -> list[Running]:
+        """The messages that are handled at present, but for those in batches."""
+        return [context.running() for _, context in self._running.values() if context is not None]
 
     async def _ended(self) -> Summary:
         return Summary(**await self._station.run(bridge()))
