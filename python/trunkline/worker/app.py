@@ -176,11 +176,7 @@ class App:
         failed, how long its handlers took, how many run. The console and ``trunkline doctor`` show it. A database that does not take the row
         stops no work: the logger ``trunkline.worker.tell`` says so, once."""
         life = await self._life(concurrency, queues, wait, shutdown_after, processes, drains=False, reports=reports)
-        self._lives.add(life)
-        try:
-            return await life.live()
-        finally:
-            self._lives.discard(life)
+        return await self._live(life)
 
     def stop(self) -> None:
         """Lets :meth:`run` end in order. From the thread of its event loop."""
@@ -198,11 +194,18 @@ class App:
         total = Summary()
         while True:
             life = await self._life(concurrency, queues, "adaptive", 30, None, drains=True, reports=reports)
-            summary = await life.live()
+            summary = await self._live(life)
             total += summary
             # What a handler of one queue enqueued for another may have come after that was empty.
             if summary.is_nothing or len(life.tasks) == 1:
                 return total
+
+    async def _live(self, life: Life) -> Summary:
+        self._lives.add(life)
+        try:
+            return await life.live()
+        finally:
+            self._lives.discard(life)
 
     async def _life(
         self,
