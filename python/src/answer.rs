@@ -6,6 +6,7 @@ use std::{
 };
 
 use pyo3::{IntoPyObjectExt, exceptions::PyRuntimeError, prelude::*};
+use tokio::runtime::Handle;
 use trunkline::{Enqueued, Error};
 
 use crate::{
@@ -69,12 +70,7 @@ pub fn reply<R: Send + 'static>(
     work: impl Future<Output = Result<R, Error>> + Send + 'static,
     make: impl FnOnce(Python<'_>, R) -> PyResult<Py<PyAny>> + Send + 'static,
 ) -> PyResult<Py<PyAny>> {
-    let handle = runtime::handle()?;
-    let Some(bridge) = bridge else { return wait(py, &handle, work, make) };
-    let future = bridge.future(py)?;
-    let owed = Owed::new(bridge, future.clone_ref(py));
-    handle.spawn(async move { owed.pay(Answer::of(work.await, make)) });
-    Ok(future)
+    deliver(py, bridge, async move { Answer::of(work.await, make) }, false)
 }
 
 /// As [`reply`]; what comes for nobody any more is dropped, which gives it back. Returns a pair with what a caller that leaves has to end.
@@ -84,27 +80,35 @@ pub fn reply_or_leave<R: Send + 'static>(
     work: impl Future<Output = Result<R, Error>> + Send + 'static,
     make: impl FnOnce(Python<'_>, R) -> PyResult<Py<PyAny>> + Send + 'static,
 ) -> PyResult<Py<PyAny>> {
-    let handle = runtime::handle()?;
-    let Some(bridge) = bridge else { return wait(py, &handle, work, make) };
-    let future = bridge.future(py)?;
-    let (call, owed) = Call::new(bridge, future.clone_ref(py));
-    let task = handle.spawn(async move { owed.pay(Answer::of(work.await, make)) });
-    let call = call.of(task.abort_handle());
-    (future, call).into_py_any(py)
+    deliver(py, bridge, async move { Answer::of(work.await, make) }, true)
 }
 
-fn wait<R: Send + 'static>(
+fn deliver(
     py: Python<'_>,
-    handle: &tokio::runtime::Handle,
-    work: impl Future<Output = Result<R, Error>> + Send + 'static,
-    make: impl FnOnce(Python<'_>, R) -> PyResult<Py<PyAny>> + Send + 'static,
+    bridge: Option<&Bridge>,
+    answer: impl Future<Output = Answer> + Send + 'static,
+    may_leave: bool,
 ) -> PyResult<Py<PyAny>> {
+    let handle = runtime::handle()?;
+    let Some(bridge) = bridge else { return wait(py, &handle, answer) };
+    let future = bridge.future(py)?;
+    if !may_leave {
+        let owed = Owed::new(bridge, future.clone_ref(py));
+        handle.spawn(async move { owed.pay(answer.await) });
+        return Ok(future);
+    }
+    let (call, owed) = Call::new(bridge, future.clone_ref(py));
+    let task = handle.spawn(async move { owed.pay(answer.await) });
+    (future, call.of(task.abort_handle())).into_py_any(py)
+}
+
+fn wait(py: Python<'_>, handle: &Handle, work: impl Future<Output = Answer> + Send + 'static) -> PyResult<Py<PyAny>> {
     let (answer, mut answered) = channel();
     let task = handle.spawn(async move {
-        let _ = answer.send(Answer::of(work.await, make)); // dropped here where the caller is gone
+        let _ = answer.send(work.await); // dropped here where the caller is gone
     });
     loop {
-        let (came, back) = py.detach(move || (answered.recv_timeout(LOOK), answered));
+        let (came, back) = runtime::detached(py, move || (answered.recv_timeout(LOOK), answered));
         answered = back;
         match came {
             Ok(answer) => return answer.into_python(py),

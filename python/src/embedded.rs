@@ -4,6 +4,8 @@ use std::sync::{Mutex, PoisonError};
 
 use pyo3::{exceptions::PyRuntimeError, prelude::*};
 
+use crate::runtime::detached;
+
 fn failed(error: trunkline_embedded::Error) -> PyErr {
     PyRuntimeError::new_err(error.to_string())
 }
@@ -11,7 +13,7 @@ fn failed(error: trunkline_embedded::Error) -> PyErr {
 /// The address of a new, empty database on a server that the tests of this process share.
 #[pyfunction]
 pub fn test_database(py: Python<'_>) -> PyResult<String> {
-    py.detach(trunkline_embedded::test_database).map_err(failed)
+    detached(py, trunkline_embedded::test_database).map_err(failed)
 }
 
 /// A temporary cluster, which ends with `stop` or with the process.
@@ -25,7 +27,7 @@ pub struct Cluster {
 impl Cluster {
     #[new]
     fn new(py: Python<'_>) -> PyResult<Self> {
-        let cluster = py.detach(|| trunkline_embedded::Cluster::temporary().start()).map_err(failed)?;
+        let cluster = detached(py, || trunkline_embedded::Cluster::temporary().start()).map_err(failed)?;
         let url = cluster.url("postgres");
         Ok(Self { cluster: Mutex::new(Some(cluster)), url })
     }
@@ -36,6 +38,6 @@ impl Cluster {
     }
 
     fn stop(&self, py: Python<'_>) {
-        py.detach(|| drop(self.cluster.lock().unwrap_or_else(PoisonError::into_inner).take()));
+        detached(py, || drop(self.cluster.lock().unwrap_or_else(PoisonError::into_inner).take()));
     }
 }

@@ -4,6 +4,8 @@ mod runtime;
 mod error;
 mod answer;
 mod bridge;
+mod event;
+mod logs;
 mod raw;
 mod message;
 mod draft;
@@ -31,9 +33,11 @@ mod _trunkline {
         delivery::Delivery,
         draft::Draft,
         embedded::{Cluster, test_database},
+        logs::{begin_logs, end_logs, log_levels, next_logs, test_logs},
         message::{Lease, Message},
         offer::Offer,
         queue::Queue,
+        runtime::at_exit,
         worker::Station,
     };
 }

@@ -1,10 +1,12 @@
 //! Messages that are looked at, as dictionaries: dead letters, the archive, what waits, one by its id.
 
+use std::time::SystemTime;
+
 use pyo3::{
     prelude::*,
     types::{PyBytes, PyDict, PyList},
 };
-use trunkline::{Archived, DeadLetter, Found, Peeked, Readable};
+use trunkline::{Archived, DeadLetter, Found, Metadata, Peeked, Readable};
 
 use crate::{message::metadata, raw::Raw};
 
@@ -25,60 +27,48 @@ pub fn list<T>(
     Ok(list.into_any().unbind())
 }
 
-fn payload(dict: &Bound<'_, PyDict>, seen: Seen) -> PyResult<()> {
+/// What all of them have.
+fn seen(
+    dict: &Bound<'_, PyDict>,
+    (id, enqueued_at, attempt): (i64, SystemTime, i32),
+    (about, priority, key): (&Metadata, u8, Option<&str>),
+    payload: Seen,
+) -> PyResult<()> {
     let py = dict.py();
-    match seen {
+    dict.set_item("id", id)?;
+    dict.set_item("enqueued_at", enqueued_at)?;
+    dict.set_item("attempt", attempt)?;
+    dict.set_item("metadata", metadata(py, about)?)?;
+    dict.set_item("priority", priority)?;
+    dict.set_item("key", key)?;
+    match payload {
         Readable::Yes(Raw(bytes)) => dict.set_item("payload", PyBytes::new(py, &bytes)),
         Readable::No { why, .. } => dict.set_item("problem", why),
     }
 }
 
-pub fn dead(dict: &Bound<'_, PyDict>, letter: DeadLetter<Seen>) -> PyResult<()> {
-    dict.set_item("id", letter.id)?;
-    dict.set_item("enqueued_at", letter.enqueued_at)?;
-    dict.set_item("dead_at", letter.dead_at)?;
-    dict.set_item("attempt", letter.attempt)?;
-    dict.set_item("error", letter.error)?;
-    dict.set_item("metadata", metadata(dict.py(), &letter.metadata)?)?;
-    dict.set_item("priority", letter.priority)?;
-    dict.set_item("key", letter.key.as_deref())?;
-    payload(dict, letter.payload)
+pub fn dead(dict: &Bound<'_, PyDict>, of: DeadLetter<Seen>) -> PyResult<()> {
+    dict.set_item("dead_at", of.dead_at)?;
+    dict.set_item("error", of.error)?;
+    seen(dict, (of.id, of.enqueued_at, of.attempt), (&of.metadata, of.priority, of.key.as_deref()), of.payload)
 }
 
-pub fn archived(dict: &Bound<'_, PyDict>, message: Archived<Seen>) -> PyResult<()> {
-    dict.set_item("id", message.id)?;
-    dict.set_item("enqueued_at", message.enqueued_at)?;
-    dict.set_item("archived_at", message.archived_at)?;
-    dict.set_item("attempt", message.attempt)?;
-    dict.set_item("metadata", metadata(dict.py(), &message.metadata)?)?;
-    dict.set_item("priority", message.priority)?;
-    dict.set_item("key", message.key.as_deref())?;
-    payload(dict, message.payload)
+pub fn archived(dict: &Bound<'_, PyDict>, of: Archived<Seen>) -> PyResult<()> {
+    dict.set_item("archived_at", of.archived_at)?;
+    seen(dict, (of.id, of.enqueued_at, of.attempt), (&of.metadata, of.priority, of.key.as_deref()), of.payload)
 }
 
-pub fn peeked(dict: &Bound<'_, PyDict>, message: Peeked<Seen>) -> PyResult<()> {
-    dict.set_item("id", message.id)?;
-    dict.set_item("state", message.state.name())?;
-    dict.set_item("enqueued_at", message.enqueued_at)?;
-    dict.set_item("due_at", message.due_at)?;
-    dict.set_item("attempt", message.attempt)?;
-    dict.set_item("error", message.error)?;
-    dict.set_item("metadata", metadata(dict.py(), &message.metadata)?)?;
-    dict.set_item("priority", message.priority)?;
-    dict.set_item("key", message.key.as_deref())?;
-    payload(dict, message.payload)
+pub fn peeked(dict: &Bound<'_, PyDict>, of: Peeked<Seen>) -> PyResult<()> {
+    dict.set_item("state", of.state.name())?;
+    dict.set_item("due_at", of.due_at)?;
+    dict.set_item("error", of.error)?;
+    seen(dict, (of.id, of.enqueued_at, of.attempt), (&of.metadata, of.priority, of.key.as_deref()), of.payload)
 }
 
-pub fn found(dict: &Bound<'_, PyDict>, message: Found<Seen>) -> PyResult<()> {
-    dict.set_item("id", message.id)?;
-    dict.set_item("state", message.state.name())?;
-    dict.set_item("enqueued_at", message.enqueued_at)?;
-    dict.set_item("due_at", message.due_at)?;
-    dict.set_item("ended_at", message.ended_at)?;
-    dict.set_item("attempt", message.attempt)?;
-    dict.set_item("error", message.error)?;
-    dict.set_item("metadata", metadata(dict.py(), &message.metadata)?)?;
-    dict.set_item("priority", message.priority)?;
-    dict.set_item("key", message.key.as_deref())?;
-    payload(dict, message.payload)
+pub fn found(dict: &Bound<'_, PyDict>, of: Found<Seen>) -> PyResult<()> {
+    dict.set_item("state", of.state.name())?;
+    dict.set_item("due_at", of.due_at)?;
+    dict.set_item("ended_at", of.ended_at)?;
+    dict.set_item("error", of.error)?;
+    seen(dict, (of.id, of.enqueued_at, of.attempt), (&of.metadata, of.priority, of.key.as_deref()), of.payload)
 }

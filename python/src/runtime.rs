@@ -2,7 +2,9 @@
 
 use std::{
     process,
-    sync::{PoisonError, RwLock},
+    sync::{OnceLock, PoisonError, RwLock},
+    thread::{self, ThreadId},
+    time::Duration,
 };
 
 use pyo3::{exceptions::PyRuntimeError, prelude::*};
@@ -34,6 +36,30 @@ pub fn handle() -> PyResult<Handle> {
     std::mem::forget(runtime); // it must not wait for anything at the interpreter's exit
     *place = Some((own, handle.clone()));
     Ok(handle)
+}
+
+/// The thread that ends the interpreter, once one does.
+static ENDS: OnceLock<ThreadId> = OnceLock::new();
+/// How long threads that come back to Python just then have for it.
+const LAST: Duration = Duration::from_millis(5);
+
+/// Does what needs no Python without its lock. Does not return in a thread that outlives the interpreter: Python would end the thread where it
+/// asks for the lock, which with Rust's frames below aborts the process.
+pub fn detached<R: Send>(py: Python<'_>, work: impl FnOnce() -> R + Send) -> R {
+    py.detach(|| {
+        let done = work();
+        while ENDS.get().is_some_and(|by| *by != thread::current().id()) {
+            thread::park();
+        }
+        done
+    })
+}
+
+/// The interpreter is about to end, in this thread.
+#[pyfunction]
+pub fn at_exit(py: Python<'_>) {
+    let _ = ENDS.set(thread::current().id()); // it ends once
+    py.detach(|| thread::sleep(LAST));
 }
 
 /// The process that made something which cannot be used in another.

@@ -124,7 +124,7 @@ struct Task {
 }
 
 impl Task {
-    fn worker(&self, nr: usize, inbox: &Arc<Inbox>, wait: &Bound<'_, PyAny>) -> PyResult<Worker<Raw>> {
+    fn worker(&self, nr: usize, inbox: &Arc<Inbox>, wait: &Bound<'_, PyAny>, reports: bool) -> PyResult<Worker<Raw>> {
         let (queue, inbox) = (self.queue.get().queue.clone(), inbox.clone());
         let worker = match self.batch {
             Some(most) => Worker::of_batches(queue, most, move |messages| inbox.clone().call(nr, messages, None)),
@@ -139,7 +139,8 @@ impl Task {
         let mut worker = worker
             .retry(retry.attempts(attempts.unwrap_or(u32::MAX)))
             .shutdown_after(seconds(self.shutdown_after)?)
-            .wait(wait_of(wait)?);
+            .wait(wait_of(wait)?)
+            .reports(reports);
         if let Some(timeout) = self.timeout {
             worker = worker.timeout(seconds(timeout)?);
         }
@@ -161,9 +162,15 @@ pub struct Station {
 
 #[pymethods]
 impl Station {
-    /// With `drains`, it ends once nothing is due.
+    /// With `drains`, it ends once nothing is due; with `reports`, it tells of itself in the table `trunkline.worker`.
     #[new]
-    fn new(tasks: Vec<Task>, concurrency: usize, wait: &Bound<'_, PyAny>, drains: bool) -> PyResult<Self> {
+    fn new(
+        tasks: Vec<Task>,
+        concurrency: usize,
+        wait: &Bound<'_, PyAny>,
+        drains: bool,
+        reports: bool,
+    ) -> PyResult<Self> {
         let (wake, wakes) = UnixStream::pair()?;
         wake.set_nonblocking(true)?;
         wakes.set_nonblocking(true)?;
@@ -171,7 +178,7 @@ impl Station {
         let (mut workers, mut draining) = (Workers::new(concurrency), Vec::new());
         for (nr, task) in tasks.iter().enumerate() {
             task.queue.get().owner.check()?;
-            let worker = task.worker(nr, &inbox, wait)?.concurrency(concurrency);
+            let worker = task.worker(nr, &inbox, wait, reports)?.concurrency(concurrency);
             match drains {
                 true => draining.push(worker),
                 false => workers = workers.add(worker, task.weight),

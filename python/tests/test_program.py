@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from trunkline.sync import Db, Queue
 
@@ -94,6 +95,16 @@ def test_it_works_until_sigterm_and_says_what_it_did_as_json(story: Story) -> No
     assert logs[-1]["done"] == 5 and logs[-1]["message"] == "ended: 5 done"
     assert {"time", "level", "logger"} <= logs[0].keys()
     assert story.queue.stats().messages == 0
+
+
+def test_asked_to_it_reports(story: Story) -> None:
+    worker = story.start("--report")
+    story.queue.enqueue_many(range(5))
+    story.until(lambda: len(story.notes()) == 5)
+    assert _end(worker)[0] == 0
+    with psycopg.connect(story.url) as sql:
+        told = sql.execute("select process, sum(handled), bool_or(ended) from trunkline.worker where queue = 'note' group by 1").fetchall()
+    assert told == [(worker.pid, 5, True)]
 
 
 def test_a_process_that_is_killed_is_replaced_and_its_message_comes_back(story: Story) -> None:

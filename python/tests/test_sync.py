@@ -136,3 +136,23 @@ def test_an_interpreter_ends_with_calls_under_way(url: str, how: str) -> None:
     assert ended.returncode == (1 if "stop" in how else 0), ended.stderr
     assert "panicked" not in ended.stderr and "Fatal" not in ended.stderr, ended.stderr
     assert time.monotonic() - began < 55
+
+
+def test_a_program_ends_in_order_while_threads_of_its_own_wait_for_messages(url: str) -> None:
+    program = """
+import sys, threading, time
+from trunkline.sync import Db
+db = Db.connect(sys.argv[1])
+db.migrate()
+db.create_queue("idle", int)
+idle = db.queue("idle", int)
+def wait():
+    while True:
+        idle.consumer().lease(10, within=0.001)
+for _ in range(8):
+    threading.Thread(target=wait, daemon=True).start()
+time.sleep(0.2)
+"""
+    for _ in range(5):
+        ended = subprocess.run([sys.executable, "-c", program, url], capture_output=True, text=True, timeout=60)
+        assert (ended.returncode, ended.stderr) == (0, "")

@@ -362,3 +362,30 @@ def test_a_trace_goes_through_messages(url: str, run: Any) -> None:
         provider.shutdown()  # or it would keep the spans of all tests that follow
 
     run(story())
+
+
+def test_what_runs_at_present_is_told_with_its_progress(url: str, run: Any) -> None:
+    app = trunkline.App(url)
+    may_end = asyncio.Event()
+
+    @app.task()
+    async def within(number: int, context: trunkline.Context) -> None:
+        if number == 1:
+            context.progress(3, of=10, note="lines")
+        await may_end.wait()
+
+    async def story() -> None:
+        await app.setup()
+        assert app.running() == []
+        ids = await within.enqueue_many([0, 1])
+        working = asyncio.ensure_future(app.run())
+        await _until(lambda: len(app.running()) == 2 and any(one.done for one in app.running()))
+        silent, told = sorted(app.running(), key=lambda one: one.id)
+        assert (silent.queue, silent.id, silent.attempt, silent.done, silent.of, silent.note) == ("within", ids[0], 1, None, None, "")
+        assert (told.id, told.done, told.of, told.note) == (ids[1], 3, 10, "lines") and 0 <= told.seconds < 60
+        may_end.set()
+        await _until(lambda: not app.running())
+        app.stop()
+        assert (await working).done == 2
+
+    run(story())

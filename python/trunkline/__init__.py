@@ -12,7 +12,9 @@
 
 from __future__ import annotations
 
-from ._trunkline import Lease, Message
+import atexit
+
+from ._trunkline import Lease, Message, at_exit
 from .codec import Codec
 from .consumer import Consumer
 from .db import Db
@@ -20,7 +22,7 @@ from .errors import BadPayload, Disconnected, LeaseLost, NoQueue, OutcomeUnknown
 from .queue import Draft, Queue
 from .schedule import Schedule
 from .seen import Archived, DeadLetter, Description, Enqueued, Found, Peeked, Scheduled, Stats
-from .worker import App, Backoff, Bury, Context, Fixed, RetryAfter, Summary, Task, current
+from .worker import App, Backoff, Bury, Context, Fixed, RetryAfter, Running, Summary, Task, current
 
 __all__ = [
     "App",
@@ -47,6 +49,7 @@ __all__ = [
     "Peeked",
     "Queue",
     "RetryAfter",
+    "Running",
     "Schedule",
     "Scheduled",
     "Stats",
@@ -56,3 +59,6 @@ __all__ = [
     "WrongType",
     "current",
 ]
+
+# Before anything else of the package is registered, so it runs behind that.
+atexit.register(at_exit)

@@ -293,7 +293,7 @@ class Delivery:
     def ends_elsewhere(self, bridge: None) -> None: ...
 
 class Station:
-    def __init__(self, tasks: list[dict[str, Any]], concurrency: int, wait: str | float, drains: bool) -> None: ...
+    def __init__(self, tasks: list[dict[str, Any]], concurrency: int, wait: str | float, drains: bool, reports: bool) -> None: ...
     def fileno(self) -> int: ...
     @overload
     def run(self, bridge: Bridge) -> Awaitable[dict[str, int]]: ...
@@ -304,6 +304,25 @@ class Station:
     def settle(self, answers: Sequence[tuple[Delivery, tuple[str, float, str] | None | list[tuple[str, float, str] | None]]]) -> None: ...
 
 def test_database() -> str: ...
+def at_exit() -> None:
+    """The interpreter ends: no thread comes back from a call."""
+
+def begin_logs() -> bool:
+    """Whether this process had no list of the library's events before; it has one now."""
+
+def log_levels(levels: dict[str, int]) -> None:
+    """From which level on each logger wants events."""
+
+def next_logs(longest: float) -> tuple[list[tuple[int, str, str, float, str, int, dict[str, Any]]], int] | None:
+    """The events that have come (level, logger, text, time, file, line, fields), and how many were dropped; waits for them, at most so many
+    seconds. ``None`` once all is told after the end."""
+
+def end_logs() -> None:
+    """Takes no more events."""
+
+def test_logs(count: int, warns: bool) -> None:
+    """For tests: so many warnings, or traces, of the logger ``trunkline.test``."""
+
 
 class Cluster:
     def __init__(self) -> None: ...

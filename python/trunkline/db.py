@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar, overload
 
+from . import logs
 from ._trunkline import Db as NativeDb, Queue as NativeQueue
 from .codec import Codec, codec_of
 from .errors import WrongType
@@ -29,6 +30,7 @@ class Db:
     async def connect(cls, url: str = "") -> Db:
         """Connects. The string is a URL (``postgres://user@host/database?sslmode=verify-full``) or words
         (``host=/run/postgresql dbname=app``), with libpq's meaning; what it does not say is taken from ``PGHOST`` and the like."""
+        logs.begin()
         return cls(await NativeDb.connect(bridge(), url))
 
     @property

@@ -18,6 +18,7 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, Generic, Literal, TypeVar, overload
 
+from . import logs
 from ._trunkline import Db as NativeDb, Queue as NativeQueue, Message
 from .codec import Codec, codec_of
 from .db import check_column
@@ -226,6 +227,7 @@ class Db:
     @classmethod
     def connect(cls, url: str = "") -> Db:
         """Connects, with libpq's meaning of the string."""
+        logs.begin()
         return cls(NativeDb.connect(None, url))
 
     @property

@@ -61,6 +61,7 @@ mod unique;
 mod schemas;
 mod altered;
 mod granted;
+mod offers;
 mod open_ends;
 mod ordinary_role;
 mod sql_functions;

@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 #: These run as they stand, one block after the other, in an empty database.
-RUN = ["transactions", "coming-from"]
+RUN = ["transactions", "coming-from", "running"]
 #: The blocks of these stand in examples, which have tests of their own.
 SHOWN = {"fastapi": "fastapi_app.py fastapi_one_process.py", "flask": "flask_app.py", "django": "django_site"}
 

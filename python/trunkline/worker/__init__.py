@@ -2,8 +2,8 @@
 
 from .app import App
 from .backoff import Backoff, Bury, Fixed, RetryAfter
-from .context import Context, current
+from .context import Context, Running, current
 from .life import Summary
 from .task import Task
 
-__all__ = ["App", "Backoff", "Bury", "Context", "Fixed", "RetryAfter", "Summary", "Task", "current"]
+__all__ = ["App", "Backoff", "Bury", "Context", "Fixed", "RetryAfter", "Running", "Summary", "Task", "current"]

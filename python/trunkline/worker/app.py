@@ -12,7 +12,7 @@ from ..schedule import Schedule
 from ..settings import Setting
 from ..times import Duration, seconds_or_none
 from .backoff import Backoff, Retry
-from .context import Context
+from .context import Context, Running
 from .life import Life, Summary
 from .task import Place, Task
 
@@ -167,31 +167,45 @@ class App:
         wait: Wait = "adaptive",
         shutdown_after: Duration = 30,
         processes: int | None = None,
+        reports: bool = False,
     ) -> Summary:
         """Works until it is cancelled, or until :meth:`stop`; then ends in order: what runs may end within ``shutdown_after``, and is given
-        back uncharged after that. Returns the counts of what it did."""
-        life = await self._life(concurrency, queues, wait, shutdown_after, processes, drains=False)
-        self._lives.add(life)
-        try:
-            return await life.live()
-        finally:
-            self._lives.discard(life)
+        back uncharged after that. Returns the counts of what it did.
+
+        With ``reports`` it tells of itself every ten seconds, in a row of the table ``trunkline.worker`` for each queue: what it handled, what
+        failed, how long its handlers took, how many run. The console and ``trunkline doctor`` show it. A database that does not take the row
+        stops no work: the logger ``trunkline.worker.tell`` says so, once."""
+        life = await self._life(concurrency, queues, wait, shutdown_after, processes, drains=False, reports=reports)
+        return await self._live(life)
 
     def stop(self) -> None:
         """Lets :meth:`run` end in order. From the thread of its event loop."""
         for life in self._lives:
             life.stop()
 
-    async def drain(self, *, concurrency: int = 100, queues: Iterable[str] | None = None) -> Summary:
-        """Works until nothing is due and no handler runs: for tests, and for programs that are started every so often."""
+    def running(self) -> list[Running]:
+        """The messages that this process handles at present, each with how long it has and what it told by :meth:`Context.progress`; but for
+        those in batches, in no order. From the thread of its event loop: for a page that shows what a worker does."""
+        return [one for life in self._lives for one in life.running()]
+
+    async def drain(self, *, concurrency: int = 100, queues: Iterable[str] | None = None, reports: bool = False) -> Summary:
+        """Works until nothing is due and no handler runs: for tests, and for programs that are started every so often. ``reports`` is that
+        of :meth:`run`."""
         total = Summary()
         while True:
-            life = await self._life(concurrency, queues, "adaptive", 30, None, drains=True)
-            summary = await life.live()
+            life = await self._life(concurrency, queues, "adaptive", 30, None, drains=True, reports=reports)
+            summary = await self._live(life)
             total += summary
             # What a handler of one queue enqueued for another may have come after that was empty.
             if summary.is_nothing or len(life.tasks) == 1:
                 return total
+
+    async def _live(self, life: Life) -> Summary:
+        self._lives.add(life)
+        try:
+            return await life.live()
+        finally:
+            self._lives.discard(life)
 
     async def _life(
         self,
@@ -201,6 +215,7 @@ class App:
         shutdown_after: Duration,
         processes: int | None,
         drains: bool,
+        reports: bool,
     ) -> Life:
         names = list(self.tasks) if queues is None else list(queues)
         unknown = [name for name in names if name not in self.tasks]
@@ -208,7 +223,7 @@ class App:
             raise ValueError(f"no task has queue {', '.join(unknown)}" if unknown else "the application has no task")
         tasks = [self.tasks[name] for name in names]
         opened = [await self.queue(task) for task in tasks]
-        return Life(tasks, opened, concurrency, wait, seconds_or_none(shutdown_after) or 0.0, processes, drains)
+        return Life(tasks, opened, concurrency, wait, seconds_or_none(shutdown_after) or 0.0, processes, drains, reports)
 
 
 class _Decorator:

@@ -7,6 +7,7 @@ import logging
 import threading
 import time
 from contextvars import ContextVar
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -18,10 +19,25 @@ _current: ContextVar[Context] = ContextVar("trunkline_context")
 _logger = logging.getLogger("trunkline.worker")
 
 
+@dataclass(frozen=True)
+class Running:
+    """A message whose handler runs in this process."""
+
+    queue: str
+    id: int
+    attempt: int
+    #: Since its handler was called.
+    seconds: float
+    #: What it told last by :meth:`Context.progress`: so much, of so much. ``None`` where it told nothing.
+    done: float | None
+    of: float | None
+    note: str
+
+
 class Context:
     """One delivery of one message. A handler gets it by a parameter that is annotated with it, or by :func:`current`."""
 
-    __slots__ = ("_delivery", "_is_cancelled", "_loop", "_message", "_told", "_waiter", "queue")
+    __slots__ = ("_began", "_delivery", "_is_cancelled", "_loop", "_message", "_progress", "_told", "_waiter", "queue")
 
     def __init__(self, delivery: Delivery, queue: str, loop: asyncio.AbstractEventLoop) -> None:
         #: The name of the queue.
@@ -32,6 +48,8 @@ class Context:
         self._is_cancelled = False
         self._waiter: threading.Event | None = None
         self._told = 0.0
+        self._began = time.monotonic()
+        self._progress: tuple[float, float, str] | None = None
 
     def _of(self) -> Any:
         if self._message is None:
@@ -116,12 +134,20 @@ class Context:
         self._delivery.ends_elsewhere(None)
 
     def progress(self, done: float, of: float = 1.0, note: str = "") -> None:
-        """Tells how far the handler is: to the log, once a second at most. It is not stored. From any thread."""
+        """Tells how far the handler is: to :meth:`App.running`, and to the log, once a second at most. It is not stored: what is to be seen
+        from other processes, or after a crash, belongs into a table of yours. From any thread."""
+        self._progress = done, of, note
         now = time.monotonic()
         if now - self._told >= 1.0 or done >= of:
             self._told = now
             about = {"queue": self.queue, "id": self.id, "attempt": self.attempt, "done": done, "of": of}
             _logger.info("progress of message %d: %g of %g %s", self.id, done, of, note, extra=about)
+
+
+    def running(self) -> Running:
+        """What it does at present."""
+        done, of, note = self._progress or (None, None, "")
+        return Running(self.queue, self.id, self.attempt, time.monotonic() - self._began, done, of, note)
 
 
 def current() -> Context:

@@ -10,12 +10,13 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from .. import logs
 from .._trunkline import Delivery, Station
 from ..loop import bridge
 from ..queue import Queue, Wait
 from ..tracing import handling, is_installed, is_recorded
 from .backoff import Said, as_native, reason_of, verdict
-from .context import Context, enter
+from .context import Context, Running, enter
 from .processes import Processes
 from .task import Task
 
@@ -64,6 +65,7 @@ class Life:
         shutdown_after: float,
         processes: int | None,
         drains: bool,
+        reports: bool,
     ) -> None:
         self.tasks = tasks
         options = [
@@ -78,7 +80,8 @@ class Life:
             }
             for task, queue in zip(tasks, queues)
         ]
-        self._station = Station(options, concurrency, wait, drains)
+        logs.begin()
+        self._station = Station(options, concurrency, wait, drains, reports)
         self._loop = asyncio.get_running_loop()
         self._running: dict[int, tuple[asyncio.Task[None], Context | None]] = {}
         self._answers: list[tuple[Delivery, Said | list[Said]]] = []
@@ -110,6 +113,10 @@ class Life:
     def stop(self) -> None:
         """Begins the orderly end."""
         self._station.stop()
+
+    def running(self) -> list[Running]:
+        """The messages that are handled at present, but for those in batches."""
+        return [context.running() for _, context in self._running.values() if context is not None]
 
     async def _ended(self) -> Summary:
         return Summary(**await self._station.run(bridge()))

@@ -38,6 +38,7 @@ def arguments(of: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--shutdown-after", type=float, default=30, metavar="S", help="seconds that handlers have at the end (30)")
     parser.add_argument("--no-setup", action="store_true", help="do not migrate, nor create queues and schedules")
     parser.add_argument("--drain", action="store_true", help="end once nothing is due")
+    parser.add_argument("--report", action="store_true", help="write every ten seconds what it did, for the console to show")
     parser.add_argument("--reload", action="store_true", help="begin anew when a Python file below this folder changes; for development")
     parser.add_argument("--log-level", default="info", choices=["debug", "info", "warning", "error"], help="(info)")
     parser.add_argument("--log-json", action="store_true", help="logs as one JSON object a line")
@@ -49,9 +50,15 @@ async def work(app: App, said: argparse.Namespace) -> Summary:
     if not said.no_setup:
         await app.setup()
     if said.drain:
-        return await app.drain(concurrency=said.concurrency, queues=said.queue)
+        return await app.drain(concurrency=said.concurrency, queues=said.queue, reports=said.report)
     running = asyncio.ensure_future(
-        app.run(concurrency=said.concurrency, queues=said.queue, wait=said.wait, shutdown_after=said.shutdown_after)
+        app.run(
+            concurrency=said.concurrency,
+            queues=said.queue,
+            wait=said.wait,
+            shutdown_after=said.shutdown_after,
+            reports=said.report,
+        )
     )
     stopping = asyncio.Event()
 

@@ -1,0 +1,204 @@
+"""What the library tells, in Python's ``logging``."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from trunkline import _trunkline, logs
+from trunkline.sync import Db, Queue
+
+SOON = 30.0
+
+
+def until(what: Callable[[], Any]) -> None:
+    limit = time.monotonic() + SOON
+    while not what():
+        assert time.monotonic() < limit, "it did not come"
+        time.sleep(0.01)
+
+
+class Seen(logging.Handler):
+    """Keeps what it is handed, and does something with it."""
+
+    def __init__(self, do: Callable[[logging.LogRecord], object] = lambda record: None) -> None:
+        super().__init__()
+        self.records: list[logging.LogRecord] = []
+        self.do = do
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.records.append(record)
+        self.do(record)
+
+
+@pytest.fixture
+def logger() -> Iterator[logging.Logger]:
+    """That of the tests' own events, with nothing set, and as it was when they end."""
+    logger = logging.getLogger("trunkline.test")
+    kept = logger.handlers[:], logger.level, logger.propagate
+    yield logger
+    logger.handlers[:], logger.level, logger.propagate = kept
+    logging.disable(logging.NOTSET)
+    logger.setLevel(kept[1])
+    logs.begin()
+
+
+def lose_connections(url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as sql:
+        sql.execute("select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()")
+
+
+def test_a_lost_connection_is_a_warning_of_the_module_that_lost_it(url: str, caplog: pytest.LogCaptureFixture) -> None:
+    db = Db.connect(url)
+    db.migrate()
+    began = time.time()
+    lose_connections(url)
+
+    def lost() -> list[logging.LogRecord]:
+        return [one for one in caplog.records if one.getMessage().startswith("connection to the database lost")]
+
+    until(lost)
+    record = lost()[0]
+    assert (record.name, record.levelname, record.levelno) == ("trunkline.postgres.wire.connection", "WARNING", logging.WARNING)
+    assert f"error={record.error}" in record.getMessage()  # type: ignore[attr-defined]
+    assert began - 1 < record.created <= time.time() and record.threadName == "trunkline-logs"
+
+
+def test_a_level_holds_with_the_next_connect_and_within_a_second_without_one(url: str, caplog: pytest.LogCaptureFixture) -> None:
+    def connected() -> list[logging.LogRecord]:
+        return [one for one in caplog.records if one.getMessage().startswith("connected")]
+
+    Db.connect(url).migrate()
+    with caplog.at_level(logging.DEBUG, "trunkline.postgres"):
+        Db.connect(url).migrate()
+        until(connected)
+        assert isinstance(connected()[0].process_id, int)  # type: ignore[attr-defined]
+    with caplog.at_level(5, "trunkline.test"):
+        until(lambda: (_trunkline.test_logs(1, False), [one for one in caplog.records if one.levelname == "TRACE"])[1])
+
+
+@pytest.mark.parametrize("off", ["level", "disable", "disabled"])
+def test_no_event_is_made_that_no_logger_wants(logger: logging.Logger, off: str) -> None:
+    seen = Seen()
+    logger.addHandler(seen)
+    if off == "level":
+        logger.setLevel(logging.ERROR)
+    elif off == "disable":
+        logging.disable(logging.WARNING)
+    else:
+        logger.disabled = True
+    try:
+        logs.begin()
+        began = time.process_time()
+        _trunkline.test_logs(1_000_000, True)
+        took = time.process_time() - began
+    finally:
+        logger.disabled = False
+    # A thousandth of what a million lines of a log cost. Some 2 ns an event.
+    assert took < 0.25, f"{took:.3f} s for a million events"
+    logging.disable(logging.NOTSET)
+    logger.setLevel(logging.WARNING)
+    logs.begin()
+    _trunkline.test_logs(1, True)
+    until(lambda: seen.records)
+    assert [one.nr for one in seen.records] == [0]  # type: ignore[attr-defined]
+
+
+def test_a_slow_handler_loses_events_and_the_loss_is_counted_and_said(logger: logging.Logger, caplog: pytest.LogCaptureFixture) -> None:
+    may_go_on = False
+    seen = Seen(lambda _: until(lambda: may_go_on))
+    logger.addHandler(seen)
+    logger.propagate = False
+    logs.begin()
+    count = 200_000
+    _trunkline.test_logs(count, True)
+    may_go_on = True
+
+    def dropped() -> list[int]:
+        return [one.dropped for one in caplog.records if one.name == "trunkline" and hasattr(one, "dropped")]  # type: ignore[attr-defined]
+
+    until(lambda: len(seen.records) + sum(dropped()) == count)
+    assert 1_000 < len(seen.records) < count
+    numbers = [one.nr for one in seen.records]  # type: ignore[attr-defined]
+    assert numbers == list(range(numbers[-1] + 1)), "in order, and the first ones"
+
+
+def test_a_handler_may_call_the_library_and_may_raise(url: str, logger: logging.Logger, capsys: pytest.CaptureFixture[str]) -> None:
+    db = Db.connect(url)
+    db.migrate()
+    db.create_queue("told", str)
+    queue: Queue[str] = db.queue("told", str)
+
+    def send(record: logging.LogRecord) -> None:
+        queue.enqueue(record.getMessage())
+        if record.getMessage() == "own":
+            _trunkline.test_logs(1, True)
+        if "nr=7" in record.getMessage():
+            raise SystemExit("a handler that is broken")
+
+    seen = Seen(send)
+    logger.addHandler(seen)
+    logger.propagate = False
+    for _ in range(3):
+        _trunkline.test_logs(100, True)
+        # Holds the handler's lock, for which the thread of the logs waits meanwhile.
+        logger.warning("own")
+    until(lambda: len(seen.records) == 306)
+    until(lambda: queue.stats().messages == 306)
+    assert "a handler that is broken" in capsys.readouterr().err
+
+
+def run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", program, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=SOON, env={**os.environ, "PYTHONFAULTHANDLER": "1"})
+
+
+BEGIN = """
+import logging, os, sys, time
+from trunkline import _trunkline
+from trunkline.sync import Db
+logging.basicConfig(format="%(name)s %(levelname)s %(message)s")
+db = Db.connect(sys.argv[1])
+"""
+
+
+def test_what_was_told_before_the_exit_is_handed_over(url: str) -> None:
+    for _ in range(5):
+        ended = run(BEGIN + "_trunkline.test_logs(1000, True)", url)
+        assert ended.returncode == 0, ended.stderr
+        lines = ended.stderr.splitlines()
+        assert len(lines) == 1000 and lines[-1] == "trunkline.test WARNING told nr=999 name=a test"
+
+
+def test_a_program_ends_whatever_its_handlers_and_the_library_do_meanwhile(url: str) -> None:
+    # Not in its `emit`, where it has a lock that `logging` itself waits for at the exit.
+    sleeps = "logging.getLogger().handlers[0].handle = lambda record: time.sleep(60)\n"
+    ended = run(BEGIN + sleeps + "_trunkline.test_logs(10, True)", url)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    # A thread that comes back from a call when the interpreter is gone.
+    tells = "import threading\nthreading.Thread(target=lambda: [_trunkline.test_logs(10, True) for _ in iter(int, 1)], daemon=True).start()\n"
+    for _ in range(5):
+        ended = run(BEGIN + "logging.getLogger('trunkline.test').disabled = True\n" + tells + "time.sleep(0.2)", url)
+        assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_a_fork_has_logs_of_its_own(url: str) -> None:
+    program = """
+_trunkline.test_logs(1, True)
+time.sleep(0.2)
+if (child := os.fork()) == 0:
+    db = Db.connect(sys.argv[1])
+    _trunkline.test_logs(2, True)
+else:
+    os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    ended = run(BEGIN + program, url)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stderr.count("trunkline.test WARNING") == 3, ended.stderr

@@ -1,0 +1,213 @@
+//! Messages for a caller who may be gone: his once he accepts them, and the queue's if he does not.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex},
+    thread,
+    time::Duration,
+};
+
+use futures_util::FutureExt;
+use tokio::{sync::Notify, task::JoinSet, time::timeout};
+use trunkline::{Message, Offer, Queue, Settings, Wait};
+
+use crate::{
+    cancelled::polled,
+    chaos::Dice,
+    fixture::{Place, SOON, dropped_under_way, enqueued, eventually, place},
+};
+
+/// No lease ends by time, and a charge would make a dead letter.
+fn settings() -> Settings {
+    Settings::new("int8").lease(Duration::from_secs(3600)).max_attempts(1)
+}
+
+fn accepted(offer: Offer<i64>) -> Vec<Message<i64>> {
+    offer.accept(Ok).expect("rows of this library")
+}
+
+fn ids(messages: &[Message<i64>]) -> Vec<i64> {
+    messages.iter().map(|message| message.id).collect()
+}
+
+/// Messages that are due, and that are leased.
+async fn counts(queue: &Queue<i64>) -> (u64, u64) {
+    let stats = queue.stats().await.expect("counted");
+    assert_eq!(stats.dead, 0, "nothing is charged");
+    (stats.due, stats.leased)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_nobody_accepts_goes_back_uncharged() {
+    let Place { queue, db: _db, .. } = place(settings().max_batch(4)).await;
+    let all = enqueued(&queue, 10).await;
+    let mut consumer = queue.consumer(Wait::default());
+    for how in 0..10 {
+        let offer = match how % 5 {
+            0 => queue.offer_take(7).await,
+            1 => queue.offer_lease(7, None).await,
+            2 => queue.offer_lease(7, Some(Duration::from_secs(60))).await,
+            3 => consumer.offer_take(7, None).await,
+            _ => consumer.offer_lease(7, Some(SOON)).await,
+        };
+        let offer = offer.expect("dequeued");
+        assert!(offer.len() == 7 && !offer.is_empty(), "{how}: {offer:?}");
+        drop(offer);
+        eventually("all are back", || async { counts(&queue).await == (10, 0) }).await;
+    }
+    let messages = queue.take(10).await.expect("taken");
+    assert!(messages.iter().all(|message| message.charged() <= 1), "{messages:?}");
+    assert_eq!(ids(&messages).into_iter().collect::<BTreeSet<_>>(), all.into_iter().collect(), "each once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_accepted_is_the_callers_in_the_order_of_the_queue_and_no_more_than_he_asked_for() {
+    let Place { queue, db: _db, .. } = place(settings().max_batch(16)).await;
+    let all = enqueued(&queue, 100).await;
+    let leased = accepted(queue.offer_lease(30, None).await.expect("leased"));
+    assert_eq!(ids(&leased), all[..30]);
+    assert_eq!(counts(&queue).await, (70, 30));
+    queue.ack(&leased).await.expect("these are the caller's");
+    let mut consumer = queue.consumer(Wait::default());
+    let taken = accepted(consumer.offer_take(30, None).await.expect("taken"));
+    assert_eq!(ids(&taken), all[30..60]);
+    let rest = queue.offer_take(1000).await.expect("taken");
+    assert_eq!(rest.len(), 40, "fewer where fewer are due");
+    assert_eq!(ids(&accepted(rest)), all[60..]);
+    assert_eq!(counts(&queue).await, (0, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_offer_may_be_of_several_statements() {
+    const MANY: i64 = 40_000; // one statement has 32,768 at most
+    let Place { queue, db: _db, .. } = place(settings()).await;
+    let all = enqueued(&queue, MANY).await;
+    let leased = accepted(queue.offer_lease(MANY as usize, None).await.expect("leased"));
+    assert_eq!(ids(&leased), all);
+    queue.release(&leased).await.expect("released");
+    let offer = queue.offer_take(MANY as usize).await.expect("taken");
+    assert_eq!(offer.len(), MANY as usize);
+    drop(offer);
+    eventually("all are back", || async { counts(&queue).await == (MANY as u64, 0) }).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_waits_until_something_comes_and_not_longer_than_it_may() {
+    let Place { queue, db: _db, .. } = place(settings()).await;
+    let asleep = Arc::new(Notify::new());
+    let sleeps = asleep.clone();
+    let mut consumer = queue.consumer(Wait::Notify).before_wait(move || sleeps.notify_one());
+    assert!(consumer.offer_take(0, None).await.expect("at once").is_empty());
+    for longest in [Duration::ZERO, Duration::from_millis(5)] {
+        let offer = timeout(SOON, consumer.offer_lease(1, Some(longest))).await.expect("in time").expect("asked");
+        assert!(offer.is_empty());
+    }
+    for longest in [None, Some(2 * SOON), Some(Duration::MAX)] {
+        asleep.notified().now_or_never(); // of a wait before
+        let waiter = tokio::spawn(async move { (consumer.offer_lease(5, longest).await, consumer) });
+        asleep.notified().await;
+        queue.enqueue(1).await.expect("enqueued");
+        let (offer, back) = timeout(SOON, waiter).await.expect("it is woken").expect("no panic");
+        consumer = back;
+        let messages = accepted(offer.expect("leased"));
+        assert_eq!(messages.len(), 1);
+        queue.ack(&messages).await.expect("acknowledged");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_comes_for_a_call_that_was_dropped_goes_back() {
+    let Place { url, queue, sql, db: _db } = place(settings()).await;
+    enqueued(&queue, 10).await;
+    let mut consumer = queue.consumer(Wait::default());
+    dropped_under_way(&url, &sql, queue.offer_take(10)).await;
+    eventually("all are back", || async { counts(&queue).await == (10, 0) }).await;
+    dropped_under_way(&url, &sql, consumer.offer_lease(10, None)).await;
+    eventually("all are back", || async { counts(&queue).await == (10, 0) }).await;
+}
+
+/// No lease ends by time here: whatever is to come again was given back.
+#[tokio::test(flavor = "multi_thread")]
+async fn callers_who_go_away_at_any_poll_lose_nothing_and_double_nothing() {
+    const COUNT: i64 = 2000;
+    let Place { queue, db: _db, .. } = place(settings().max_batch(16)).await;
+    enqueued(&queue, COUNT).await;
+    let received = Arc::new(Mutex::new(BTreeSet::new()));
+    let mut callers = JoinSet::new();
+    for caller in 0..24 {
+        let (queue, received, mut dice) = (queue.clone(), received.clone(), Dice(caller));
+        callers.spawn(async move {
+            let mut consumer = queue.consumer(Wait::default());
+            let soon = Some(Duration::from_millis(2));
+            while received.lock().expect("no panic").len() < COUNT as usize {
+                let (n, polls) = (1 + dice.below(20), dice.below(5));
+                let offer = match dice.below(4) {
+                    0 => polled(polls, queue.offer_take(n)).await,
+                    1 => polled(polls, queue.offer_lease(n, None)).await,
+                    2 => polled(polls, consumer.offer_take(n, soon)).await,
+                    _ => polled(polls, consumer.offer_lease(n, soon)).await,
+                };
+                let Some(offer) = offer else { continue };
+                let offer = offer.expect("dequeued");
+                assert!(offer.len() <= n, "{} of {n}", offer.len());
+                if dice.below(3) == 0 {
+                    continue; // nobody's
+                }
+                let messages = accepted(offer);
+                for message in &messages {
+                    assert!(received.lock().expect("no panic").insert(message.payload), "twice: {message:?}");
+                }
+                let leased: Vec<_> = messages.iter().filter(|message| message.attempt > 0).collect();
+                // What was released before is taken with an attempt, and then it is nobody's lease.
+                let ended = queue.ack(leased).await;
+                assert!(ended.is_ok() || ended.is_err_and(|error| error.is_lease_lost()));
+            }
+        });
+    }
+    let all_end = async { while callers.join_next().await.transpose().expect("no panic").is_some() {} };
+    timeout(4 * SOON, all_end).await.expect("nothing is lost");
+    eventually("nothing is left", || async { counts(&queue).await == (0, 0) }).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_reader_refuses_fails_its_own_attempt_and_no_other() {
+    let Place { queue, db: _db, .. } = place(settings()).await;
+    let all = enqueued(&queue, 5).await;
+    for takes in [false, true] {
+        let offer = if takes { queue.offer_take(5).await } else { queue.offer_lease(5, None).await };
+        let read = |number: i64| if number == 2 && !takes { Err("two is no number".into()) } else { Ok(number * 10) };
+        let messages = offer.expect("dequeued").accept(read).expect("rows of this library");
+        let read: Vec<(i64, i64)> = messages.iter().map(|message| (message.id, message.payload)).collect();
+        if takes {
+            assert!(read.is_empty(), "{read:?}");
+            continue;
+        }
+        assert_eq!(read, [(all[0], 0), (all[1], 10), (all[3], 30), (all[4], 40)]);
+        queue.ack(&messages).await.expect("the others are the caller's");
+        eventually("it is dead", || async { queue.stats().await.expect("counted").dead == 1 }).await;
+    }
+    let letters = queue.dead_letters(0, 10).await.expect("read");
+    assert!(letters[0].id == all[2] && letters[0].error.contains("two is no number"), "{letters:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_dropped_without_a_runtime_goes_back_with_the_next_dequeue() {
+    let Place { queue, db: _db, .. } = place(settings()).await;
+    let all = enqueued(&queue, 10).await;
+    for takes in [false, true] {
+        let offer = if takes { queue.offer_take(6).await } else { queue.offer_lease(6, None).await };
+        let offer = offer.expect("dequeued");
+        thread::spawn(move || drop(offer)).join().expect("no panic");
+        let asks = async {
+            let mut rest: Vec<Message<i64>> = Vec::new();
+            while rest.len() < 10 {
+                rest.extend(queue.lease(10).await.expect("leased"));
+            }
+            rest
+        };
+        let rest = timeout(SOON, asks).await.expect("all come");
+        assert_eq!(ids(&rest).into_iter().collect::<BTreeSet<_>>(), all.iter().copied().collect());
+        queue.release(&rest).await.expect("released");
+    }
+    assert_eq!(counts(&queue).await, (10, 0));
+}
