@@ -7,8 +7,8 @@ use std::{
 
 use super::ask::{Counts, Database, Queue, Store};
 
-/// Quick looks together may take half a per cent of the time, and slow ones, too.
-const SHARE: u32 = 200;
+/// Quick looks together may take a third of a per cent of the time, and slow ones, too: the last third is for what is asked each time.
+const SHARE: u32 = 300;
 /// From here on a look is slow.
 const SLOW: Duration = Duration::from_millis(10);
 /// What a look costs before and after it counts: its transaction, and the plan.
@@ -110,21 +110,21 @@ mod tests {
     }
 
     #[test]
-    fn however_many_and_however_slow_looks_cost_one_per_cent_of_a_core() {
+    fn however_many_and_however_slow_looks_cost_less_than_one_per_cent_of_a_core() {
         let quick = vec![Duration::from_micros(400); 500];
         let slow = vec![Duration::from_secs(3), Duration::from_millis(10), Duration::from_millis(70)];
         for took in [&quick[..], &slow, &quick[..1], &slow[..1], &[quick.clone(), slow.clone()].concat()] {
-            assert!(share(took) < 0.010_01, "{} of {}", share(took), took.len());
+            assert!(share(took) < 0.006_67, "{} of {}", share(took), took.len());
         }
-        assert!(share(&slow) > 0.0049 && share(&quick) > 0.0049, "and do not rest without need");
+        assert!(share(&slow) > 0.0033 && share(&quick) > 0.0033, "and do not rest without need");
     }
 
     #[test]
     fn a_slow_queue_does_not_make_the_others_old() {
         let one = Duration::from_micros(500);
         let budget = Budget::of([one, one, Duration::from_secs(20)].into_iter());
-        assert_eq!(budget.pause(one), Duration::from_millis(200));
-        assert_eq!(budget.pause(Duration::from_secs(20)), Duration::from_secs(4000));
+        assert_eq!(budget.pause(one), Duration::from_millis(300));
+        assert_eq!(budget.pause(Duration::from_secs(20)), Duration::from_secs(6000));
     }
 
     #[test]

@@ -14,8 +14,8 @@ use crate::metrics::{Kept, Metrics, Picture as Samples, ask::Counts};
 
 /// The pages' numbers change this often at most.
 const EVERY: Duration = Duration::from_secs(1);
-/// The list of queues is asked for again after so many times as long as it took.
-const SHARE: u32 = 200;
+/// The list of queues is asked for again after so many times as long as it took, and their sequences, which take half as long, with it.
+const SHARE: u32 = 450;
 /// What workers report and which schedules there are is asked for this often at most.
 const BESIDES: Duration = Duration::from_secs(5);
 /// A point of the line of the last hour.

@@ -1,6 +1,9 @@
 //! Connections, made anew when they break, and the channels on them.
 
-use std::time::Duration;
+use std::{
+    sync::{Mutex as Lock, PoisonError},
+    time::Duration,
+};
 
 use futures_util::FutureExt;
 use lapin::{
@@ -23,6 +26,8 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(500);
 /// A broker that says nothing for twice as long is away.
 const HEARTBEAT: u16 = 5;
+/// A broker that comes back answers before it has found all queues again, and says of these that they are not there.
+const SETTLES: Duration = Duration::from_secs(30);
 
 /// The servers of an address, tried in order.
 fn servers(address: &Address) -> Result<Vec<AMQPUri>> {
@@ -55,10 +60,13 @@ pub(super) struct Reach {
     /// By whose certificates servers are known, where the address says so.
     authorities: Option<String>,
     held: Mutex<Held>,
+    /// When a connection was made that was not the first.
+    again: Lock<Option<Instant>>,
 }
 
 #[derive(Default)]
 struct Held {
+    was_there: bool,
     connection: Option<Connection>,
     /// Why there was none last time, and until when nobody asks again.
     failed: Option<(lapin::Error, Instant)>,
@@ -68,7 +76,8 @@ impl Reach {
     /// # Errors
     /// The address makes no sense.
     pub fn of(address: &Address) -> Result<Self> {
-        Ok(Self { servers: servers(address)?, authorities: address.authorities()?, held: Mutex::default() })
+        let (servers, authorities) = (servers(address)?, address.authorities()?);
+        Ok(Self { servers, authorities, held: Mutex::default(), again: Lock::default() })
     }
 
     /// A new channel.
@@ -93,7 +102,16 @@ impl Reach {
         let connection = connected?;
         let channel = timeout(PATIENCE, connection.create_channel()).await.map_err(|_| silent())??;
         held.connection = Some(connection);
+        if std::mem::replace(&mut held.was_there, true) {
+            *self.again.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        }
         Ok(channel)
+    }
+
+    /// Whether the broker came back so lately that what is missing may yet be found.
+    pub fn settles(&self) -> bool {
+        let again = self.again.lock().unwrap_or_else(PoisonError::into_inner);
+        again.is_some_and(|again| again.elapsed() < SETTLES)
     }
 
     /// The first server that answers.

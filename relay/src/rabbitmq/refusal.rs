@@ -18,6 +18,12 @@ pub(super) fn is_for_good(error: &lapin::Error) -> bool {
     )
 }
 
+/// Whether it is for something that is not there.
+pub(super) fn is_missing(error: &lapin::Error) -> bool {
+    let ErrorKind::ProtocolError(said) = error.kind() else { return false };
+    matches!(said.kind(), AMQPErrorKind::Soft(AMQPSoftError::NOTFOUND))
+}
+
 #[cfg(test)]
 mod tests {
     use super::is_for_good;

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use super::{
     connect::{PATIENCE, Reach, silent},
-    refusal::is_for_good,
+    refusal::{is_for_good, is_missing},
 };
 use crate::{
     address::Address,
@@ -37,7 +37,8 @@ const PROPERTIES: usize = 120_000;
 /// are persistent). `message-id` is the message's id.
 ///
 /// - Refused for good: what no queue takes (it is `mandatory`), an exchange that is gone, no permission, a message that is too large.
-/// - Refused for now: everything else, a queue that is full and rejects included.
+/// - Refused for now: everything else, a queue that is full and rejects included. For half a minute after a connection was lost and made again also what has no queue
+///   or exchange: a broker that comes back finds its queues one after another.
 pub struct RabbitmqSink {
     broker: String,
     exchange: ShortString,
@@ -138,9 +139,13 @@ impl Sink for RabbitmqSink {
             let places: Vec<usize> = (0..batch.len()).filter(|at| outcomes[*at].is_none()).collect();
             let fitting: Vec<&Outgoing> = places.iter().map(|at| &batch[*at]).collect();
             let alone = fitting.len() == 1;
-            for (at, sent) in places.into_iter().zip(self.send(&fitting).await) {
+            let sent = self.send(&fitting).await;
+            let settles = self.reach.settles();
+            for (at, sent) in places.into_iter().zip(sent) {
                 outcomes[at] = Some(match sent {
+                    Ok(Outcome::RefusedForGood(no_route)) if settles => Outcome::RefusedForNow(no_route),
                     Ok(outcome) => outcome,
+                    Err(error) if settles && is_missing(&error) => Outcome::RefusedForNow(error.to_string()),
                     // The broker has closed the channel for one of them, and says not for which.
                     Err(error) if is_for_good(&error) && !alone => {
                         self.send(&[&batch[at]]).await.pop().map_or_else(|| settled(Err(error)), settled)
