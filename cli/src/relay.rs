@@ -12,10 +12,11 @@ refuses for good is a dead letter with its words; what it refuses for now is tri
 In, effectively once: the broker's position is stored in the transaction that enqueues.
 
 Addresses, each in builds with its feature:
-  nats://[USER:PASSWORD@]HOST[:PORT][,…]/SUBJECT     from: /STREAM[?subject=FILTER]    relay-nats
-  redis://[:PASSWORD@]HOST[:PORT]/STREAM[?wait=N]    from: /STREAM                     relay-redis
-  kafka://HOST[:PORT][,…]/TOPIC                      from: /TOPIC                      relay-kafka
-  rabbitmq://[USER:PASSWORD@]HOST[:PORT]/…           from: /QUEUE                      relay-rabbitmq
+  nats://[USER:PASSWORD@]HOST[:PORT][,…]/SUBJECT    from: /STREAM[?subject=FILTER]  relay-nats
+  redis://[:PASSWORD@]HOST[:PORT]/STREAM[?wait=N]   from: /STREAM                   relay-redis
+  kafka://HOST[:PORT][,…]/TOPIC                     from: /TOPIC                    relay-kafka
+  rabbitmq://[USER:PASSWORD@]HOST[:PORT]/…          from: /QUEUE                    relay-rabbitmq
+Over TLS: tls://, rediss:// and rabbitmqs://, with ?ca=FILE for a server's own certificates.
 cargo install trunkline-cli --features relay builds it with all of them.
 
 The subject, stream or topic may have places that each message fills: {queue}, {key},
