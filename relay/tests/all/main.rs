@@ -25,12 +25,16 @@ mod stand;
 mod outward;
 #[cfg(any(feature = "nats", feature = "redis"))]
 mod inward;
+#[cfg(any(feature = "kafka", feature = "nats", feature = "rabbitmq", feature = "redis"))]
 mod carried;
 #[cfg(feature = "nats")]
 mod gaps;
 #[cfg(feature = "nats")]
 mod crowd;
+#[cfg(any(feature = "kafka", feature = "nats", feature = "rabbitmq", feature = "redis"))]
 mod rights;
+#[cfg(any(feature = "kafka", feature = "nats", feature = "rabbitmq", feature = "redis"))]
+#[allow(dead_code, reason = "which brokers are tested, the features say")]
 mod tls;
 mod refusals;
 mod results;
