@@ -32,7 +32,7 @@ use self::{
     results::{Measured, Results, said},
 };
 
-/// As the program `trunkline` has it, and so the plain loop, too.
+/// As the program `trunkline` has it in builds with relays, and so the plain loop, too.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
