@@ -33,7 +33,11 @@ fn away(kind: Kind) {
     let program = place.out(&[]);
     // The relay itself has sent nothing: a stream on a single node of RabbitMQ does not always keep what it has confirmed.
     within("it has begun", || !rows(&place.trunkline.url, "select name from trunkline.relay").is_empty());
-    place.broker.kill();
+    match kind {
+        // A stream on a single node is not always there again after a crash: docs/relay.md.
+        Kind::Rabbitmq => place.broker.end(),
+        _ => place.broker.kill(),
+    }
     (0..10).for_each(|_| place.enqueue(&mut sent, ROUND));
     let at_50_000 = tried(&place, &program, HANDS * 3 / 2);
     (0..50).for_each(|_| place.enqueue(&mut sent, ROUND));
@@ -47,7 +51,8 @@ fn away(kind: Kind) {
     place.broker.start_again();
     within("it catches up", || place.messages() == 0);
     place.end(program);
-    assert_eq!(place.stats().dead, 0, "an outage is charged to nobody");
+    let words = rows(&place.trunkline.url, "select error from trunkline.dead_q group by 1 limit 3");
+    assert_eq!(place.stats().dead, 0, "an outage is charged to nobody: {words:?}");
     let verdict = sent.against(&place.runtime.block_on(place.far.read(sent.sure())));
     println!("{kind:?}: {} sent, {} repeats", sent.sure(), verdict.repeats.len());
     assert!(
