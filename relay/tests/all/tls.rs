@@ -49,9 +49,8 @@ async fn both_ways(broker: &Broker, out: &str, inward: &str, option: &str) {
 #[cfg(feature = "nats")]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_relay_speaks_tls_with_nats_and_with_no_other_certificate() {
-    let Some(broker) = broker(Kind::Nats, &["tls { cert_file: FOLDER/cert.pem, key_file: FOLDER/key.pem }"]) else {
-        return;
-    };
+    let lines = ["tls { cert_file: FOLDER/cert.pem, key_file: FOLDER/key.pem }"];
+    let Some(broker) = broker(Kind::Nats, &lines) else { return };
     let options = async_nats::ConnectOptions::new().add_root_certificates(broker.file("cert.pem"));
     crate::stand::make_stream_as(options, &format!("tls://{}", broker.tls())).await;
     let server = broker.tls();
@@ -91,9 +90,8 @@ async fn a_relay_speaks_tls_with_rabbitmq_and_with_no_other_certificate() {
 #[cfg(feature = "kafka-tls")]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_relay_speaks_tls_with_kafka_and_with_no_other_certificate() {
-    let Some(broker) = broker(Kind::Kafka, &["ssl.keystore.type=PEM", "ssl.keystore.location=FOLDER/both.pem"]) else {
-        return;
-    };
+    let lines = ["ssl.keystore.type=PEM", "ssl.keystore.location=FOLDER/both.pem"];
+    let Some(broker) = broker(Kind::Kafka, &lines) else { return };
     let _topic = crate::far::far(Kind::Kafka, &broker, "s").await;
     let server = broker.tls();
     let address = |path: &str| format!("kafka://{server}/{path}?security.protocol=ssl");
