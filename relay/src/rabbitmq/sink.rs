@@ -142,16 +142,14 @@ impl Sink for RabbitmqSink {
             let sent = self.send(&fitting).await;
             let settles = self.reach.settles();
             for (at, sent) in places.into_iter().zip(sent) {
-                outcomes[at] = Some(match sent {
-                    Ok(Outcome::RefusedForGood(no_route)) if settles => Outcome::RefusedForNow(no_route),
-                    Ok(outcome) => outcome,
-                    Err(error) if settles && is_missing(&error) => Outcome::RefusedForNow(error.to_string()),
+                let sent = match sent {
                     // The broker has closed the channel for one of them, and says not for which.
-                    Err(error) if is_for_good(&error) && !alone => {
-                        self.send(&[&batch[at]]).await.pop().map_or_else(|| settled(Err(error)), settled)
+                    Err(error) if !alone && is_final(&error, settles) => {
+                        self.send(&[&batch[at]]).await.pop().unwrap_or(Err(error))
                     }
-                    Err(error) => settled(Err(error)),
-                });
+                    sent => sent,
+                };
+                outcomes[at] = Some(settled(sent, settles));
             }
             let unsaid = || Outcome::RefusedForNow("nothing was said of it".to_owned());
             outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(unsaid)).collect()
@@ -159,10 +157,16 @@ impl Sink for RabbitmqSink {
     }
 }
 
-fn settled(sent: Sent) -> Outcome {
+/// Whether no later try mends it. While a broker settles, what is missing may yet be found.
+fn is_final(error: &lapin::Error, settles: bool) -> bool {
+    is_for_good(error) && !(settles && is_missing(error))
+}
+
+fn settled(sent: Sent, settles: bool) -> Outcome {
     match sent {
+        Ok(Outcome::RefusedForGood(no_route)) if settles => Outcome::RefusedForNow(no_route),
         Ok(outcome) => outcome,
-        Err(error) if is_for_good(&error) => Outcome::RefusedForGood(error.to_string()),
+        Err(error) if is_final(&error, settles) => Outcome::RefusedForGood(error.to_string()),
         Err(error) => Outcome::RefusedForNow(error.to_string()),
     }
 }
