@@ -1,6 +1,6 @@
 //! The stream's answers to whole batches: one subscription, one place for each message, one wake-up for all.
 //!
-//! The client's own futures cost a timer, a channel, a random subject and an entry of a map for each message, a third of what the relay paid for it.
+//! The client's own futures cost a timer, a channel, a random subject and an entry of a map for each message.
 
 use std::{
     collections::HashMap,

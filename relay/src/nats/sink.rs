@@ -8,7 +8,7 @@ use async_nats::{
     connection::State,
     jetstream::{self, Context, context::GetStreamByNameErrorKind},
 };
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, join_all};
 use tokio::time::timeout;
 
 use super::{
@@ -93,13 +93,11 @@ impl NatsSink {
         // Where the server is away for long, the client takes no more; what it did not take is not answered, either.
         let _ = timeout(PATIENCE, send).await;
         let answers = waiting.answers(PATIENCE).await;
-        let mut outcomes = Vec::with_capacity(batch.len());
-        let mut refused = refused.into_iter().peekable();
-        for (at, (message, answer)) in batch.iter().zip(answers).enumerate() {
-            outcomes.push(match refused.next_if(|(of, _)| *of == at) {
-                Some((_, outcome)) => outcome,
-                None => self.outcome(message, answer).await,
-            });
+        // At the same time: where nobody listens on a subject, each is a question to the server.
+        let outcomes = batch.iter().zip(answers).map(|(message, answer)| self.outcome(message, answer));
+        let mut outcomes = join_all(outcomes).await;
+        for (at, outcome) in refused {
+            outcomes[at] = outcome;
         }
         outcomes
     }
