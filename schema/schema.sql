@@ -1617,9 +1617,10 @@ begin
             raise exception 'the leases of queue % ended before they were extended', 'emails' using errcode = 'TL001',
                 hint = 'Nothing was extended. What was held may be someone else''s now.';
         end if;
+        continue when not l.ends;
         update trunkline."lane_emails" h
         set held_until = clock_timestamp() + lease * 1.5, starts_until = greatest(h.starts_until, clock_timestamp() + lease / 2)
-        where h.lane = l.lane and l.ends;
+        where h.lane = l.lane;
     end loop;
 end ;
 

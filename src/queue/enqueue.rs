@@ -124,14 +124,17 @@ impl<T: Payload> Queue<T> {
         if !self.shared.is_laned() && !self.shared.is_keyed() {
             return self.enqueue_cut(Cut::new(&self.shared, messages.iter(), trace)).instrument(span).await;
         }
-        // The queue may get more lanes again while this one learns of them; and never more than 256, each time twice as many.
-        for _ in 0..8 {
+        let mut learned = 0;
+        loop {
             match self.enqueue_laned(&messages, trace.clone()).instrument(span.clone()).await {
-                Err(error) if error.is_of_other_lanes() => self.shared.learn_lanes().await?,
+                // It may get more again meanwhile; each time at least twice as many, and never more than 256.
+                Err(error) if error.is_of_other_lanes() && learned < 8 => {
+                    self.shared.learn_lanes().await?;
+                    learned += 1;
+                }
                 outcome => return outcome,
             }
         }
-        self.enqueue_laned(&messages, trace).instrument(span).await
     }
 
     /// Those of a lane share rows wherever they stand.
