@@ -189,7 +189,7 @@ async fn a_sleeping_consumer_is_woken_from_anywhere() {
                     transaction.commit().await.expect("committed");
                 }
             }
-            // From the commit on: how long that takes says the disk.
+            // From the answer on: what is enqueued may wait for a busy machine.
             let woken = timeout(SOON, waiter).await.unwrap_or_else(|_| panic!("{wait:?}: {source} did not wake"));
             let messages = woken.expect("no panic");
             let payloads: Vec<i64> = messages.expect("taken").iter().map(|message| message.payload).collect();

@@ -17,7 +17,7 @@ use trunkline::Db;
 use trunkline_embedded::Cluster;
 
 pub use self::{
-    place::{Place, drafts, enqueued, place},
+    place::{Place, counts, drafts, enqueued, ids, place},
     role::{of_role, superuser, through, user},
     runs::{Runs, Seen},
     said::Said,

@@ -14,7 +14,7 @@ use trunkline::{Message, Offer, Queue, Settings, Wait};
 use crate::{
     cancelled::polled,
     chaos::Dice,
-    fixture::{Place, SOON, dropped_under_way, enqueued, eventually, place},
+    fixture::{Place, SOON, counts, dropped_under_way, enqueued, eventually, ids, place},
 };
 
 /// No lease ends by time, and a charge would make a dead letter.
@@ -24,17 +24,6 @@ fn settings() -> Settings {
 
 fn accepted(offer: Offer<i64>) -> Vec<Message<i64>> {
     offer.accept(Ok).expect("rows of this library")
-}
-
-fn ids(messages: &[Message<i64>]) -> Vec<i64> {
-    messages.iter().map(|message| message.id).collect()
-}
-
-/// Messages that are due, and that are leased.
-async fn counts(queue: &Queue<i64>) -> (u64, u64) {
-    let stats = queue.stats().await.expect("counted");
-    assert_eq!(stats.dead, 0, "nothing is charged");
-    (stats.due, stats.leased)
 }
 
 #[tokio::test(flavor = "multi_thread")]

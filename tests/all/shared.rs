@@ -7,7 +7,7 @@ use tokio::time::timeout;
 use tokio_postgres::Client;
 use trunkline::{Message, Queue, Settings, Wait};
 
-use crate::fixture::{Place, SOON, connect, enqueued, eventually, place};
+use crate::fixture::{Place, SOON, connect, enqueued, eventually, ids, place};
 
 /// Holds the queue's table, so that dequeues wait.
 async fn holder(url: &str) -> Client {
@@ -23,10 +23,6 @@ async fn until_one_waits(sql: &Client) {
         sql.query_one(waiting, &[]).await.expect("visible").get::<_, i64>(0) == 1
     })
     .await;
-}
-
-fn ids(messages: &[Message<i64>]) -> Vec<i64> {
-    messages.iter().map(|message| message.id).collect()
 }
 
 /// Calls that lease `n` messages each: the first is on its way, the others wait for it.

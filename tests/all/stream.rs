@@ -9,7 +9,7 @@ use trunkline::{Message, Messages, Queue, Settings, Wait};
 use crate::{
     cancelled::polled,
     chaos::Dice,
-    fixture::{Place, SOON, enqueued, eventually, move_time, place},
+    fixture::{Place, SOON, counts, enqueued, eventually, ids, move_time, place},
 };
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -21,17 +21,6 @@ fn settings() -> Settings {
 
 async fn next(stream: &mut Messages<i64>) -> Message<i64> {
     timeout(SOON, stream.next()).await.expect("in time").expect("it never ends").expect("leased")
-}
-
-fn ids(messages: &[Message<i64>]) -> Vec<i64> {
-    messages.iter().map(|message| message.id).collect()
-}
-
-/// Messages that are due, and that are leased.
-async fn counts(queue: &Queue<i64>) -> (u64, u64) {
-    let stats = queue.stats().await.expect("counted");
-    assert_eq!(stats.dead, 0, "nothing is charged");
-    (stats.due, stats.leased)
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,7 +8,7 @@ use trunkline::{
     testing::{assert_enqueued, assert_not_enqueued, enqueued, shift},
 };
 
-use crate::fixture::{Place, SOON, place, until_asleep};
+use crate::fixture::{Place, SOON, ids, place, until_asleep};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -16,10 +16,6 @@ const DAY: Duration = Duration::from_secs(86_400);
 
 async fn after(queue: &Queue<i64>, delay: Duration) -> i64 {
     queue.enqueue(Draft::new(7).after(delay)).await.expect("enqueued")
-}
-
-fn ids(messages: &[Message<i64>]) -> Vec<i64> {
-    messages.iter().map(|message| message.id).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
