@@ -16,7 +16,7 @@ use self::private::private;
 use crate::{
     Failure,
     disk::{self, SlowDisk},
-    machine,
+    fsyncs, machine,
     results::Server,
 };
 
@@ -230,7 +230,7 @@ impl Ground {
     /// How fast the disk is now: the cluster's own, or this machine's.
     pub fn fsyncs(&self, time: Duration) -> Result<f64, Failure> {
         let folder = self.cluster.as_ref().map_or_else(std::env::temp_dir, Cluster::data_dir);
-        machine::fsyncs_per_second(&folder, time)
+        Ok(fsyncs::per_second(&folder, time)?)
     }
 
     /// The first section of what the server's own `pg_test_fsync` prints, where it comes with the server.

@@ -1,14 +1,8 @@
-//! What the machine says of itself: processor time, memory, what its host took away, how fast the disk is. Linux tells; elsewhere it is unknown.
+//! What the machine says of itself: processor time, memory, what its host took away. Linux tells; elsewhere it is unknown.
 
-use std::{
-    collections::HashMap,
-    fs,
-    io::{Seek, Write},
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::{collections::HashMap, fs};
 
-use crate::{Failure, results::TICK};
+use crate::results::TICK;
 
 /// The scheduler counts in nanoseconds; what it tells of a task that runs at this moment is a little late.
 const SCHEDULER: f64 = 1e-6;
@@ -133,24 +127,10 @@ pub fn processor() -> String {
     name.unwrap_or("unknown").to_owned()
 }
 
-/// How many writes of 8 KiB a second the disk makes durable now; measured for so long at most, as long as that is enough for five.
-pub fn fsyncs_per_second(folder: &Path, time: Duration) -> Result<f64, Failure> {
-    let path = folder.join(format!("trunkline-fsync-{}", std::process::id()));
-    let mut file = fs::File::create(&path)?;
-    let (began, mut count) = (Instant::now(), 0);
-    while count < 5 || (count < 500 && began.elapsed() < time) {
-        file.rewind()?;
-        file.write_all(&[0; 8192])?;
-        file.sync_data()?;
-        count += 1;
-    }
-    let rate = f64::from(count) / began.elapsed().as_secs_f64();
-    fs::remove_file(path)?;
-    Ok(rate)
-}
-
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use super::*;
 
     #[test]

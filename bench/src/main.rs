@@ -3,6 +3,7 @@
 mod results;
 mod contenders;
 mod prepare;
+mod fsyncs;
 mod machine;
 mod disk;
 mod ground;

@@ -11,6 +11,8 @@
 #[path = "../tests/all/brokers/mod.rs"]
 #[allow(dead_code)]
 mod brokers;
+#[path = "../../bench/src/fsyncs.rs"]
+mod fsyncs;
 mod latency;
 mod own_tool;
 mod place;
@@ -90,7 +92,7 @@ async fn measure(kind: Kind, messages: usize, alone: bool) -> Outcome<Option<Mea
     db.migrate().await?;
     let place = Place::new(kind, broker.direct());
     let (mut relay, mut plain, mut own_tool, mut p50, mut p99) = (vec![], vec![], Ok(vec![]), vec![], vec![]);
-    let fsyncs = results::fsyncs(&cluster.data_dir())?;
+    let fsyncs = fsyncs::per_second(&cluster.data_dir(), Duration::from_secs(1))?;
     for time in 0..TIMES {
         relay.push(throughput::of_relay(&db, &place, &format!("relay{time}"), messages).await?);
         if alone {

@@ -1,12 +1,6 @@
 //! What was measured, as `relay/results.json` has it; the guide's table is made of that by a test.
 
-use std::{
-    fs,
-    io::{Seek, Write},
-    path::Path,
-    process::Command,
-    time::Instant,
-};
+use std::process::Command;
 
 use serde::{Deserialize, Serialize};
 
@@ -38,22 +32,6 @@ pub struct Measured {
     /// From commit to broker at 100 a second, in milliseconds.
     pub p50: Vec<f64>,
     pub p99: Vec<f64>,
-}
-
-/// Flushes of a page, a second.
-pub fn fsyncs(folder: &Path) -> std::io::Result<f64> {
-    let path = folder.join("trunkline-fsync");
-    let mut file = fs::File::create(&path)?;
-    let (began, mut count) = (Instant::now(), 0);
-    while count < 5 || count < 500 && began.elapsed().as_secs_f64() < 1.0 {
-        file.rewind()?;
-        file.write_all(&[0; 8192])?;
-        file.sync_data()?;
-        count += 1;
-    }
-    let rate = f64::from(count) / began.elapsed().as_secs_f64();
-    fs::remove_file(path)?;
-    Ok(rate)
 }
 
 /// The first line that a program prints, or nothing.

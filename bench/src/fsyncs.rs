@@ -1,0 +1,24 @@
+//! How fast the disk is.
+
+use std::{
+    fs,
+    io::{self, Seek, Write},
+    path::Path,
+    time::{Duration, Instant},
+};
+
+/// How many writes of 8 KiB a second the disk makes durable now; measured for so long at most, as long as that is enough for five.
+pub fn per_second(folder: &Path, time: Duration) -> io::Result<f64> {
+    let path = folder.join(format!("trunkline-fsync-{}", std::process::id()));
+    let mut file = fs::File::create(&path)?;
+    let (began, mut count) = (Instant::now(), 0);
+    while count < 5 || (count < 500 && began.elapsed() < time) {
+        file.rewind()?;
+        file.write_all(&[0; 8192])?;
+        file.sync_data()?;
+        count += 1;
+    }
+    let rate = f64::from(count) / began.elapsed().as_secs_f64();
+    fs::remove_file(path)?;
+    Ok(rate)
+}
