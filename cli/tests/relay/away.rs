@@ -63,26 +63,4 @@ fn away(kind: Kind) {
     );
 }
 
-mod memory_stays_flat_and_nothing_is_lost {
-    use super::{Kind, away};
-
-    #[test]
-    fn to_nats() {
-        away(Kind::Nats);
-    }
-
-    #[test]
-    fn to_redis() {
-        away(Kind::Redis);
-    }
-
-    #[test]
-    fn to_kafka() {
-        away(Kind::Kafka);
-    }
-
-    #[test]
-    fn to_rabbitmq() {
-        away(Kind::Rabbitmq);
-    }
-}
+with_each_broker!(memory_stays_flat_and_nothing_is_lost: away to);

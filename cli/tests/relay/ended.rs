@@ -53,50 +53,6 @@ fn inward(kind: Kind) {
     sent.against(&place.take_all()).exactly_once();
 }
 
-mod out_nothing_is_sent_twice {
-    use super::{Kind, out};
+with_each_broker!(out_nothing_is_sent_twice: out to);
 
-    #[test]
-    fn to_nats() {
-        out(Kind::Nats);
-    }
-
-    #[test]
-    fn to_redis() {
-        out(Kind::Redis);
-    }
-
-    #[test]
-    fn to_kafka() {
-        out(Kind::Kafka);
-    }
-
-    #[test]
-    fn to_rabbitmq() {
-        out(Kind::Rabbitmq);
-    }
-}
-
-mod in_the_next_goes_on_at_once {
-    use super::{Kind, inward};
-
-    #[test]
-    fn from_nats() {
-        inward(Kind::Nats);
-    }
-
-    #[test]
-    fn from_redis() {
-        inward(Kind::Redis);
-    }
-
-    #[test]
-    fn from_kafka() {
-        inward(Kind::Kafka);
-    }
-
-    #[test]
-    fn from_rabbitmq() {
-        inward(Kind::Rabbitmq);
-    }
-}
+with_each_broker!(in_the_next_goes_on_at_once: inward from);

@@ -97,50 +97,6 @@ fn inward(kind: Kind) {
     sent.against(&place.take_all()).exactly_once();
 }
 
-mod out_nothing_is_lost_and_keys_keep_their_order {
-    use super::{Kind, out};
+with_each_broker!(out_nothing_is_lost_and_keys_keep_their_order: out to);
 
-    #[test]
-    fn to_nats() {
-        out(Kind::Nats);
-    }
-
-    #[test]
-    fn to_redis() {
-        out(Kind::Redis);
-    }
-
-    #[test]
-    fn to_kafka() {
-        out(Kind::Kafka);
-    }
-
-    #[test]
-    fn to_rabbitmq() {
-        out(Kind::Rabbitmq);
-    }
-}
-
-mod in_each_message_arrives_once {
-    use super::{Kind, inward};
-
-    #[test]
-    fn from_nats() {
-        inward(Kind::Nats);
-    }
-
-    #[test]
-    fn from_redis() {
-        inward(Kind::Redis);
-    }
-
-    #[test]
-    fn from_kafka() {
-        inward(Kind::Kafka);
-    }
-
-    #[test]
-    fn from_rabbitmq() {
-        inward(Kind::Rabbitmq);
-    }
-}
+with_each_broker!(in_each_message_arrives_once: inward from);

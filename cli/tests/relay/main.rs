@@ -14,6 +14,42 @@ mod fixture;
 mod required;
 #[path = "../all/watchdog.rs"]
 mod watchdog;
+
+/// A promise for each broker, as a test of its own: `PROMISE::to_nats` and so on, or `from_nats`.
+macro_rules! with_each_broker {
+    ($promise:ident: $run:ident to) => {
+        with_each_broker!($promise: $run to_nats to_redis to_kafka to_rabbitmq);
+    };
+    ($promise:ident: $run:ident from) => {
+        with_each_broker!($promise: $run from_nats from_redis from_kafka from_rabbitmq);
+    };
+    ($promise:ident: $run:ident $nats:ident $redis:ident $kafka:ident $rabbitmq:ident) => {
+        mod $promise {
+            use super::{Kind, $run};
+
+            #[test]
+            fn $nats() {
+                $run(Kind::Nats);
+            }
+
+            #[test]
+            fn $redis() {
+                $run(Kind::Redis);
+            }
+
+            #[test]
+            fn $kafka() {
+                $run(Kind::Kafka);
+            }
+
+            #[test]
+            fn $rabbitmq() {
+                $run(Kind::Rabbitmq);
+            }
+        }
+    };
+}
+
 mod far;
 mod place;
 mod killed;
