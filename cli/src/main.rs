@@ -52,7 +52,7 @@ use crate::{
 };
 
 /// A message is made in one thread and freed in another, which costs glibc's allocator a third of what a relay does. Other programs are small rather: a
-/// million lines go in with half of this one's memory by glibc's.
+/// million lines go in with 37 MB by glibc's and with 105 MB by this one.
 #[cfg(feature = "trunkline-relay")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
