@@ -9,7 +9,7 @@ use std::{
 
 use futures_util::FutureExt;
 use tokio::{sync::Notify, task::JoinSet, time::timeout};
-use trunkline::{Message, Offer, Queue, Settings, Wait};
+use trunkline::{Message, Offer, Settings, Wait};
 
 use crate::{
     cancelled::polled,

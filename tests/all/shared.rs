@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use futures_util::{FutureExt, future::join_all};
 use tokio::time::timeout;
 use tokio_postgres::Client;
-use trunkline::{Message, Queue, Settings, Wait};
+use trunkline::{Queue, Settings, Wait};
 
 use crate::fixture::{Place, SOON, connect, enqueued, eventually, ids, place};
 

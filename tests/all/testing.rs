@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use tokio::time::timeout;
 use trunkline::{
-    Draft, Failure, Message, Queue, Settings, State, Wait, Worker,
+    Draft, Failure, Queue, Settings, State, Wait, Worker,
     testing::{assert_enqueued, assert_not_enqueued, enqueued, shift},
 };
 
