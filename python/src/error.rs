@@ -1,4 +1,4 @@
-//! The library's errors as exceptions: the classes are in `trunkline/errors.py`.
+//! The library's errors as exceptions: the classes are in `python/trunkline/errors.py`.
 
 use pyo3::{intern, prelude::*, sync::PyOnceLock};
 use trunkline::Error;
