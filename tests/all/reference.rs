@@ -75,6 +75,7 @@ const INTERNAL: [&str; 47] = [
     "more_lanes",
     "lane_of",
     "refuse_keys",
+    "refuse_older",
     "check_priority",
     "in_lanes",
     "check_schedule",
