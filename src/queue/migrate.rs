@@ -50,7 +50,10 @@ impl Db {
         let session = self.own_session().await?;
         let found = self.found(&session).await?;
         if found.version > SCHEMA_VERSION && found.supports_this() {
-            info!(version = found.version, "the schema is newer than this library, and supports it: nothing was changed");
+            info!(
+                version = found.version,
+                "the schema is newer than this library, and supports it: nothing was changed"
+            );
             self.give_back(session);
             return Ok(0);
         }
@@ -138,7 +141,8 @@ impl Db {
         }
         let version = match first {
             true => {
-                let version = self.statement("schema_version_first", include_str!("../../sql/schema_version_first.sql"));
+                let version =
+                    self.statement("schema_version_first", include_str!("../../sql/schema_version_first.sql"));
                 only(&session.query(&version, &[]).await?)?.read(0)?
             }
             false => 0,

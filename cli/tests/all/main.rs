@@ -1,5 +1,7 @@
 //! The program end to end, as its users run it, on one throwaway PostgreSQL.
 
+#[path = "../../../tests/all/required.rs"]
+mod required;
 mod fixture;
 mod demo;
 mod queues;
@@ -26,4 +28,5 @@ mod stripes;
 mod private;
 mod preference;
 mod delay_proxy;
+mod older;
 mod watchdog;
