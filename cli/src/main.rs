@@ -1,5 +1,8 @@
 //! The program `trunkline`: its arguments, then one line a verb.
 
+// A reader that has gone away, as `head` does, is no panic.
+#![deny(clippy::print_stdout)]
+
 mod own_words;
 mod error;
 mod print;
