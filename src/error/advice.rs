@@ -50,9 +50,11 @@ fn right(what: &str) -> (&'static str, Option<&'static str>) {
             "To consume, a role needs the usage of the schema, and to select, update and delete in the queue's tables",
             Some("--consumer"),
         ),
-        "create_queue" | "drop_queue" | "migrate" | "migrate_record" => {
-            ("Only the role that owns the schema `trunkline` may do this", None)
-        }
+        "create_queue" | "drop_queue" | "migrate" | "migrate_record" => (
+            "Only the role that owns the schema `trunkline` may do this; where there is no schema yet, a role that may create one: \
+                 `grant create on database NAME to ROLE`",
+            None,
+        ),
         "purge" | "prune" | "replay" | "discard" | "stats" | "peek" | "dead" | "archived" => (
             "To look after a queue, a role needs the usage of the schema, and to select and delete in the queue's tables",
             Some("--operator"),
