@@ -14,6 +14,13 @@ pub(super) fn advice(what: &str, queue: Option<&str>, error: &ServerError) -> St
             None => format!(". {needs}"),
         };
     }
+    if let Some(name) = unqualified(error) {
+        return format!(
+            ". A trigger, a check or a domain of queue {queue} names {name} without its schema, and Trunkline runs with \
+             search_path = pg_catalog, pg_temp: write the schema before the name, or give the function a search_path of its own \
+             (alter function … set search_path = …)"
+        );
+    }
     if is_collision(error.table.as_deref(), error.constraint.as_deref()) {
         let repair = format!("select trunkline.repair_sequence('{queue}')");
         return format!(
@@ -50,6 +57,11 @@ fn right(what: &str) -> (&'static str, Option<&'static str>) {
             "To consume, a role needs the usage of the schema, and to select, update and delete in the queue's tables",
             Some("--consumer"),
         ),
+        "migrate_first" => (
+            "There is no schema of Trunkline in this database yet, and the role may not create one: the database's owner gives the right \
+             with `grant create on database DATABASE to ROLE`, or migrates",
+            None,
+        ),
         "create_queue" | "drop_queue" | "migrate" | "migrate_record" => {
             ("Only the role that owns the schema `trunkline` may do this", None)
         }
@@ -62,6 +74,26 @@ fn right(what: &str) -> (&'static str, Option<&'static str>) {
             Some("--consumer"),
         ),
     }
+}
+
+/// Whether what the server misses is a queue's own table or function, and not what a trigger of the user's names.
+pub(super) fn misses_queue(error: &ServerError, queue: &str) -> bool {
+    error.context.is_none() || error.message.contains(&format!("_{queue}\"")) || error.message.contains(&format!("_{queue}("))
+}
+
+/// The name without a schema that code of the user's asks for in vain. The names in a message are quoted and never translated;
+/// those of functions have parentheses instead.
+fn unqualified(error: &ServerError) -> Option<&str> {
+    let code = &error.code;
+    if ![SqlState::UNDEFINED_TABLE, SqlState::UNDEFINED_FUNCTION, SqlState::UNDEFINED_OBJECT].contains(code) {
+        return None;
+    }
+    error.context.as_ref()?;
+    let message = &error.message;
+    let quoted = message.split('"').nth(1);
+    let called = message.split_whitespace().find(|word| word.contains('(')).map(|word| word.split('(').next().unwrap_or(word));
+    let name = if *code == SqlState::UNDEFINED_FUNCTION { called } else { quoted };
+    name.filter(|name| !name.is_empty() && !name.contains('.'))
 }
 
 /// Whether a queue refuses what is enqueued, because its server is no stripe of it any more: see `sql/seal.sql`.

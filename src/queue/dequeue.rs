@@ -14,7 +14,7 @@ use tracing::{Instrument, Span, warn};
 
 use self::back::unanswered;
 use crate::{
-    error::Result,
+    error::{Result, caught},
     postgres::{array::Received, db::Purpose, in_transaction::Fetched, sql::Sql, time::Time},
     queue::{
         give_way::give_way,
@@ -239,7 +239,7 @@ impl Shared {
             self.column.decode(self.name(), (*first, size.unsigned_abs() as usize), batch, |id, raw, payload| {
                 let metadata = carried.next();
                 let refused = |cause| payload::refused(self.name(), id, cause);
-                match payload.and_then(|payload: T| read(payload).map_err(refused)) {
+                match payload.and_then(|payload: T| accepted(|| read(payload)).map_err(refused)) {
                     Ok(payload) => {
                         let (attempt, enqueued_at, ran_out, released) = (*attempt, *enqueued_at, false, *released);
                         messages.push(complete(Message {
@@ -287,6 +287,11 @@ async fn dequeue_all(shared: Arc<Shared>, mut turn: Turn) {
 
 /// A payload as its reader makes it, or why it is none.
 pub(crate) type Read<U> = std::result::Result<U, Box<dyn std::error::Error + Send + Sync>>;
+
+/// A reader of the user's that panics refuses the payload.
+fn accepted<U>(read: impl FnOnce() -> Read<U>) -> Read<U> {
+    caught(read).unwrap_or_else(|panic| Err(payload::panicked(&panic)))
+}
 
 /// A row, of either driver.
 struct Opened<'a> {

@@ -34,11 +34,12 @@ impl Db {
             return Ok(0);
         }
         self.check_name(&session).await?;
-        let begin = self.statement("migrate", concat!("begin; ", include_str!("../../sql/migrate_begin.sql")));
+        let name = if self.exists(&session).await? { "migrate" } else { "migrate_first" };
+        let begin = self.statement(name, concat!("begin; ", include_str!("../../sql/migrate_begin.sql")));
         session.batch(begin.name, &begin.text).await?;
         let found = self.found_version(&session).await?;
         if found > SCHEMA_VERSION {
-            return Err(mismatch(found)); // dropping the session rolls back
+            return Err(self.mismatch(found)); // dropping the session rolls back
         }
         let pending = &STEPS[found.unsigned_abs() as usize..];
         for (name, text) in pending {
@@ -98,17 +99,25 @@ impl Db {
     pub(crate) async fn check_schema(&self) -> Result<()> {
         match self.schema_version().await? {
             SCHEMA_VERSION => Ok(()),
-            found => Err(mismatch(found)),
+            found => Err(self.mismatch(found)),
         }
     }
 
     async fn found_version(&self, session: &Session) -> Result<i32> {
-        let exists = self.statement("schema_exists", include_str!("../../sql/schema_exists.sql"));
-        if !only(&session.query(&exists, &[]).await?)?.read::<bool>(0)? {
+        if !self.exists(session).await? {
             return Ok(0);
         }
         let version = self.statement("schema_version", include_str!("../../sql/schema_version.sql"));
         only(&session.query(&version, &[]).await?)?.read(0)
+    }
+
+    async fn exists(&self, session: &Session) -> Result<bool> {
+        let exists = self.statement("schema_exists", include_str!("../../sql/schema_exists.sql"));
+        only(&session.query(&exists, &[]).await?)?.read(0)
+    }
+
+    fn mismatch(&self, found: i32) -> Error {
+        Error::new(Kind::Schema { schema: self.schema_name().to_owned(), found, wanted: SCHEMA_VERSION })
     }
 
     /// Whether steps and functions are this library's.
@@ -145,12 +154,6 @@ fn kind(text: &str) -> &'static str {
     } else {
         "tables"
     }
-}
-
-fn mismatch(found: i32) -> Error {
-    let todo =
-        if found > SCHEMA_VERSION { "use a newer trunkline" } else { "run `trunkline migrate` or Db::migrate first" };
-    Error::new(Kind::Schema { found, wanted: SCHEMA_VERSION, todo })
 }
 
 #[cfg(test)]

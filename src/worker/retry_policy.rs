@@ -3,14 +3,16 @@
 use std::{
     fmt,
     hash::{BuildHasher, Hasher, RandomState},
-    panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     time::Duration,
 };
 
 use tracing::warn;
 
-use crate::queue::failure::{Failure, Verdict};
+use crate::{
+    error::caught,
+    queue::failure::{Failure, Verdict},
+};
 
 /// The longest delay that a queue accepts.
 const LONGEST: Duration = Duration::from_secs(365 * 86_400);
@@ -81,9 +83,8 @@ impl RetryPolicy {
                 Delay::Exponential { first, most } => Some(exponential(*first, *most, attempt, random)),
                 Delay::Fixed(delay) => Some(*delay),
                 Delay::Custom(delay) => {
-                    let decided = catch_unwind(AssertUnwindSafe(|| delay(attempt, failure)));
-                    decided.unwrap_or_else(|_| {
-                        warn!(attempt, reason = failure.reason(), "the retry policy panicked; the default decides");
+                    caught(|| delay(attempt, failure)).unwrap_or_else(|panic| {
+                        warn!(attempt, reason = failure.reason(), panic, "the retry policy panicked; the default decides");
                         Self::default().decide(attempt, failure, random)
                     })
                 }

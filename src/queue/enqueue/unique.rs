@@ -10,7 +10,7 @@ use tokio_postgres::{
 use tracing::Instrument;
 
 use crate::{
-    error::{Error, Result},
+    error::{Result, Search},
     postgres::{
         array::{Elements, after},
         db::Purpose,
@@ -195,18 +195,21 @@ impl Shared {
         Ok(())
     }
 
-    /// Tells each caller of a batch; finds the payloads that the server refuses by halves.
+    /// Tells each caller of a batch; finds the messages that the server refuses by halves.
     async fn claim_apart(&self, params: Params<'_>) -> Insertion {
         let (mut parts, mut each) = (vec![params], Vec::with_capacity(params.dues.len()));
+        let mut search = Search::default();
         while let Some(part) = parts.pop() {
-            let of_all = |error: Error| (0..part.dues.len()).map(move |_| Err(error.clone()));
             match self.claim(part).await {
-                Ok(all) => each.extend(all.into_iter().map(Ok)),
-                Err(error) if part.dues.len() > 1 && error.is_bad_payload() => {
+                Ok(all) => {
+                    search.found_good();
+                    each.extend(all.into_iter().map(Ok));
+                }
+                Err(error) if part.dues.len() > 1 && error.is_refusal() && search.goes_on() => {
                     let (left, right) = part.halves();
                     parts.extend([right, left]);
                 }
-                Err(error) => each.extend(of_all(error)),
+                Err(error) => each.extend((0..part.dues.len()).map(|_| Err(error.clone()))),
             }
         }
         Insertion::Each(each)
