@@ -250,7 +250,7 @@ impl Shared {
         let sql = &sql[rows.len() - 1];
         let began = Instant::now();
         let inserted = match woken {
-            Woken::WithIt => self.db.query_and_wake(session, sql, &params, &self.channel).await,
+            Woken::WithIt => self.db.query_and_wake(session, (sql, rows.len()), &params, &self.channel).await,
             Woken::Later => session.query(sql, &params).await,
         };
         let inserted = inserted.map_err(|error| error.or_no_queue(self.name()))?;

@@ -81,6 +81,7 @@ impl Shared {
             Dequeue::Lease(_) | Dequeue::LeaseApart(_) | Dequeue::Lanes(..) => self.metrics.leased(batches.size, began),
         }
         self.saw_batches(batches.size, batches.rows.len());
+        self.saw_bytes(batches.bytes_each());
         batches
     }
 
@@ -134,7 +135,7 @@ impl Shared {
         let one = (vec![*id], vec![*size], vec![*attempt], vec![PAUSE], vec![reason]);
         let charge: [&(dyn ToSql + Sync); 5] = [&one.0, &one.1, &one.2, &one.3, &one.4];
         let both: [(_, &[&(dyn ToSql + Sync)]); 2] = [(&self.sql.put_back, &row), (&self.sql.charge, &charge)];
-        let together = async || self.db.session(Purpose::Dequeue).await?.query_together(&both).await;
+        let together = async || self.db.session(Purpose::Dequeue).await?.query_together(&both, None).await;
         let outcome = match together().await {
             Err(error) if error.is_outcome_unknown() => match together().await {
                 // It was put back before the connection broke.

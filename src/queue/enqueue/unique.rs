@@ -173,7 +173,8 @@ impl Shared {
         let statement = params.typed(&payloads, &self.column.array).map(|(param, _)| param);
         let (session, mut tries) = (self.db.session(Purpose::Enqueue).await?, TRIES);
         let rows = loop {
-            let rows = self.db.query_and_wake(&session, &self.sql.enqueue_unique, &statement, &self.channel).await;
+            let sql = (&self.sql.enqueue_unique, params.dues.len());
+            let rows = self.db.query_and_wake(&session, sql, &statement, &self.channel).await;
             tries -= 1;
             match rows {
                 Err(error) if tries > 0 && error.sqlstate() == Some(&SqlState::T_R_SERIALIZATION_FAILURE) => {}
