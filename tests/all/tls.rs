@@ -88,7 +88,7 @@ async fn a_server_that_cannot_prove_its_name_is_refused() {
         ("localhost", format!("sslmode=verify-full sslrootcert={}", other.root.display()), "certificate"),
         ("127.0.0.1", format!("sslmode=verify-full sslrootcert={}", proxy.root.display()), "certificate"),
         ("localhost", "sslmode=verify-full sslrootcert=/nowhere.pem".to_owned(), "/nowhere.pem"),
-        ("localhost", "sslmode=maybe".to_owned(), "disable, prefer, require or verify-full"),
+        ("localhost", "sslmode=maybe".to_owned(), "disable, allow, prefer, require, verify-ca or verify-full"),
         ("localhost", "sslmode=disable".to_owned(), "cannot connect"),
     ] {
         let error = Db::connect(&format!("host={host} {words} {options}")).await.expect_err(&options).to_string();

@@ -113,7 +113,7 @@ impl Db {
     /// |---|---|---|
     /// | `host`, `hostaddr`, `port` | `PGHOST`, `PGHOSTADDR`, `PGPORT` | the socket in `/run/postgresql`, `/var/run/postgresql` or `/tmp`, else `localhost`; 5432 |
     /// | `user`, `password`, `dbname` | `PGUSER`, `PGPASSWORD`, `PGDATABASE` | the system's user, none, the user's name |
-    /// | `sslmode`, `sslrootcert` | `PGSSLMODE`, `PGSSLROOTCERT` | `prefer`; `require` encrypts, `verify-full` checks the certificate |
+    /// | `sslmode`, `sslrootcert` | `PGSSLMODE`, `PGSSLROOTCERT` | `prefer`; `require` encrypts, `verify-ca` checks who signed the certificate, `verify-full` its name, too |
     /// | `sslnegotiation`, `channel_binding` | `PGSSLNEGOTIATION`, `PGCHANNELBINDING` | `postgres`, `prefer` |
     /// | `target_session_attrs`, `load_balance_hosts` | `PGTARGETSESSIONATTRS`, `PGLOADBALANCEHOSTS` | `any` (or `read-write`, `read-only`), `disable` |
     /// | `connect_timeout` | `PGCONNECT_TIMEOUT` | 10 s, for each host, until the login has ended; 0 is no limit |
