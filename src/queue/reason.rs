@@ -25,7 +25,7 @@ fn bounded(text: &str) -> Option<String> {
     let left_out = count.checked_sub(LONGEST).filter(|left_out| *left_out > 0)?;
     let head = text.char_indices().nth(KEPT).map_or(text.len(), |(at, _)| at);
     let tail = text.char_indices().nth_back(KEPT - 1).map_or(0, |(at, _)| at);
-    Some(format!("{}\n… {left_out} characters left out …\n{}", &text[..head], &text[tail..]))
+    Some(format!("{}\n... {left_out} characters left out ...\n{}", &text[..head], &text[tail..]))
 }
 
 /// The same for a server whose encoding lacks some character of it.
@@ -58,7 +58,7 @@ mod tests {
         for middle in ["x", "ä", "\u{1f600}"] {
             let reason = reason_of(format!("head{}tail", middle.repeat(1 << 20)));
             assert!(reason.starts_with("head") && reason.ends_with("tail"));
-            assert!(reason.contains(&format!("\n… {} characters left out …\n", (1 << 20) + 8 - LONGEST)));
+            assert!(reason.contains(&format!("\n... {} characters left out ...\n", (1 << 20) + 8 - LONGEST)));
             assert!((LONGEST..LONGEST + 64).contains(&reason.chars().count()));
         }
     }
