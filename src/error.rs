@@ -15,15 +15,15 @@ use std::{io, sync::Arc};
 
 use tokio_postgres::error::{Severity, SqlState};
 
-pub(crate) use self::{
-    caught::{caught, text_of},
-    described::Described,
-    refusal::Search,
-};
 use self::server::ServerError;
 use self::{
     advice::{advice, misses_queue},
     words::{listed, of_schema, of_stripes, placed, reasons, shortened},
+};
+pub(crate) use self::{
+    caught::{caught, text_of},
+    described::Described,
+    refusal::Search,
 };
 
 /// The result of everything in this crate.
@@ -176,7 +176,8 @@ impl Error {
             return named.or_no_queue(queue);
         }
         match self.sqlstate() {
-            Some(code) if *code == SqlState::UNDEFINED_TABLE || *code == SqlState::UNDEFINED_FUNCTION => match &*self.0 {
+            Some(code) if *code == SqlState::UNDEFINED_TABLE || *code == SqlState::UNDEFINED_FUNCTION => match &*self.0
+            {
                 Kind::Server { error, .. } if !misses_queue(error, queue) => self,
                 _ => Self::new(Kind::NoQueue(queue.to_owned())),
             },

@@ -15,7 +15,7 @@ begin
     end if;
     if length(reason) > 16384 then
         -- As the library bounds it: tracebacks begin with the call and end with the error.
-        reason := left(reason, 8192) || chr(10) || format('... %s characters left out ...', length(reason) - 16384) || chr(10) || right(reason, 8192);
+        reason := left(reason, 8000) || chr(10) || format('... %s characters left out ...', length(reason) - 16000) || chr(10) || right(reason, 8000);
     end if;
     select q.lanes > 0 and q.per_key = 1, q.max_leased is not null into is_ordered, is_limited from trunkline.queue q where q.name = settle.queue;
     if is_ordered and verb in ('ack', 'archive') then

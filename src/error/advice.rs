@@ -1,6 +1,6 @@
 //! Advice for the user about the server's errors in Trunkline's own statements.
 
-use tokio_postgres::error::SqlState;
+use tokio_postgres::error::{ErrorPosition, SqlState};
 
 use crate::error::server::ServerError;
 
@@ -76,22 +76,30 @@ fn right(what: &str) -> (&'static str, Option<&'static str>) {
     }
 }
 
+/// Whether a statement within a function is wrong, rather than our own or an error that a function raises.
+fn is_within_function(error: &ServerError) -> bool {
+    matches!(error.position, Some(ErrorPosition::Internal { .. }))
+}
+
 /// Whether what the server misses is a queue's own table or function, and not what a trigger of the user's names.
 pub(super) fn misses_queue(error: &ServerError, queue: &str) -> bool {
-    error.context.is_none() || error.message.contains(&format!("_{queue}\"")) || error.message.contains(&format!("_{queue}("))
+    !is_within_function(error)
+        || error.message.contains(&format!("_{queue}\""))
+        || error.message.contains(&format!("_{queue}("))
 }
 
 /// The name without a schema that code of the user's asks for in vain. The names in a message are quoted and never translated;
 /// those of functions have parentheses instead.
 fn unqualified(error: &ServerError) -> Option<&str> {
     let code = &error.code;
-    if ![SqlState::UNDEFINED_TABLE, SqlState::UNDEFINED_FUNCTION, SqlState::UNDEFINED_OBJECT].contains(code) {
+    let missing = [SqlState::UNDEFINED_TABLE, SqlState::UNDEFINED_FUNCTION, SqlState::UNDEFINED_OBJECT];
+    if !missing.contains(code) || !is_within_function(error) {
         return None;
     }
-    error.context.as_ref()?;
     let message = &error.message;
     let quoted = message.split('"').nth(1);
-    let called = message.split_whitespace().find(|word| word.contains('(')).map(|word| word.split('(').next().unwrap_or(word));
+    let called =
+        message.split_whitespace().find(|word| word.contains('(')).map(|word| word.split('(').next().unwrap_or(word));
     let name = if *code == SqlState::UNDEFINED_FUNCTION { called } else { quoted };
     name.filter(|name| !name.is_empty() && !name.contains('.'))
 }

@@ -99,7 +99,8 @@ mod tests {
 
     #[test]
     fn every_answer_by_an_error_is_a_refusal() {
-        for code in ["UE001", "XX000", "0A000", "55000", "38000", "42501", "55P03", "P0001", "23514", "53100", "ZZ999"] {
+        for code in ["UE001", "XX000", "0A000", "55000", "38000", "42501", "55P03", "P0001", "23514", "53100", "ZZ999"]
+        {
             assert!(refused(code).is_refusal() && !refused(code).is_outcome_unknown(), "{code}");
         }
     }

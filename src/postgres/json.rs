@@ -107,7 +107,10 @@ const DEEPEST: usize = 127;
 
 /// Whether a text that was just written can be read again. Most have no `null`, which a number that is not finite is written as, and
 /// few brackets.
-fn check(text: &[u8], is_finite: impl FnOnce() -> Result<(), finite::NotFinite>) -> Result<(), Box<dyn std::error::Error + Sync + Send>> {
+fn check(
+    text: &[u8],
+    is_finite: impl FnOnce() -> Result<(), finite::NotFinite>,
+) -> Result<(), Box<dyn std::error::Error + Sync + Send>> {
     if text.iter().filter(|byte| matches!(byte, b'[' | b'{')).count() > DEEPEST {
         let depth = depth(text);
         if depth > DEEPEST {
@@ -152,7 +155,8 @@ mod tests {
     }
 
     fn nested(depth: usize) -> Value {
-        (0..depth).fold(json!("[[\"\\"), |inner, nr| if nr % 2 == 0 { json!([inner, "{"]) } else { json!({ "a\"[": inner }) })
+        (0..depth)
+            .fold(json!("[[\"\\"), |inner, nr| if nr % 2 == 0 { json!([inner, "{"]) } else { json!({ "a\"[": inner }) })
     }
 
     #[test]
@@ -185,7 +189,10 @@ mod tests {
         let reading = |celsius| Reading { at: None, celsius: vec![(1.0, celsius)] };
         assert!(written(reading(2.0)).is_ok(), "an option may be null");
         for celsius in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
-            assert_eq!(written(reading(celsius)), Err("a number is not finite, and JSON has no word for it".to_owned()));
+            assert_eq!(
+                written(reading(celsius)),
+                Err("a number is not finite, and JSON has no word for it".to_owned())
+            );
         }
     }
 }

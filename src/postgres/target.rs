@@ -18,13 +18,13 @@ use tokio_postgres::{
     config::{Host, SslMode},
 };
 
-pub(crate) use self::{tls::MakeTls, trust::explained};
 use self::{
     connection_string::ConnectionString,
     environment::Environment,
     hosts::{Hosts, is_about_hosts},
     tls::{Check, OF_SYSTEM, client_config},
 };
+pub(crate) use self::{tls::MakeTls, trust::explained};
 use crate::{
     error::{Error, Kind, Result},
     postgres::sql::Schema,

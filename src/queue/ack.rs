@@ -48,7 +48,7 @@ impl<T> Queue<T> {
     }
 
     /// Gives messages back after a failure: due again after a delay, or dead letters after their last attempt, with
-    /// `error` as the reason. Of a reason of more than 16,384 characters, the first 8,192 and the last 8,192 are kept.
+    /// `error` as the reason. Of a reason of more than 16,384 characters, the first 8,000 and the last 8,000 are kept.
     ///
     /// # Errors
     /// As [`Queue::ack`].

@@ -67,8 +67,8 @@ impl Failure {
         Self { verdict: Verdict::Dead, reason: reason_of(reason), error: None }
     }
 
-    /// The reason. It is kept with the message, and with the dead letter. Of one of more than 16,384 characters, the first 8,192 and the
-    /// last 8,192 are kept.
+    /// The reason. It is kept with the message, and with the dead letter. Of one of more than 16,384 characters, the first 8,000 and the
+    /// last 8,000 are kept.
     #[must_use]
     pub fn reason(&self) -> &str {
         &self.reason
@@ -112,7 +112,8 @@ impl fmt::Display for Failure {
 impl<E: Error + Send + Sync + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
         let reason = caught(|| chain_of(&error));
-        let reason = reason.unwrap_or_else(|panic| format!("the handler failed, and the text of its error panicked: {panic}"));
+        let reason =
+            reason.unwrap_or_else(|panic| format!("the handler failed, and the text of its error panicked: {panic}"));
         Self { error: Some(Arc::new(error)), ..Self::retry(reason) }
     }
 }

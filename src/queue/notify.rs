@@ -110,7 +110,8 @@ impl Db {
         let channels = [channel];
         let notification: [&(dyn ToSql + Sync); 2] = [&&channels[..], &self.listener().mark];
         // Both are sent by the first poll, in this order; the caller's answer does not wait for the second's.
-        let (statement, notify) = (pin!(session.query_rows(sql, params, most)), pin!(session.query(&NOTIFY, &notification)));
+        let (statement, notify) =
+            (pin!(session.query_rows(sql, params, most)), pin!(session.query(&NOTIFY, &notification)));
         let rows = match select(statement, notify).await {
             Either::Left((rows, _)) => rows,
             Either::Right((_, statement)) => statement.await,

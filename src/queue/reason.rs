@@ -3,12 +3,13 @@
 use std::fmt::Write;
 
 /// Characters of a reason's beginning that are kept where it is too long, and as many of its end.
-const KEPT: usize = 8 << 10;
-/// The longest reason, in characters. Tracebacks begin with the call and end with the error, so both ends matter.
-const LONGEST: usize = 2 * KEPT;
+const KEPT: usize = 8000;
+/// The longest reason, in characters: room for both ends and a line between them. Tracebacks begin with the call and end with the
+/// error, so both matter.
+const LONGEST: usize = 16 << 10;
 
-/// A reason as Postgres can store it: it has no NUL in text, and at most 16,384 characters and a line about those that are left
-/// out in its middle.
+/// A reason as Postgres can store it: it has no NUL in text, and at most 16,384 characters. Of a longer one a line says how many are
+/// left out in the middle.
 pub(crate) fn reason_of(text: impl Into<String>) -> String {
     let mut text: String = text.into();
     if let Some(bounded) = bounded(&text) {
@@ -22,7 +23,10 @@ fn bounded(text: &str) -> Option<String> {
         return None; // no character takes less than a byte
     }
     let count = text.chars().count();
-    let left_out = count.checked_sub(LONGEST).filter(|left_out| *left_out > 0)?;
+    if count <= LONGEST {
+        return None;
+    }
+    let left_out = count - 2 * KEPT;
     let head = text.char_indices().nth(KEPT).map_or(text.len(), |(at, _)| at);
     let tail = text.char_indices().nth_back(KEPT - 1).map_or(0, |(at, _)| at);
     Some(format!("{}\n... {left_out} characters left out ...\n{}", &text[..head], &text[tail..]))
@@ -58,8 +62,9 @@ mod tests {
         for middle in ["x", "ä", "\u{1f600}"] {
             let reason = reason_of(format!("head{}tail", middle.repeat(1 << 20)));
             assert!(reason.starts_with("head") && reason.ends_with("tail"));
-            assert!(reason.contains(&format!("\n... {} characters left out ...\n", (1 << 20) + 8 - LONGEST)));
-            assert!((LONGEST..LONGEST + 64).contains(&reason.chars().count()));
+            assert!(reason.contains(&format!("\n... {} characters left out ...\n", (1 << 20) + 8 - 2 * KEPT)));
+            assert!((2 * KEPT..LONGEST).contains(&reason.chars().count()));
+            assert_eq!(reason_of(&*reason), reason, "once is enough");
         }
     }
 

@@ -104,7 +104,8 @@ where
 /// One answer. An error of the user's that panics as it becomes a failure is a failure of that message, and of no other.
 fn failed<E: Into<Failure>>(answer: Result<(), E>) -> Result<(), Failure> {
     let convert = |error| {
-        caught(|| E::into(error)).unwrap_or_else(|panic| Failure::retry(format!("the handler failed, and its error panicked: {panic}")))
+        caught(|| E::into(error))
+            .unwrap_or_else(|panic| Failure::retry(format!("the handler failed, and its error panicked: {panic}")))
     };
     answer.map_err(convert)
 }

@@ -82,12 +82,10 @@ impl RetryPolicy {
             Verdict::ByPolicy => match &self.delay {
                 Delay::Exponential { first, most } => Some(exponential(*first, *most, attempt, random)),
                 Delay::Fixed(delay) => Some(*delay),
-                Delay::Custom(delay) => {
-                    caught(|| delay(attempt, failure)).unwrap_or_else(|panic| {
-                        warn!(attempt, reason = failure.reason(), panic, "the retry policy panicked; the default decides");
-                        Self::default().decide(attempt, failure, random)
-                    })
-                }
+                Delay::Custom(delay) => caught(|| delay(attempt, failure)).unwrap_or_else(|panic| {
+                    warn!(attempt, reason = failure.reason(), panic, "the retry policy panicked; the default decides");
+                    Self::default().decide(attempt, failure, random)
+                }),
             },
         };
         delay.map(|delay| delay.min(LONGEST))

@@ -91,12 +91,7 @@ impl Session {
     }
 
     /// As [`Session::query`], for a statement that has at most so many rows, where that is known.
-    pub async fn query_rows(
-        &self,
-        sql: &Sql,
-        params: &[&(dyn ToSql + Sync)],
-        most: Option<usize>,
-    ) -> Result<Vec<Row>> {
+    pub async fn query_rows(&self, sql: &Sql, params: &[&(dyn ToSql + Sync)], most: Option<usize>) -> Result<Vec<Row>> {
         Ok(self.query_together(&[(sql, params)], most).await?.remove(0))
     }
 
@@ -247,7 +242,9 @@ pub(crate) fn told_to_user(first: usize, text: &str, failure: WireError) -> Erro
         WireError::Encode(cause) => Error::new(Kind::Parameters { text: text.to_owned(), cause }),
         WireError::LeftOpen => Error::new(Kind::LeftOpen(text.to_owned())),
         WireError::TooLarge(limit) => Error::new(Kind::TooMuch { text: text.to_owned(), limit }),
-        WireError::TooManyRows(_) => Error::new(Kind::Rows { text: text.to_owned(), cause: failure.to_string().into() }),
+        WireError::TooManyRows(_) => {
+            Error::new(Kind::Rows { text: text.to_owned(), cause: failure.to_string().into() })
+        }
         lost => told("a statement", lost),
     }
 }

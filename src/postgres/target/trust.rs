@@ -115,7 +115,9 @@ fn is_common_name(certificate: &CertificateDer<'_>, name: &ServerName<'_>) -> bo
 /// Without regard to case; `*.` stands for one label.
 fn is_same(pattern: &str, name: &str) -> bool {
     match pattern.strip_prefix("*.") {
-        Some(domain) => name.split_once('.').is_some_and(|(label, rest)| !label.is_empty() && rest.eq_ignore_ascii_case(domain)),
+        Some(domain) => {
+            name.split_once('.').is_some_and(|(label, rest)| !label.is_empty() && rest.eq_ignore_ascii_case(domain))
+        }
         None => pattern.eq_ignore_ascii_case(name),
     }
 }
@@ -125,17 +127,23 @@ pub(crate) fn explained(error: &std::io::Error) -> Option<String> {
     let Some(Error::InvalidCertificate(why)) = error.get_ref()?.downcast_ref::<Error>() else { return None };
     let mut text = match why {
         CertificateError::UnknownIssuer => {
-            "no authority that is trusted has signed the server's certificate: name the right one with sslrootcert=FILE".to_owned()
+            "no authority that is trusted has signed the server's certificate: name the right one with sslrootcert=FILE"
+                .to_owned()
         }
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-            "the server's certificate is not for this name; sslmode=verify-ca trusts its authority whatever the name".to_owned()
+            "the server's certificate is not for this name; sslmode=verify-ca trusts its authority whatever the name"
+                .to_owned()
         }
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => "the server's certificate has expired".to_owned(),
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "the server's certificate has expired".to_owned()
+        }
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
             "the server's certificate is not valid yet, by this machine's clock".to_owned()
         }
         CertificateError::Other(_) => {
-            "the server's certificate cannot be trusted; one that is an authority's own has to be in sslrootcert itself".to_owned()
+            return Some(
+                "the server's certificate cannot be trusted; one that is an authority's own has to be in sslrootcert itself".to_owned(),
+            );
         }
         _ => return None,
     };
