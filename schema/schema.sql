@@ -713,6 +713,8 @@ declare
     element text := format_type(payload, -1);
     plain bool := payload in ('bytea'::regtype, 'uuid'::regtype);
     tables text;
+    old trunkline.queue;
+    differences text[];
 begin
     if queue is null or queue !~ '^[a-z][a-z0-9_.-]{0,47}$' then
         raise exception 'a queue cannot be named %', coalesce(quote_literal(queue), 'NULL')
@@ -733,19 +735,27 @@ begin
             using errcode = 'invalid_parameter_value', hint = 'Pass lanes or uniqueness; or make a queue for each.';
     end if;
     perform trunkline.lock_queue(queue);
-    if exists (select from trunkline.queue q where q.name = queue) then
-        if exists (select from trunkline.queue q where q.name = queue and q.max_attempts = max_attempts
-                   and q.lease = lease and q.max_batch = max_batch and q.priorities = priorities and q.head_start = head_start
-                   and q.uniqueness = coalesce(uniqueness, false) and q.lanes = lanes and q.per_key = per_key)
-           and (trunkline.payload_type(queue) = payload or exists (
-                select from pg_type t where t.oid = trunkline.payload_type(queue) and t.typbasetype = payload
-                and t.typname = 'payload_' || queue)) then
+    select * into old from trunkline.queue q where q.name = queue;
+    if found then
+        select array_agg(format('%s is %s, not %s', d.setting, d.has, d.asked)) into differences
+        from (values ('payload', trunkline.payload_type(queue)::text, payload::text, trunkline.payload_type(queue) = payload or exists (
+                          select from pg_type t where t.oid = trunkline.payload_type(queue) and t.typbasetype = payload
+                          and t.typname = 'payload_' || queue)),
+                     ('max_attempts', old.max_attempts::text, max_attempts::text, old.max_attempts = max_attempts),
+                     ('lease', old.lease::text, lease::text, old.lease = lease),
+                     ('max_batch', old.max_batch::text, max_batch::text, old.max_batch = max_batch),
+                     ('priorities', old.priorities::text, priorities::text, old.priorities = priorities),
+                     ('head_start', old.head_start::text, head_start::text, old.head_start = head_start),
+                     ('uniqueness', old.uniqueness::text, coalesce(uniqueness, false)::text, old.uniqueness = coalesce(uniqueness, false)),
+                     ('lanes', old.lanes::text, lanes::text, old.lanes = lanes),
+                     ('per_key', old.per_key::text, per_key::text, old.per_key = per_key)) d(setting, has, asked, is_same)
+        where not d.is_same;
+        if differences is null then
             return;
         end if;
-        raise exception 'queue % exists already, with payload % and other settings or another type',
-            quote_literal(queue), trunkline.payload_type(queue)
+        raise exception 'queue % exists already, with other settings than were asked for: %', quote_literal(queue), array_to_string(differences, '; ')
             using errcode = 'duplicate_object',
-                  hint = 'Change settings with trunkline.alter_queue; another payload type needs another queue.';
+                  hint = 'Change settings with trunkline.alter_queue; another payload type, other priorities or uniqueness need another queue.';
     end if;
     -- Postgres has no arrays of arrays, but it has arrays of domains over arrays.
     if exists (select from pg_type t where t.oid = payload and t.typelem <> 0 and t.typsubscript = 'array_subscript_handler'::regproc) then
@@ -3606,6 +3616,10 @@ begin
        or array_position(attempts, null) is not null then
         raise exception 'every message needs its attempt: % ids, % attempts', coalesce(cardinality(ids), 0), coalesce(cardinality(attempts), 0)
             using errcode = 'invalid_parameter_value', hint = 'Pass id and attempt as trunkline.lease returned them.';
+    end if;
+    if length(reason) > 16384 then
+        -- As the library bounds it: tracebacks begin with the call and end with the error.
+        reason := left(reason, 8000) || chr(10) || format('... %s characters left out ...', length(reason) - 16000) || chr(10) || right(reason, 8000);
     end if;
     select q.lanes > 0 and q.per_key = 1, q.max_leased is not null into is_ordered, is_limited from trunkline.queue q where q.name = settle.queue;
     if is_ordered and verb in ('ack', 'archive') then

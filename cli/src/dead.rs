@@ -9,7 +9,7 @@ use crate::{
     json::{self, Line},
     number,
     print::{self, Table},
-    text::{Text, Unread, preview_of_metadata},
+    text::{Text, Unread, preview_of_error, preview_of_metadata},
     time,
 };
 
@@ -34,7 +34,7 @@ Examples:
         /// Begin after this id: the last one of the page before
         #[arg(long, value_name = "ID", default_value = "0")]
         after: Id,
-        /// A line of JSON for each letter, with its whole payload
+        /// A line of JSON for each letter, with its whole error and payload
         #[arg(long)]
         json: bool,
     },
@@ -114,7 +114,7 @@ async fn list(queue: &AnyQueue<Readable<Text>>, n: usize, after: Id, as_json: bo
             letter.attempt.to_string(),
             letter.priority.to_string(),
             letter.key.as_deref().unwrap_or_default().to_owned(),
-            letter.error,
+            preview_of_error(&letter.error),
             Text::preview_of(&letter.payload),
             preview_of_metadata(&letter.metadata),
         ]);

@@ -48,3 +48,14 @@ pub(super) fn listed(ids: &[i64]) -> String {
         [] => "no message".to_owned(),
     }
 }
+
+/// A schema that is not this library's; version 0 is none at all.
+pub(super) fn of_schema(schema: &str, found: i32, wanted: i32) -> String {
+    if found == 0 {
+        return format!(
+            "there is no schema `{schema}` in this database yet: run `trunkline migrate` or Db::migrate first"
+        );
+    }
+    let todo = if found > wanted { "use a newer trunkline" } else { "run `trunkline migrate` or Db::migrate first" };
+    format!("the schema `{schema}` in the database is at version {found}, this library needs {wanted}; {todo}")
+}

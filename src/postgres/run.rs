@@ -36,6 +36,7 @@ impl Db {
         let session = self.session(Purpose::Run).await?;
         let gather = |prepared: &[Prepared]| {
             let mut group = Group::new();
+            group.bound.rows = R::MOST;
             params.with(|params| group.push(&prepared[0], params)).map(|()| group)
         };
         let outcome = session.together(std::iter::once(text), gather).await;

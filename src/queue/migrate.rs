@@ -62,11 +62,12 @@ impl Db {
             return Ok(0);
         }
         self.check_name(&session).await?;
-        let begin = self.statement("migrate", concat!("begin; ", include_str!("../../sql/migrate_begin.sql")));
+        let name = if found.version == 0 { "migrate_first" } else { "migrate" };
+        let begin = self.statement(name, concat!("begin; ", include_str!("../../sql/migrate_begin.sql")));
         session.batch(begin.name, &begin.text).await?;
         let found = self.found(&session).await?.version;
         if found > SCHEMA_VERSION {
-            return Err(mismatch(found)); // dropping the session rolls back
+            return Err(self.mismatch(found)); // dropping the session rolls back
         }
         let pending = &STEPS[found.unsigned_abs() as usize..];
         for (name, text) in pending {
@@ -125,7 +126,7 @@ impl Db {
     /// Errs, and says what to do, unless the schema has this library's version, or a newer one that supports it.
     pub(crate) async fn check_schema(&self) -> Result<()> {
         let found = self.found(&*self.session(Purpose::Dequeue).await?).await?;
-        if found.supports_this() { Ok(()) } else { Err(mismatch(found.version)) }
+        if found.supports_this() { Ok(()) } else { Err(self.mismatch(found.version)) }
     }
 
     async fn found(&self, session: &Session) -> Result<Found> {
@@ -148,6 +149,10 @@ impl Db {
             false => 0,
         };
         Ok(Found { version, oldest: version })
+    }
+
+    fn mismatch(&self, found: i32) -> Error {
+        Error::new(Kind::Schema { schema: self.schema_name().to_owned(), found, wanted: SCHEMA_VERSION })
     }
 
     async fn functions_are_current(&self, session: &Session) -> Result<bool> {
@@ -180,12 +185,6 @@ fn kind(text: &str) -> &'static str {
     } else {
         "tables"
     }
-}
-
-fn mismatch(found: i32) -> Error {
-    let todo =
-        if found > SCHEMA_VERSION { "use a newer trunkline" } else { "run `trunkline migrate` or Db::migrate first" };
-    Error::new(Kind::Schema { found, wanted: SCHEMA_VERSION, todo })
 }
 
 #[cfg(test)]

@@ -19,6 +19,9 @@ mod floor;
 
 // What fails: bad input, messages that nobody can read, dead letters, tables that somebody changed.
 mod bad_input;
+mod refusals;
+mod wording;
+mod large;
 mod unreadable;
 mod pages;
 mod dead;
