@@ -62,10 +62,7 @@ begin
               from trunkline.{line_} l where l.until > clock + {longest_rest} for update of l skip locked) o
         where l.lane = o.lane and l.key = o.key and l.until > o.until;
     end if;
-    if {uniqueness} then
-        update trunkline.{unique_} u set until = clock + (u.until - u.claimed_at), claimed_at = clock
-        where u.key = any (array(select a.key from trunkline.{unique_} a where a.claimed_at > clock for update skip locked));
-    end if;
+    {right_keys};
     if {limited} then
         update trunkline.bucket b set filled_at = clock where b.queue = {literal} and b.filled_at > clock;
     end if;

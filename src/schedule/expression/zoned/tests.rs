@@ -104,8 +104,8 @@ fn changes() -> (usize, Vec<(String, Vec<(Timestamp, DateTime)>)>) {
         for change in changes {
             let (before, after) = (zone.to_offset(change - 1.second()), zone.to_offset(change));
             found.entry((change, before, after)).or_insert_with(|| {
-                let began = change - 26.hours();
-                let minutes = (0..2 * 26 * 60).map(|minute| began + SignedDuration::from_mins(minute));
+                let began = change - 15.hours();
+                let minutes = (0..2 * 15 * 60).map(|minute| began + SignedDuration::from_mins(minute));
                 (name.as_str().to_owned(), minutes.map(|minute| (minute, zone.to_datetime(minute))).collect())
             });
         }
