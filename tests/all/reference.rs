@@ -57,6 +57,7 @@ const SECTIONS: [(&str, &[&str]); 10] = [
             "prune",
             "prune_keys",
             "repair_sequence",
+            "repair_times",
         ],
     ),
     ("Keys", &["lease_lane", "more", "release_lane"]),
@@ -65,7 +66,11 @@ const SECTIONS: [(&str, &[&str]); 10] = [
     ("Test", &["shift"]),
 ];
 /// These stand below the others, and may change with every version.
-const INTERNAL: [&str; 47] = [
+const INTERNAL: [&str; 51] = [
+    "fail_schedule",
+    "payload_text",
+    "payloads_of",
+    "right_schedules",
     "check_unique",
     "due_of",
     "along_lanes",
