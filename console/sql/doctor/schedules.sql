@@ -1,5 +1,5 @@
 -- Schedules whose ticks fail, and those that nobody makes.
-select case when s.placed or s.last_at is not null then 'wrong' else 'advice' end, s.queue,
+select 'wrong', s.queue,
        format('schedule %s could not make its last tick: %s', s.name, left(s.problem, 300)), coalesce(s.owed_at, s.last_at, s.created_at),
        case when s.owed_at is not null then 'The tick is tried again, at least each five minutes. Until one succeeds the queue gets no message of it.'
             when s.placed then 'That tick is given up. Until one succeeds the queue gets no message of it.'

@@ -33,7 +33,7 @@ impl Kind {
         let settings = Settings::new("int8").lease(LEASE);
         match self {
             Self::Priorities => settings.priorities(3),
-            Self::Unique => settings.uniqueness(),
+            Self::Unique => settings.uniqueness(true),
             Self::Keyed | Self::KeyRate => settings.lanes(4),
             Self::Plain | Self::Limited => settings,
         }
