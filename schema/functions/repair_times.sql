@@ -11,7 +11,8 @@ declare
 begin
     perform trunkline.check_queue(queue);
     execute format('select trunkline.%I(2)', 'do_right_' || queue) into messages;
-    update trunkline.floor f set reached = '-infinity' where f.queue = repair_times.queue and f.reached > clock_timestamp();
+    update trunkline.floor f set reached = case when f.reached <= clock_timestamp() then f.reached else '-infinity' end, shown = clock_timestamp()
+    where f.queue = repair_times.queue and greatest(f.reached, f.shown) > clock_timestamp();
     if has_table_privilege('trunkline.schedule', 'update') then
         perform trunkline.right_schedules();
     end if;

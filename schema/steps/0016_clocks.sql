@@ -4,6 +4,7 @@ alter table trunkline.schedule
     add column placed_at timestamptz, -- of next_at
     add column owed_at timestamptz;   -- the tick that could not be made, where next_at is when that is tried again
 update trunkline.schedule set placed_at = coalesce(last_at, created_at) where placed;
+alter table trunkline.floor add column shown timestamptz; -- when it was kept
 create index schedule_by_placed on trunkline.schedule (placed_at);
 do $$
 declare

@@ -9,7 +9,8 @@ from (
     select format('%s leases end later than any can, at %s', count(*), max(m.due_at))
     from ({last}) m where m.attempt > 0 and m.error is null and m.due_at > now() + interval '366 days' having count(*) > 0
     union all
-    select format('the kept floor is at %s', f.reached) from trunkline.floor f where f.queue = {name} and f.reached > now() + interval '1 minute'
+    select format('the floor was kept at %s', greatest(f.reached, f.shown)) from trunkline.floor f
+    where f.queue = {name} and greatest(f.reached, f.shown) > now() + interval '1 minute'
     union all
     select format('the bucket of its limit was filled at %s', b.filled_at) from trunkline.bucket b
     where b.queue = {name} and b.filled_at > now() + interval '1 minute'
