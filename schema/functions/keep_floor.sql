@@ -16,7 +16,8 @@ begin
         for update skip locked;
         if found then
             update trunkline.floor f set reached = least(keep_floor.reached, clock), shown = clock where f.queue = keep_floor.queue;
-            execute format('select trunkline.%I($1)', 'do_right_' || queue) using case when kept > clock + interval '1 minute' then 1 else 0 end;
+            execute format('select trunkline.%I($1, $2)', 'do_right_' || queue)
+                using case when kept > clock + interval '1 minute' then 1 else 0 end, case when kept > clock + interval '1 minute' then kept - clock end;
         end if;
     end if;
 end $$;

@@ -10,7 +10,9 @@ declare
     messages bigint;
 begin
     perform trunkline.check_queue(queue);
-    execute format('select trunkline.%I(2)', 'do_right_' || queue) into messages;
+    execute format('select trunkline.%I(2, (select greatest(f.reached, f.shown) - clock_timestamp() from trunkline.floor f
+                                           where f.queue = $1 and greatest(f.reached, f.shown) > clock_timestamp()))', 'do_right_' || queue)
+        into messages using queue;
     update trunkline.floor f set reached = case when f.reached <= clock_timestamp() then f.reached else '-infinity' end, shown = clock_timestamp()
     where f.queue = repair_times.queue and greatest(f.reached, f.shown) > clock_timestamp();
     if has_table_privilege('trunkline.schedule', 'update') then

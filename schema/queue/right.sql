@@ -1,11 +1,11 @@
 -- Puts right what a clock wrote that was ahead: each time beyond the longest that it can honestly be. Waits for no lock. Returns how many messages that were.
--- how: 0 looks whether that is needed, at the messages that are due last; 1 does it where the caller knows; 2 ends leases, too, that last for longer than the queue's.
+-- ahead: by how much the clock was, where the caller knows. how: 0 looks whether that is needed, at the messages that are due last; 1 does it where the caller knows; 2 ends leases, too, that last for longer than the queue's.
 --  - A message is enqueued now, at the latest, and due so much later as it was then; a lease ends in 365 days, at the latest, and what was released is due now. A failure
---    keeps its delay, unless that is more than 365 days.
+--    that waits for longer than half of what the clock was ahead, or 365 days, waits for so much less.
 --  - A lane is held for as long as when it was served last, and so are its leases. Its floor is below all again.
 --  - A key rests as long as its first message has to wait, or as a worker lets it rest.
 --  - A unique key is kept for as long as when it was claimed, and a bucket is filled now, at the latest.
-create or replace function trunkline.{do_right_}(how int)
+create or replace function trunkline.{do_right_}(how int, ahead interval default null)
     returns bigint language plpgsql {planner} as $f$
 #variable_conflict use_variable
 declare
@@ -21,27 +21,31 @@ begin
         return 0;
     end if;
     clock := trunkline.clock();
-    with ahead as materialized (
+    if {keyed} then
+        ahead := greatest(ahead, (select max(h.served_at) - clock from trunkline.{lane_} h where h.lane >= 0 and h.served_at > clock));
+    end if;
+    with late as materialized (
         select q.ctid as tid,
                case when q.attempt > 0 and q.error is null then
                         least(case when q.enqueued_at > clock then q.due_at - (q.enqueued_at - clock)
                                    when q.due_at > clock + longest then clock + {lease} else q.due_at end,
                               case when how = 2 then clock + {lease} else 'infinity' end)
                     when q.enqueued_at > clock then greatest(q.due_at - (q.enqueued_at - clock), clock)
+                    when q.error <> '' and q.due_at <= clock + longest then greatest(q.due_at - ahead, clock)
                     else clock end as due_at
         from trunkline.{queue_} q
         where q.due_at > clock
-          and (q.enqueued_at > clock or q.attempt > 0 and (q.error = '' or q.due_at > clock + longest)
+          and (q.enqueued_at > clock or q.attempt > 0 and (q.error = '' or q.due_at > clock + longest or q.error <> '' and q.due_at > clock + ahead / 2)
                or how = 2 and q.attempt > 0 and q.error is null and q.due_at > clock + {lease})
         order by q.id for update skip locked
     ), put as (
         update trunkline.{queue_} q
         set due_at = a.due_at, enqueued_at = least(q.enqueued_at, clock){right_place}
-        from ahead a where q.ctid = a.tid
+        from late a where q.ctid = a.tid
         returning q.size)
     select coalesce(sum(p.size), 0) into messages from put p;
     if {keyed} then
-        with ahead as materialized (
+        with late as materialized (
             select h.lane, h.served_at - clock as ahead from trunkline.{lane_} h where h.lane >= 0 and h.served_at > clock
             order by h.lane for update skip locked)
         update trunkline.{lane_} h
@@ -49,7 +53,7 @@ begin
             wanted_until = case when h.wanted_until > clock then h.wanted_until - a.ahead else h.wanted_until end,
             starts_until = case when h.starts_until > clock then h.starts_until - a.ahead else h.starts_until end,
             empty_at = case when h.empty_at > clock then h.empty_at - a.ahead else h.empty_at end
-        from ahead a where h.lane = a.lane;
+        from late a where h.lane = a.lane;
         update trunkline.{queue_} q set due_at = o.due_at
         from (select q.ctid as tid, h.held_until as due_at from trunkline.{queue_} q join trunkline.{lane_} h on h.lane = q.lane
               where q.due_at > clock and q.attempt > 0 and q.error is null and h.held_until > clock and q.due_at > h.held_until

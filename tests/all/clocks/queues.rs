@@ -138,7 +138,7 @@ async fn keys_enqueued_before_a_worker_begins_are_handled_whatever_the_clock_sho
     clock.is_ahead_by(Duration::from_secs(60));
     let ahead = worker(&queue, &seen);
     Kind::Keyed.enqueue(&queue, 0..20).await;
-    let floored = "select bool_and(floor > now() - interval '1 minute') from trunkline.lane_q where lane >= 0 and isfinite(served_at)";
+    let floored = "select coalesce(bool_and(floor > now() - interval '1 minute'), false) from trunkline.lane_q where lane >= 0 and isfinite(served_at)";
     let mut number = 20;
     while !clock.says_yes(floored).await {
         Kind::Keyed.enqueue(&queue, number..number + 20).await;
