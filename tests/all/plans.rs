@@ -29,7 +29,7 @@ use crate::fixture::{connect, database};
 /// The tables that grow with traffic.
 const TABLES: &str = "queue_q dead_q archive_q waiting floor schedule";
 const INDEXES: &str = "due_q key_q deadkey_q archivekey_q age_q pk_waiting waiting_by_queue pk_floor pk_dropped pk_schedule \
-                       schedule_by_next leased_q";
+                       schedule_by_next schedule_by_placed leased_q";
 
 fn read(folder: &str, file: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).join(file).with_extension("sql");

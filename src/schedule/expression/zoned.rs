@@ -49,7 +49,8 @@ impl Fields {
         let mut shown = self.zone.to_datetime(before);
         let mut inclusive = before.subsec_nanosecond() != 0;
         // In the second of two hours that look alike, what comes later in the first has been.
-        if let AmbiguousOffset::Fold { before: first, after: second } = self.zone.to_ambiguous_timestamp(shown).offset() {
+        if let AmbiguousOffset::Fold { before: first, after: second } = self.zone.to_ambiguous_timestamp(shown).offset()
+        {
             let length = i64::from(first.seconds() - second.seconds());
             shown = shown.checked_add(length.seconds()).ok()?;
             inclusive = true;

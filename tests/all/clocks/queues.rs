@@ -21,8 +21,7 @@ enum Kind {
     KeyRate,
 }
 
-const KINDS: [Kind; 6] =
-    [Kind::Plain, Kind::Priorities, Kind::Unique, Kind::Limited, Kind::Keyed, Kind::KeyRate];
+const KINDS: [Kind; 6] = [Kind::Plain, Kind::Priorities, Kind::Unique, Kind::Limited, Kind::Keyed, Kind::KeyRate];
 
 impl Kind {
     fn has_keys(self) -> bool {
@@ -165,7 +164,8 @@ async fn unique_key_is_kept_for_as_long_as_was_asked() {
         assert!(clock.says_yes(claim).await, "the clock passes every key");
         clock.is_ahead_by(Duration::ZERO);
         assert!(!clock.says_yes(claim).await, "it is kept");
-        let kept = "select until between now() + interval '50 s' and now() + interval '1 minute' from trunkline.unique_q";
+        let kept =
+            "select until between now() + interval '50 s' and now() + interval '1 minute' from trunkline.unique_q";
         assert!(clock.says_yes(kept).await);
         clock.is_ahead_by(Duration::from_secs(61));
         assert!(clock.says_yes(claim).await, "and no longer");

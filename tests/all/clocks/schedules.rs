@@ -41,7 +41,8 @@ async fn schedules_tick_on_after_the_clock_was_set_back() {
         }
         let expected = hour.next_after(SystemTime::now()).expect("valid");
         eventually("its time is right", async || {
-            next(&clock, "hour").await == expected || next(&clock, "hour").await == hour.next_after(SystemTime::now()).expect("valid")
+            next(&clock, "hour").await == expected
+                || next(&clock, "hour").await == hour.next_after(SystemTime::now()).expect("valid")
         })
         .await;
     }
@@ -50,11 +51,18 @@ async fn schedules_tick_on_after_the_clock_was_set_back() {
     // Nobody runs when the clock is set back; who comes later, or declares it, puts it right.
     clock.is_ahead_by(AHEAD[0]);
     let ticks = Ticks::start(&clock.another().await);
-    eventually("it ticks", async || clock.says_yes("select min(next_at) > now() from trunkline.schedule where name = 'hour'").await).await;
+    eventually("it ticks", async || {
+        clock.says_yes("select min(next_at) > now() from trunkline.schedule where name = 'hour'").await
+    })
+    .await;
     ticks.stop().await;
     clock.is_ahead_by(Duration::ZERO);
     assert!(!queue.schedule(&hour, &2).await.expect("set"), "nothing is changed");
-    assert!(clock.says_yes("select not placed and next_at <= clock_timestamp() from trunkline.schedule where name = 'hour'").await);
+    assert!(
+        clock
+            .says_yes("select not placed and next_at <= clock_timestamp() from trunkline.schedule where name = 'hour'")
+            .await
+    );
     let ticks = Ticks::start(&clock.another().await);
     eventually("its time is right", async || {
         next(&clock, "hour").await.is_some_and(|next| next <= SystemTime::now() + HOUR)

@@ -28,7 +28,8 @@ async fn times_that_a_clock_wrote_that_was_ahead_are_found_and_put_right() {
         .await;
         let found = ward.mended("clocks").await;
         assert!(found.severity == Severity::Wrong && found.what.contains("3 messages were enqueued"), "{found:?}");
-        ward.say(&format!("update trunkline.floor set reached = now() + interval '1 day' where queue = '{kind}'")).await;
+        ward.say(&format!("update trunkline.floor set reached = now() + interval '1 day' where queue = '{kind}'"))
+            .await;
         assert!(ward.mended("clocks").await.what.contains("floor"));
         ward.say(&format!("update trunkline.queue_{kind} set attempt = 1, due_at = now() + interval '400 days'")).await;
         assert!(ward.mended("clocks").await.what.contains("3 leases end later"));
@@ -51,14 +52,18 @@ async fn schedules_that_fail_or_are_late_are_found() {
     let queue = ward.queue("q", Settings::new("int8")).await;
     queue.schedule(&Schedule::new("yearly", "0 0 1 1 *"), &1).await.expect("set");
     assert_eq!(ward.of("schedules").await, [], "just made");
-    ward.say("update trunkline.schedule set next_at = now() - interval '10 minutes', placed = true, placed_at = now()").await;
+    ward.say("update trunkline.schedule set next_at = now() - interval '10 minutes', placed = true, placed_at = now()")
+        .await;
     let found = ward.of("schedules").await;
     assert!(found.len() == 1 && found[0].what.contains("1 schedules are late, the first of them yearly"), "{found:?}");
     let patient = Doctor::new().patience(Duration::from_secs(3600)).examine(&ward.db).await.expect("examined");
     assert_eq!(patient, []);
     ward.say("update trunkline.schedule set next_at = now() + interval '1 hour', problem = 'no such thing'").await;
     let found = ward.of("schedules").await;
-    assert!(found.len() == 1 && found[0].what.contains("yearly could not make its last tick: no such thing"), "{found:?}");
+    assert!(
+        found.len() == 1 && found[0].what.contains("yearly could not make its last tick: no such thing"),
+        "{found:?}"
+    );
     ward.say("update trunkline.schedule set problem = null, next_at = now() + interval '400 days', placed_at = now() + interval '1 hour'")
         .await;
     let found = ward.mended("schedules").await;

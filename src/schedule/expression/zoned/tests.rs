@@ -19,7 +19,8 @@ struct Named {
 
 fn numbers(field: &str, end: i64) -> BTreeSet<i64> {
     let part = |part: &str| {
-        let (range, step) = part.split_once('/').map_or((part, 1), |(range, step)| (range, step.parse().expect("a step")));
+        let (range, step) =
+            part.split_once('/').map_or((part, 1), |(range, step)| (range, step.parse().expect("a step")));
         let (first, last) = match range.split_once('-') {
             Some((first, last)) => (first.parse().expect("a number"), last.parse().expect("a number")),
             None if range == "*" => (0, end - 1),
