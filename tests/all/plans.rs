@@ -151,7 +151,7 @@ async fn wrong(url: &str, sql: &Client, state: &str) -> (Vec<String>, BTreeSet<u
     let priorities = "select priorities from trunkline.queue where name = 'q'";
     let is_laned = sql.query_one(priorities, &[]).await.expect("read").get::<_, i32>(0) > 1;
     let is_limited = indexes.values().any(|name| name == "leased_q");
-    assert_eq!((tables.len(), indexes.len() - usize::from(is_limited)), (6, 11));
+    assert_eq!((tables.len(), indexes.len() - usize::from(is_limited)), (6, 12));
     for (name, call, way) in calls(sql).await {
         if is_limited && name.contains("hand_over") {
             continue; // such a queue hands nothing over
