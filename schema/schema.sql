@@ -47,7 +47,8 @@ table dropped (
 
 table floor (
     queue text not null,
-    reached timestamp with time zone not null default '-infinity'::timestamp with time zone
+    reached timestamp with time zone not null default '-infinity'::timestamp with time zone,
+    shown timestamp with time zone
 );
 
 table granted (
@@ -140,7 +141,9 @@ table schedule (
     problem text,
     created_at timestamp with time zone not null default now(),
     priority integer not null default 0,
-    key text
+    key text,
+    placed_at timestamp with time zone,
+    owed_at timestamp with time zone
 ) with (fillfactor=50, autovacuum_vacuum_threshold=500, autovacuum_vacuum_scale_factor=0.1);
 
 table stripe (
@@ -315,6 +318,8 @@ CREATE UNIQUE INDEX pk_waiting ON trunkline.waiting USING btree (consumer);
 CREATE UNIQUE INDEX pk_worker ON trunkline.worker USING btree (at, worker);
 
 CREATE INDEX schedule_by_next ON trunkline.schedule USING btree (next_at) WHERE (NOT paused);
+
+CREATE INDEX schedule_by_placed ON trunkline.schedule USING btree (placed_at);
 
 CREATE INDEX waiting_by_queue ON trunkline.waiting USING btree (queue);
 
@@ -619,7 +624,7 @@ begin
     return name;
 end ;
 
-function check_schedule(name text, expression text, zone text, missed text) returns void language plpgsql stable set search_path=pg_catalog, pg_temp as 
+function check_schedule(name text, expression text, zone text, missed text) returns void language plpgsql stable set search_path=pg_catalog, pg_temp standard_conforming_strings=on as 
 begin
     if name is null or name !~ '^[a-z][a-z0-9_.-]{0,47}$' then
         raise exception 'a schedule cannot be named %', coalesce(quote_literal(name), 'NULL')
@@ -700,7 +705,7 @@ function claim_schedules(since timestamp with time zone, n integer) returns TABL
 #variable_conflict use_column
 begin
     return query
-        select s.ctid, s.name, s.queue, s.expression, s.zone, s.missed, s.placed, s.next_at, clock_timestamp()
+        select s.ctid, s.name, s.queue, s.expression, s.zone, s.missed, s.placed, coalesce(s.owed_at, s.next_at), clock_timestamp()
         from trunkline.schedule s
         where not s.paused and s.next_at >= since and s.next_at <= clock_timestamp() order by s.next_at limit n for update skip locked;
 end ;
@@ -809,7 +814,7 @@ begin
         null; -- by Postgres' own method, then
     end;
     if uniqueness then
-        execute format('create table trunkline.%I (key text collate "C" constraint %I primary key, id bigint not null, until timestamptz)
+        execute format('create table trunkline.%I (key text collate "C" constraint %I primary key, id bigint not null, until timestamptz, claimed_at timestamptz)
                         with (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.05)',
                        'unique_' || queue, 'uniquekey_' || queue);
         execute format('create index %I on trunkline.%I (id) where until is null', 'uniqueid_' || queue, 'unique_' || queue);
@@ -900,15 +905,19 @@ end ;
 function do_allowed_emails(n integer, locks boolean) returns integer language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 declare
-    tokens float8;
+    clock timestamptz;
+    seen record;
 begin
     if locks and not trunkline."do_bucket_emails"() then
         return 0;
     end if;
     if null::float8 is not null then
-        select least(null::float8, b.tokens + null::float8 * greatest(extract(epoch from clock_timestamp() - b.filled_at), 0))
-        into tokens from trunkline.bucket b where b.queue = 'emails';
-        n := least(n, floor(tokens)::int);
+        clock := clock_timestamp();
+        select least(null::float8, greatest(b.tokens, 0) + null::float8 * extract(epoch from clock - greatest(least(b.filled_at, clock), 'epoch'))) as tokens, b.filled_at > clock as ahead into seen from trunkline.bucket b where b.queue = 'emails';
+        if locks and seen.ahead then
+            update trunkline.bucket b set tokens = seen.tokens, filled_at = clock where b.queue = 'emails';
+        end if;
+        n := least(n, floor(seen.tokens)::int);
     end if;
     if null::int is not null and n > 0 then
         n := least(n, null::int - trunkline."do_leased_emails"());
@@ -928,8 +937,7 @@ begin
                  where q.attempt > 0 and q.error is null and q.due_at > clock);
     end if;
     if null::float8 is not null then
-        token := (select (1 - b.tokens) / null::float8 + extract(epoch from b.filled_at - clock_timestamp())
-                  from trunkline.bucket b where b.queue = 'emails');
+        token := (select (1 - least(null::float8, greatest(b.tokens, 0) + null::float8 * extract(epoch from clock - greatest(least(b.filled_at, clock), 'epoch')))) / null::float8 from trunkline.bucket b where b.queue = 'emails');
     end if;
     return greatest(room, case when token > 0 then token end);
 end ;
@@ -1632,6 +1640,9 @@ function do_keep_emails(ids bigint[], lease interval, holders text[]) returns vo
 declare
     l record;
 begin
+    if exists (select from trunkline."lane_emails" h where h.lane >= 0 and h.served_at > clock_timestamp()) then
+        perform trunkline."do_right_emails"(1);
+    end if;
     for l in
         select h.lane, h.holder, h.held_until < clock_timestamp() + lease as ends from trunkline."lane_emails" h
         where h.lane in (select q.lane from unnest(ids) d(id) join trunkline."queue_emails" q on q.id = d.id)
@@ -1643,7 +1654,8 @@ begin
         end if;
         continue when not l.ends;
         update trunkline."lane_emails" h
-        set held_until = clock_timestamp() + lease * 1.5, starts_until = greatest(h.starts_until, clock_timestamp() + lease / 2)
+        set held_until = clock_timestamp() + lease * 1.5, starts_until = greatest(h.starts_until, clock_timestamp() + lease / 2),
+            served_at = clock_timestamp()
         where h.lane = l.lane;
     end loop;
 end ;
@@ -1715,17 +1727,22 @@ declare
     mine int := 0;
     allowed int;
     others int;
+    ahead bool := false;
+    later bool;
 begin
     if false then
         n := trunkline."do_allowed_emails"(n, true);
     end if;
     allowed := n;
     for l in
-        select h.lane, h.wanted_until > clock as wanted, h.held_until, h.floor, (exists (select from trunkline."queue_emails" q where q.lane = h.lane and q.line = '' and (q.place, q.id + 0) >= (h.floor, 0) and q.place <= clock and q.due_at <= clock) or exists (select from trunkline."line_emails" w where w.lane >= h.lane and w.lane <= h.lane and w.until <= clock)) as due from trunkline."lane_emails" h
+        select h.lane, h.wanted_until > clock as wanted, h.held_until, h.floor, h.served_at > clock as ahead, (exists (select from trunkline."queue_emails" q where q.lane = h.lane and q.line = '' and (q.place, q.id + 0) >= (h.floor, 0) and q.place <= clock and q.due_at <= clock) or exists (select from trunkline."line_emails" w where w.lane >= h.lane and w.lane <= h.lane and w.until <= clock)) as due from trunkline."lane_emails" h
         where h.lane >= 0 and h.holder = holder and h.held_until > clock order by random()
     loop
         mine := mine + 1;
-        if l.wanted then
+        if l.ahead then
+            ahead := true; -- put right below: the next call goes on with it
+            continue;
+        elsif l.wanted then
             leaving := leaving || l.lane::int;
             continue;
         end if;
@@ -1751,7 +1768,9 @@ begin
         way := case when at.ran_out and way = 3 then 4 else greatest(way, 2) end;
     end loop;
     if n > 0 and not alone and most is distinct from 0 then
-        others := (select count(distinct h.holder) from trunkline."lane_emails" h where h.lane >= 0 and h.held_until > clock and h.holder <> holder);
+        select count(distinct h.holder) filter (where h.held_until > clock and h.holder <> holder), coalesce(bool_or(h.served_at > clock), false)
+        into others, later from trunkline."lane_emails" h where h.lane >= 0;
+        ahead := ahead or later;
         most := least(most, (0 + others) / (others + 1));
         for l in
             -- Nothing is leased in a lane without a holder: what is due there is due to whoever gets it.
@@ -1779,6 +1798,9 @@ begin
         if n > 0 and others > 0 and mine < least(most, 0 / (others + 1)) then
             perform trunkline."do_want_emails"(least(most, 0 / (others + 1)) - mine, 0 / (others + 1), holder, until);
         end if;
+    end if;
+    if ahead then
+        perform trunkline."do_right_emails"(1);
     end if;
     perform trunkline."do_holdlane_emails"(held, holder, until, floor);
     if leaving <> '{}' then
@@ -2000,6 +2022,31 @@ begin
     end if;
 end ;
 
+function do_lower_emails(low tid, high tid) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+declare
+    stray record;
+begin
+    if current_setting('transaction_read_only') = 'on' or not has_column_privilege('trunkline."lane_emails"', 'floor', 'update') then
+        return;
+    elsif low is null then
+        select array_agg(l.lane) as lanes, array_agg(f.place) as places into stray
+        from trunkline."lane_emails" l, lateral (
+            select q.place from trunkline."queue_emails" q where q.lane = l.lane and q.line = '' order by q.place, q.id + 0 limit 1) f
+        where l.lane >= 0 and f.place < l.floor;
+    else
+        select array_agg(f.lane) as lanes, array_agg(f.place) as places into stray
+        from (select q.lane, min(q.place) as place from trunkline."queue_emails" q where q.ctid >= low and q.ctid < high and q.line = '' group by q.lane) f
+        join trunkline."lane_emails" l on l.lane = f.lane where f.place < l.floor;
+    end if;
+    if stray.lanes is not null then
+        update trunkline."lane_emails" h set floor = least(h.floor, s.place)
+        from (select l.lane, u.place from unnest(stray.lanes, stray.places) u(lane, place) join trunkline."lane_emails" l on l.lane = u.lane
+              order by l.lane for update of l skip locked) s
+        where h.lane = s.lane;
+    end if;
+end ;
+
 function do_own_emails() returns text language plpgsql immutable set search_path=pg_catalog, pg_temp as 
 declare
     r trunkline."queue_emails"%rowtype;
@@ -2117,6 +2164,7 @@ declare
     before timestamptz := clock_timestamp() - age;
     count bigint;
 begin
+    update trunkline."archive_emails" a set archived_at = before + age where a.archived_at > before + age;
     delete from trunkline."archive_emails" a where a.archived_at < before;
     get diagnostics count = row_count;
     return count;
@@ -2256,6 +2304,76 @@ begin
     end loop;
 end ;
 
+function do_right_emails(how integer, ahead interval DEFAULT NULL::interval) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+declare
+    clock timestamptz := clock_timestamp();
+    longest constant interval := '365 days';
+    messages bigint;
+begin
+    if how = 0 and not exists (
+            select from generate_series(0, 0) l(lane), lateral (
+                select q.enqueued_at, q.due_at, q.attempt > 0 and q.error is null as is_leased from trunkline."queue_emails" q
+                where q.due_at > clock + '00:00:30'::interval + interval '1 minute' order by q.due_at desc, q.id + 0 desc limit 8) m
+            where m.enqueued_at > clock or m.is_leased and m.due_at > clock + longest) then
+        return 0;
+    end if;
+    clock := trunkline.clock();
+    if false then
+        ahead := greatest(ahead, (select max(h.served_at) - clock from trunkline."lane_emails" h where h.lane >= 0 and h.served_at > clock));
+    end if;
+    with late as materialized (
+        select q.ctid as tid,
+               case when q.attempt > 0 and q.error is null then
+                        least(case when q.enqueued_at > clock then q.due_at - (q.enqueued_at - clock)
+                                   when q.due_at > clock + longest then clock + '00:00:30'::interval else q.due_at end,
+                              case when how = 2 then clock + '00:00:30'::interval else 'infinity' end)
+                    when q.enqueued_at > clock then greatest(q.due_at - (q.enqueued_at - clock), clock)
+                    when q.error <> '' and q.due_at <= clock + longest then greatest(q.due_at - ahead, clock)
+                    else clock end as due_at
+        from trunkline."queue_emails" q
+        where q.due_at > clock
+          and (q.enqueued_at > clock or q.attempt > 0 and (q.error = '' or q.due_at > clock + longest or q.error <> '' and q.due_at > clock + ahead / 2)
+               or how = 2 and q.attempt > 0 and q.error is null and q.due_at > clock + '00:00:30'::interval)
+        order by q.id for update skip locked
+    ), put as (
+        update trunkline."queue_emails" q
+        set due_at = a.due_at, enqueued_at = least(q.enqueued_at, clock)
+        from late a where q.ctid = a.tid
+        returning q.size)
+    select coalesce(sum(p.size), 0) into messages from put p;
+    if false then
+        with late as materialized (
+            select h.lane, h.served_at - clock as ahead from trunkline."lane_emails" h where h.lane >= 0 and h.served_at > clock
+            order by h.lane for update skip locked)
+        update trunkline."lane_emails" h
+        set served_at = clock, floor = '-infinity', held_until = h.held_until - a.ahead,
+            wanted_until = case when h.wanted_until > clock then h.wanted_until - a.ahead else h.wanted_until end,
+            starts_until = case when h.starts_until > clock then h.starts_until - a.ahead else h.starts_until end,
+            empty_at = case when h.empty_at > clock then h.empty_at - a.ahead else h.empty_at end
+        from late a where h.lane = a.lane;
+        update trunkline."queue_emails" q set due_at = o.due_at
+        from (select q.ctid as tid, h.held_until as due_at from trunkline."queue_emails" q join trunkline."lane_emails" h on h.lane = q.lane
+              where q.due_at > clock and q.attempt > 0 and q.error is null and h.held_until > clock and q.due_at > h.held_until
+              order by q.id for update of q skip locked) o
+        where q.ctid = o.tid;
+        update trunkline."line_emails" l set until = o.until
+        from (select l.lane, l.key, greatest(clock + interval '1 second', (
+                         select max(q.due_at) from trunkline."queue_emails" q
+                         where q.lane = l.lane and q.line = l.key and q.error is not null and q.due_at > clock)) as until
+              from trunkline."line_emails" l where l.until > clock + interval '1 second' for update of l skip locked) o
+        where l.lane = o.lane and l.key = o.key and l.until > o.until;
+    end if;
+    null;
+    if false then
+        update trunkline.bucket b set filled_at = clock where b.queue = 'emails' and b.filled_at > clock;
+    end if;
+    if messages > 0 then
+        perform pg_notify('trunkline.emails', '');
+    end if;
+    return messages;
+end ;
+
 function do_shift_emails(passed interval) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 declare
@@ -2382,10 +2500,16 @@ begin
             stray := case when stray < floor then stray end;
         end if;
         next_page := 0;
+        if false then
+            perform trunkline."do_lower_emails"(null, null);
+        end if;
     else
         page := coalesce(page, (floor(random() * (pg_relation_size('trunkline."queue_emails"'::regclass)
                                                   / current_setting('block_size')::bigint) / pages) * pages)::bigint);
         stray := trunkline."do_stray_emails"(floor, format('(%s,0)', page)::tid, format('(%s,0)', page + pages)::tid);
+        if false then
+            perform trunkline."do_lower_emails"(format('(%s,0)', page)::tid, format('(%s,0)', page + pages)::tid);
+        end if;
         next_page := case when (page + pages) * current_setting('block_size')::bigint
                                < pg_relation_size('trunkline."queue_emails"'::regclass) then page + pages else 0 end;
     end if;
@@ -2532,11 +2656,12 @@ end ;
 
 function do_used_emails(n integer) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
+declare
+    clock timestamptz := clock_timestamp();
 begin
     if null::float8 is not null and n > 0 then
         update trunkline.bucket b
-        set tokens = least(null::float8, b.tokens + null::float8 * greatest(extract(epoch from clock_timestamp() - b.filled_at), 0)) - n,
-            filled_at = clock_timestamp()
+        set tokens = least(null::float8, greatest(b.tokens, 0) + null::float8 * extract(epoch from clock - greatest(least(b.filled_at, clock), 'epoch'))) - n, filled_at = clock
         where b.queue = 'emails';
     end if;
 end ;
@@ -2792,6 +2917,17 @@ begin
     perform trunkline.settle('extend', queue, ids, attempts, lease);
 end ;
 
+function fail_schedule(name text, tick timestamp with time zone, next timestamp with time zone, problem text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off as 
+#variable_conflict use_variable
+declare
+    clock timestamptz := clock_timestamp();
+begin
+    update trunkline.schedule s
+    set owed_at = case when next is null then tick end, problem = problem, placed = true, placed_at = clock,
+        next_at = coalesce(next, clock + least(greatest(clock - tick, interval '1 second'), interval '5 minutes'))
+    where s.name = name and s.placed and coalesce(s.owed_at, s.next_at) = tick;
+end ;
+
 function fill(template text, queue text) returns text language plpgsql stable set search_path=pg_catalog, pg_temp standard_conforming_strings=on as 
 declare
     settings trunkline.queue;
@@ -2838,6 +2974,9 @@ begin
     template := replace(template, '{next_line}', case when settings.key_per_second is not null
         then '(select min(w.until) from trunkline.{lane_} h join trunkline.{line_} w on w.lane = h.lane '
              'where h.holder = holder and h.held_until > clock and w.until > clock),' else '' end);
+    -- Until as many as a worker holds of a key, and what fits into its bucket, may have begun; else a worker lets it rest for a moment.
+    template := replace(template, '{longest_rest}', case when settings.key_per_second is not null
+        then 'least((64 + {key_burst}) / {key_per_second}, 31536000) * interval ''1 second''' else 'interval ''1 second''' end);
     template := replace(template, '{key_per_second}', coalesce(settings.key_per_second::text, 'null') || '::float8');
     template := replace(template, '{key_burst}', coalesce(settings.key_burst::text, 'null') || '::float8');
     template := replace(template, '{row_key}', case when keyed then 'q.keys[m.k + 1]' else 'null::text' end);
@@ -2871,6 +3010,8 @@ begin
     template := replace(template, '{set_keys}', case when keyed then ', keys = r.keys, line = r.line' else '' end);
     template := replace(template, '{then_place}', case when keyed
         then ' place = case when due > clock_timestamp() then due else q.place end,' else '' end);
+    template := replace(template, '{right_place}', case when keyed
+        then ', place = case when q.enqueued_at > clock and q.place > clock then greatest(q.place - (q.enqueued_at - clock), clock) else q.place end' else '' end);
     template := replace(template, '{shift_place}', case when keyed
         then 'place = case when q.place <= began then q.place else greatest(l.due_at - passed, began + l.place * interval ''1 microsecond'') end,' else '' end);
     template := replace(template, '{shift_lines}', case when keyed
@@ -2880,6 +3021,8 @@ begin
     template := replace(template, '{lane_columns}', case
         when keyed then 'array[''lane'', ''line'', ''place'', ''keys'']' when laned then 'array[''lane'']' else 'array[]' end);
     -- A queue with priorities has a column more, and a floor for each lane.
+    template := replace(template, '{last_lane}', (settings.priorities - 1)::text);
+    template := replace(template, '{of_lane}', case when laned then 'q.lane = l.lane and ' else '' end);
     template := replace(template, '{laned}', laned::text);
     template := replace(template, '{lanes}', settings.priorities::text);
     template := replace(template, '{head_start}', format('%L::interval', settings.head_start));
@@ -2897,11 +3040,17 @@ begin
     template := replace(template, '{priority}', case when laned then ', priority' else '' end);
     -- One with uniqueness has a table more.
     template := replace(template, '{passed_keys}', case when settings.uniqueness
-        then 'update trunkline.{unique_} u set until = u.until - passed where u.until is not null' else 'null' end);
+        then 'update trunkline.{unique_} u set until = u.until - passed, claimed_at = u.claimed_at - passed where u.until is not null' else 'null' end);
+    template := replace(template, '{right_keys}', case when settings.uniqueness
+        then 'update trunkline.{unique_} u set until = clock + (u.until - u.claimed_at), claimed_at = clock where u.key = any (array('
+             'select a.key from trunkline.{unique_} a where a.claimed_at > clock for update skip locked))' else 'null' end);
     template := replace(template, '{row_priority}', case when laned then 'q.lane::int' else '0' end);
     template := replace(template, '{own_priority}', case when laned then 'coalesce((q.own ->> ''lane'')::int, 0)' else '0' end);
     template := replace(template, '{literal}', quote_literal(queue));
     template := replace(template, '{channel}', quote_literal('trunkline.' || queue));
+    -- What is in the bucket now. A time of the future was written by a clock that was ahead; a bucket that a hand has made absurd is one that is empty or full.
+    template := replace(template, '{tokens}', 'least({burst}, greatest(b.tokens, 0) '
+        '+ {per_second} * extract(epoch from clock - greatest(least(b.filled_at, clock), ''epoch'')))');
     template := replace(template, '{paused}', settings.paused::text);
     template := replace(template, '{limited}', (coalesce(settings.max_leased, settings.per_second) is not null)::text);
     template := replace(template, '{max_leased}', coalesce(settings.max_leased::text, 'null::int'));
@@ -3056,12 +3205,21 @@ begin
 end ;
 
 function keep_floor(queue text, reached timestamp with time zone) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off as 
+declare
+    clock timestamptz := clock_timestamp();
+    kept timestamptz;
 begin
     if current_setting('transaction_isolation') = 'read committed'
        and has_table_privilege('trunkline.floor', 'update') then
-        update trunkline.floor f set reached = keep_floor.reached
-        where f.queue = (select k.queue from trunkline.floor k
-                         where k.queue = keep_floor.queue and k.reached < keep_floor.reached - interval '10 s' for update skip locked);
+        select greatest(k.reached, k.shown) into kept from trunkline.floor k
+        where k.queue = keep_floor.queue
+          and (k.reached < keep_floor.reached - interval '10 s' or k.reached > clock or k.shown between clock - interval '10 s' and clock is not true)
+        for update skip locked;
+        if found then
+            update trunkline.floor f set reached = least(keep_floor.reached, clock), shown = clock where f.queue = keep_floor.queue;
+            execute format('select trunkline.%I($1, $2)', 'do_right_' || queue)
+                using case when kept > clock + interval '1 minute' then 1 else 0 end, case when kept > clock + interval '1 minute' then kept - clock end;
+        end if;
     end if;
 end ;
 
@@ -3188,7 +3346,8 @@ begin
             delete from trunkline.bucket b where b.queue = queue;
         else
             insert into trunkline.bucket as b (queue, tokens, filled_at) values (queue, size, clock_timestamp())
-            on conflict on constraint pk_bucket do update set tokens = least(b.tokens, excluded.tokens);
+            on conflict on constraint pk_bucket do update
+            set tokens = least(greatest(b.tokens, 0), excluded.tokens), filled_at = least(b.filled_at, excluded.filled_at);
         end if;
         if max_leased is null then
             execute format('drop index if exists trunkline.%I', 'leased_' || queue);
@@ -3341,15 +3500,29 @@ begin
     return bytes;
 end ;
 
+function payload_text(payload anyelement) returns text language plpgsql stable set search_path=pg_catalog, pg_temp DateStyle=ISO, YMD IntervalStyle=postgres TimeZone=UTC extra_float_digits=3 bytea_output=hex lc_monetary=C as 
+begin
+    return payload::text;
+end ;
+
 function payload_type(queue text) returns regtype language plpgsql stable set search_path=pg_catalog, pg_temp as 
 begin
     return (select a.atttypid from pg_attribute a
             where a.attrelid = to_regclass(format('trunkline.%I', 'dead_' || queue)) and a.attname = 'payload');
 end ;
 
+function payloads_of(texts text[], typed anyarray) returns anyarray language plpgsql stable set search_path=pg_catalog, pg_temp DateStyle=ISO, YMD IntervalStyle=postgres TimeZone=UTC extra_float_digits=3 bytea_output=hex lc_monetary=C as 
+begin
+    typed := texts;
+    return typed;
+end ;
+
 function place_schedules(tids tid[], nexts timestamp with time zone[], lasts timestamp with time zone[], problems text[]) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_hashjoin=off enable_mergejoin=off jit=off as 
 begin
-    update trunkline.schedule s set next_at = p.next_at, placed = true, last_at = coalesce(p.last_at, s.last_at), problem = p.problem
+    update trunkline.schedule s
+    set next_at = case when p.next_at = 'infinity' and p.problem is not null then clock_timestamp() + interval '1 hour' else p.next_at end,
+        placed = p.next_at < 'infinity' or p.problem is null, placed_at = clock_timestamp(), owed_at = null,
+        last_at = coalesce(p.last_at, s.last_at), problem = p.problem
     from unnest(tids, nexts, lasts, problems) p(tid, next_at, last_at, problem) where s.ctid = p.tid;
 end ;
 
@@ -3463,6 +3636,22 @@ begin
     return next_id;
 end ;
 
+function repair_times(queue text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+declare
+    messages bigint;
+begin
+    perform trunkline.check_queue(queue);
+    execute format('select trunkline.%I(2, (select greatest(f.reached, f.shown) - clock_timestamp() from trunkline.floor f
+                                           where f.queue = $1 and greatest(f.reached, f.shown) > clock_timestamp()))', 'do_right_' || queue)
+        into messages using queue;
+    update trunkline.floor f set reached = case when f.reached <= clock_timestamp() then f.reached else '-infinity' end, shown = clock_timestamp()
+    where f.queue = repair_times.queue and greatest(f.reached, f.shown) > clock_timestamp();
+    if has_table_privilege('trunkline.schedule', 'update') then
+        perform trunkline.right_schedules();
+    end if;
+    return messages;
+end ;
+
 function replay(queue text, ids bigint[]) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
 declare
     count bigint;
@@ -3499,7 +3688,7 @@ function resume_schedule(name text) returns void language plpgsql volatile set s
 #variable_conflict use_variable
 begin
     update trunkline.schedule s
-    set paused = false, placed = s.placed and not s.paused, next_at = case when s.paused then clock_timestamp() else s.next_at end
+    set paused = false, placed = s.placed and not s.paused, owed_at = case when not s.paused then s.owed_at end, next_at = case when s.paused then clock_timestamp() else s.next_at end
     where s.name = name;
     perform trunkline.found_schedule(name, found);
     perform pg_notify('trunkline._schedules', '');
@@ -3551,8 +3740,24 @@ begin
     perform trunkline.apply_shared_rights(); -- what other rights of the role need
 end ;
 
-function schedules_due_in(since timestamp with time zone, OUT due_in double precision, OUT clock timestamp with time zone) returns record language plpgsql stable set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off as 
+function right_schedules() returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off as 
+declare
+    clock timestamptz := clock_timestamp();
+    count bigint := 0;
 begin
+    if exists (select from trunkline.schedule s where s.placed_at > clock + interval '1 minute') then
+        update trunkline.schedule s
+        set placed = false, placed_at = null, owed_at = null, next_at = clock, last_at = least(s.last_at, clock)
+        where s.name = any (array(
+            select a.name from trunkline.schedule a where a.placed_at > clock + interval '1 minute' for update skip locked));
+        get diagnostics count = row_count;
+    end if;
+    return count;
+end ;
+
+function schedules_due_in(since timestamp with time zone, OUT due_in double precision, OUT clock timestamp with time zone) returns record language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off as 
+begin
+    perform trunkline.right_schedules();
     select s.next_at into clock from trunkline.schedule s
     where not s.paused and s.next_at >= since and s.next_at < 'infinity' order by s.next_at limit 1;
     due_in := extract(epoch from clock - clock_timestamp());
@@ -3585,9 +3790,10 @@ begin
         raise exception 'the payload of schedule % is null', quote_literal(name) using errcode = 'null_value_not_allowed',
             hint = 'Pass the payload as text, of the type of the queue.';
     end if;
-    execute format('select $1::%s', format_type(trunkline.payload_type(queue), -1)) using payload;
+    execute format('select trunkline.payload_text($1::%s)', format_type(trunkline.payload_type(queue), -1)) into payload using payload;
     metadata := nullif(metadata, '{}');
     perform trunkline.check_metadata(coalesce(metadata, '{}') || jsonb_build_object('schedule', name, 'tick', '2000-01-01T00:00:00Z'));
+    perform trunkline.right_schedules();
     select * into known from trunkline.schedule s where s.name = name for update;
     if (known.queue, known.expression, known.zone, known.payload, known.metadata, known.missed, known.priority, known.key)
        is not distinct from (queue, expression, zone, payload, metadata, missed, priority, key) then
@@ -3599,7 +3805,7 @@ begin
     on conflict on constraint pk_schedule do update
         set queue = excluded.queue, expression = excluded.expression, zone = excluded.zone, payload = excluded.payload,
             metadata = excluded.metadata, missed = excluded.missed, priority = excluded.priority, key = excluded.key, placed = same_times and s.placed,
-            next_at = case when same_times then s.next_at else excluded.next_at end,
+            next_at = case when same_times then coalesce(s.owed_at, s.next_at) else excluded.next_at end, owed_at = null,
             problem = case when same_times then s.problem end;
     perform pg_notify('trunkline._schedules', '');
     return true;
@@ -3670,7 +3876,7 @@ begin
     execute format('select trunkline.%I($1)', 'do_shift_' || queue) into messages using passed;
     perform pg_notify('trunkline.' || queue, '');
     if has_table_privilege('trunkline.schedule', 'update') then
-        update trunkline.schedule s set next_at = s.next_at - passed where s.queue = shift.queue and s.placed;
+        update trunkline.schedule s set next_at = s.next_at - passed, owed_at = s.owed_at - passed where s.queue = shift.queue and s.placed;
         perform pg_notify('trunkline._schedules', '') where found;
     end if;
     return messages;
@@ -3734,7 +3940,7 @@ begin
     end loop;
 end ;
 
-function tick(tids tid[], ticks timestamp with time zone[]) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_hashjoin=off enable_mergejoin=off jit=off as 
+function tick(tids tid[], ticks timestamp with time zone[]) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_hashjoin=off enable_mergejoin=off jit=off lock_timeout=1s as 
 declare
     q record;
 begin
@@ -3746,7 +3952,9 @@ begin
         from unnest(tids, ticks) with ordinality t(tid, at, nr) join trunkline.schedule s on s.ctid = t.tid
         group by s.queue, s.priority order by s.queue, s.priority desc
     loop
-        return query select * from trunkline.enqueue_many(q.queue, q.payloads::text[], interval '0', q.metadata, q.priority, keys => q.keys);
+        return query execute format(
+            'select * from trunkline.enqueue_many($1, trunkline.payloads_of($2, null::%s[]), interval ''0'', $3, $4, keys => $5)',
+            format_type(trunkline.payload_type(q.queue), -1)) using q.queue, q.payloads::text[], q.metadata, q.priority, q.keys;
     end loop;
 end ;
 

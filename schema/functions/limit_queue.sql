@@ -43,7 +43,8 @@ begin
             delete from trunkline.bucket b where b.queue = queue;
         else
             insert into trunkline.bucket as b (queue, tokens, filled_at) values (queue, size, clock_timestamp())
-            on conflict on constraint pk_bucket do update set tokens = least(b.tokens, excluded.tokens);
+            on conflict on constraint pk_bucket do update
+            set tokens = least(greatest(b.tokens, 0), excluded.tokens), filled_at = least(b.filled_at, excluded.filled_at);
         end if;
         if max_leased is null then
             execute format('drop index if exists trunkline.%I', 'leased_' || queue);

@@ -18,6 +18,7 @@ declare
     wanted int;
     claimed int;
     expired bool;
+    ahead bool;
     line record;
     nrs int[];
     part {type}[];
@@ -39,14 +40,19 @@ begin
             -- Of a key that is free the first stays, with what the last says that is to replace it.
             select array_agg(p.holder is null and p.nr = p.first order by p.nr), array_agg(p.holder order by p.nr),
                    array_agg(p.first order by p.nr), array_agg(p.last order by p.nr),
-                   count(*) filter (where p.key is not null and p.holder is null and p.nr = p.first), coalesce(bool_or(p.expired), false)
-            into stays, holders, firsts, lasts, wanted, expired
-            from (select m.nr, m.key, u.until <= since as expired, case when u.until <= since then null else u.id end as holder,
+                   count(*) filter (where p.key is not null and p.holder is null and p.nr = p.first), coalesce(bool_or(p.expired), false), coalesce(bool_or(p.ahead), false)
+            into stays, holders, firsts, lasts, wanted, expired, ahead
+            from (select m.nr, m.key, u.until <= since as expired, u.claimed_at > since as ahead, case when u.until <= since then null else u.id end as holder,
                          case when m.key is null then m.nr else min(m.nr) over same end as first,
                          case when m.key is not null then max(m.nr) filter (where m.replaces) over same end as last
                   from unnest(keys, replaces) with ordinality m(key, replaces, nr)
                   left join trunkline.{unique_} u on u.key = m.key
                   window same as (partition by m.key)) p;
+            if ahead then
+                -- The clock was: they are kept for as long as was asked, from now on.
+                update trunkline.{unique_} u set until = since + (u.until - u.claimed_at), claimed_at = since
+                where u.key = any (array(select a.key from trunkline.{unique_} a where a.key = any (keys) and a.claimed_at > since for update skip locked));
+            end if;
             ids := holders;
             for line in
                 select array_agg(p.nr order by p.nr) as nrs, p.due, p.lane
@@ -83,8 +89,8 @@ begin
             end loop;
             claimed := 0;
             if not expired then
-                insert into trunkline.{unique_} (key, id, until)
-                select k.key, k.id, since + k.term * interval '1 second'
+                insert into trunkline.{unique_} (key, id, until, claimed_at)
+                select k.key, k.id, since + k.term * interval '1 second', case when k.term is not null then since end
                 from unnest(keys, ids, terms, stays) k(key, id, term, stays)
                 where k.stays and k.key is not null order by k.key collate "C"
                 on conflict on constraint {uniquekey_} do nothing;
@@ -96,8 +102,10 @@ begin
                     from unnest(keys, ids, terms, stays) k(key, id, term, stays)
                     where k.stays and k.key is not null order by k.key collate "C"
                 loop
-                    insert into trunkline.{unique_} as u (key, id, until) values (line.key, line.id, line.until)
-                    on conflict on constraint {uniquekey_} do update set id = excluded.id, until = excluded.until where u.until <= since;
+                    insert into trunkline.{unique_} as u (key, id, until, claimed_at)
+                    values (line.key, line.id, line.until, case when line.until is not null then since end)
+                    on conflict on constraint {uniquekey_} do update
+                    set id = excluded.id, until = excluded.until, claimed_at = excluded.claimed_at where u.until <= since;
                     exit when not found;
                     claimed := claimed + 1;
                 end loop;

@@ -40,6 +40,8 @@ mod runtimes;
 mod restarts;
 mod failover;
 mod moved;
+#[cfg(target_os = "linux")]
+mod clocks;
 mod full_disk;
 
 // The driver: statements, transactions, round trips, and what is between us and the server.

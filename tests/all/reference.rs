@@ -57,6 +57,7 @@ const SECTIONS: [(&str, &[&str]); 10] = [
             "prune",
             "prune_keys",
             "repair_sequence",
+            "repair_times",
         ],
     ),
     ("Keys", &["lease_lane", "more", "release_lane"]),
@@ -65,7 +66,11 @@ const SECTIONS: [(&str, &[&str]); 10] = [
     ("Test", &["shift"]),
 ];
 /// These stand below the others, and may change with every version.
-const INTERNAL: [&str; 48] = [
+const INTERNAL: &[&str] = &[
+    "fail_schedule",
+    "payload_text",
+    "payloads_of",
+    "right_schedules",
     "check_unique",
     "due_of",
     "along_lanes",
@@ -193,7 +198,7 @@ async fn every_function_of_the_schema_is_in_the_reference_or_internal() {
         .await
         .expect("the catalog is read");
     let there: BTreeSet<String> = rows.iter().map(|row| row.get(0)).collect();
-    let told = SECTIONS.iter().flat_map(|(_, names)| names.iter()).chain(&INTERNAL);
+    let told = SECTIONS.iter().flat_map(|(_, names)| names.iter()).chain(INTERNAL);
     let told: BTreeSet<String> = told.map(|name| (*name).to_owned()).collect();
     assert_eq!(there, told, "give a new function a section, or call it internal");
 }

@@ -22,12 +22,14 @@ pub const OF_DATABASE: &[(&str, &str)] = checks![
     "rights",
     "versions",
     "progress",
+    "schedules",
 ];
 
-pub const OF_QUEUE: &[(&str, &str)] = checks!["consumers", "floor", "sequence"];
+pub const OF_QUEUE: &[(&str, &str)] = checks!["consumers", "floor", "sequence", "clocks"];
 
 /// A check of one queue. `{name}` is its name as a literal, `{queue}` its table, `{id}` its sequence, and `{oldest}` answers when the oldest message is due,
-/// by one probe of the index for each lane: from the floor on, below which there are only dead rows.
+/// by one probe of the index for each lane: from the floor on, below which there are only dead rows. `{last}` are the messages that are due last, and `{of_keys}`
+/// what a queue with keys has besides.
 pub fn of_queue(text: &str, queue: &Description) -> String {
     let oldest = if queue.lanes > 0 {
         "select min(m.due_at) from trunkline.{lane} h, lateral (
@@ -45,9 +47,28 @@ pub fn of_queue(text: &str, queue: &Description) -> String {
          order by m.due_at, m.id + 0 limit 1"
             .to_owned()
     };
+    // As many as cost next to nothing, by one walk of the index from its end for each lane.
+    let last = if queue.priorities > 1 {
+        "select m.* from generate_series(0, {last}) p (lane), lateral (
+             select m.enqueued_at, m.due_at, m.attempt, m.error from trunkline.{queue} m where m.lane = p.lane and m.due_at > now()
+             order by m.due_at desc, m.id + 0 desc limit 1000) m"
+            .replace("{last}", &(queue.priorities - 1).to_string())
+    } else {
+        "select m.enqueued_at, m.due_at, m.attempt, m.error from trunkline.{queue} m where m.due_at > now()
+         order by m.due_at desc, m.id + 0 desc limit 1000"
+            .to_owned()
+    };
+    let of_keys = if queue.lanes > 0 {
+        "union all select format('%s lanes are held, until %s', count(*), max(h.held_until))
+         from trunkline.{lane} h where h.lane >= 0 and h.served_at > now() + interval '1 minute' having count(*) > 0"
+    } else {
+        ""
+    };
     // A queue's name has no quotes: `[a-z][a-z0-9_.-]*`.
     let floor = "coalesce((select f.reached from trunkline.floor f where f.queue = {name} and f.reached <= now()), '-infinity')";
     text.replace("{oldest}", &oldest)
+        .replace("{last}", &last)
+        .replace("{of_keys}", of_keys)
         .replace("{floor}", floor)
         .replace("{name}", &format!("'{}'", queue.name))
         .replace("{queue}", &format!("\"queue_{}\"", queue.name))

@@ -1,3 +1,4 @@
+mod clocks;
 mod plans;
 mod workers;
 

@@ -22,6 +22,10 @@ const DEAD: Way = Along(&["deadkey_q"]);
 const FIND: Way = Along(&["key_q", "deadkey_q", "archivekey_q"]);
 const WAITING: Way = Along(&["pk_waiting"]);
 const SCHEDULES: Way = Along(&["schedule_by_next"]);
+/// Those of a clock that was ahead are put right on the way.
+const DUE_IN: Way = Along(&["schedule_by_next", "schedule_by_placed"]);
+/// What is due last is looked at, too.
+const KEEP: Way = Along(&["pk_floor", "due_q"]);
 const SWEEP: Way = Either(&["due_q", "TIDRANGESCAN"]);
 const CLAIM: Way = Along(&["uniquekey_q", "key_q", "TIDSCAN", "TIDRANGESCAN"]);
 const FREED: Way = Along(&["uniqueid_q", "due_q", "key_q", "TIDSCAN", "TIDRANGESCAN", "pk_floor"]);
@@ -85,8 +89,8 @@ pub const STATEMENTS: &[Planned] = &[
     ("hand_over", r"'q', '\x01', null", Along(&["waiting_by_queue", "pk_waiting"])),
     ("wait_for", "'c', 'q', 1", NoRows),
     ("wait_no_more", "'c1'", WAITING),
-    ("keep_floor", "'q', now()", Along(&["pk_floor"])),
-    ("schedules_due_in", "'-infinity'", SCHEDULES),
+    ("keep_floor", "'q', now()", KEEP),
+    ("schedules_due_in", "'-infinity'", DUE_IN),
     ("claim_schedules", "'-infinity', 5", SCHEDULES),
     ("tick", "'{}', '{}'", Along(&["TIDSCAN"])),
     ("place_schedules", "'{}', '{}', '{}', '{}'", Along(&["TIDSCAN"])),
@@ -124,7 +128,7 @@ pub const VERBS: &[Planned] = &[
     ("lease", "trunkline.lease('q', 5)", TAKE),
     ("lease", "trunkline.lease('q', 5, null, '20 ms')", TAKE),
     ("floor", "trunkline.floor('q')", Along(&["due_q", "pk_floor", "TIDRANGESCAN"])),
-    ("keep_floor", "trunkline.keep_floor('q', now())", Along(&["pk_floor"])),
+    ("keep_floor", "trunkline.keep_floor('q', now())", KEEP),
     ("settle", "trunkline.settle('ack', 'q', IDS, ONES)", KEY),
     ("ack", "trunkline.ack('q', 5000000000007, 1)", KEY),
     ("ack_many", "trunkline.ack_many('q', IDS, ONES)", KEY),
@@ -163,7 +167,7 @@ pub const VERBS: &[Planned] = &[
     ("hand_over", r"trunkline.hand_over('q', '\x01'::bytea)", Along(&["waiting_by_queue", "pk_waiting"])),
     ("wait_no_more", "trunkline.wait_no_more('c1')", WAITING),
     ("repair_sequence", "trunkline.repair_sequence('q')", REPAIR),
-    ("schedules_due_in", "trunkline.schedules_due_in('-infinity')", SCHEDULES),
+    ("schedules_due_in", "trunkline.schedules_due_in('-infinity')", DUE_IN),
     ("claim_schedules", "trunkline.claim_schedules('-infinity', 5)", SCHEDULES),
     ("tick", "trunkline.tick('{}', '{}')", Along(&["TIDSCAN"])),
     ("place_schedules", "trunkline.place_schedules('{}', '{}', '{}', '{}')", Along(&["TIDSCAN"])),
@@ -199,7 +203,7 @@ pub const STATEMENTS_APART: &[(&str, &[&str])] = &[
     ),
     (
         "they change one schedule, of which there are few, seldom",
-        &["drop_schedule", "fire_schedule", "pause_schedule", "resume_schedule", "set_schedule"],
+        &["drop_schedule", "fail_schedule", "fire_schedule", "pause_schedule", "resume_schedule", "set_schedule"],
     ),
     (
         "they move what waits from one stripe to another, when it is taken out",
@@ -219,7 +223,19 @@ pub const FUNCTIONS_APART: &[(&str, &[&str])] = &[
     ("they only call what is planned, lock, or ask for a role", &["check_role", "kept_floor", "lock_queue"]),
     (
         "they reckon with what they are given",
-        &["clock", "due_of", "epoch_of", "lane_of", "missing", "own", "payload_bytes", "time_of", "fill"],
+        &[
+            "clock",
+            "due_of",
+            "epoch_of",
+            "lane_of",
+            "missing",
+            "own",
+            "payload_bytes",
+            "payload_text",
+            "payloads_of",
+            "time_of",
+            "fill",
+        ],
     ),
     (
         "they check what they are given",
@@ -268,9 +284,18 @@ pub const FUNCTIONS_APART: &[(&str, &[&str])] = &[
     ),
     (
         "they change one schedule, of which there are few, seldom",
-        &["drop_schedule", "fire_schedule", "pause_schedule", "resume_schedule", "set_schedule"],
+        &[
+            "drop_schedule",
+            "fail_schedule",
+            "fire_schedule",
+            "pause_schedule",
+            "resume_schedule",
+            "right_schedules",
+            "set_schedule",
+        ],
     ),
     (WITH_KEYS, &["along_lanes", "lease_lane", "more", "release_lane"]),
+    ("it reads all that is due later, after a clock was set back", &["repair_times"]),
     ("it moves every message, in tests alone", &["shift"]),
     ("they change rights, seldom", &["apply_rights", "apply_shared_rights", "grant_rights", "revoke_rights"]),
 ];
@@ -287,7 +312,11 @@ pub const TEMPLATES_APART: &[(&str, &[&str])] = &[
     ),
     (
         WITH_KEYS,
-        &["along", "behind", "hold", "holdlane", "keep", "keyed", "lanes", "lanesin", "leave", "line", "part", "want"],
+        &[
+            "along", "behind", "hold", "holdlane", "keep", "keyed", "lanes", "lanesin", "leave", "line", "lower",
+            "part", "want",
+        ],
     ),
+    ("it reads all that is due later, after a clock was set back", &["right"]),
     ("it moves every message, in tests alone", &["shift"]),
 ];
