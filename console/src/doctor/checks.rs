@@ -1,6 +1,8 @@
 //! The checks, a file each. All answer the same columns: severity, queue, what, since, why, mend.
 
-use trunkline::Description;
+use trunkline::{Db, Description};
+
+use crate::schema::Text;
 
 macro_rules! checks {
     ($($name:literal),* $(,)?) => { &[$(($name, include_str!(concat!("../../sql/doctor/", $name, ".sql")))),*] };
@@ -22,13 +24,18 @@ pub const OF_DATABASE: &[(&str, &str)] = checks![
     "rights",
     "versions",
     "progress",
+    "failures",
+    "relays",
 ];
 
-pub const OF_QUEUE: &[(&str, &str)] = checks!["consumers", "floor", "sequence"];
+/// What a standby cannot be asked: these tables are not there, as they are unlogged.
+pub const OF_PRIMARY: &[&str] = &["versions", "progress", "failures"];
 
-/// A check of one queue. `{name}` is its name as a literal, `{queue}` its table, `{id}` its sequence, and `{oldest}` answers when the oldest message is due,
+pub const OF_QUEUE: &[(&str, &str)] = checks!["consumers", "floor", "sequence", "dead_letters"];
+
+/// A check of one queue. The holes are those of [`Text::with_tables`], and `{oldest}` answers when the oldest message is due,
 /// by one probe of the index for each lane: from the floor on, below which there are only dead rows.
-pub fn of_queue(text: &str, queue: &Description) -> String {
+pub fn of_queue(db: &Db, text: &str, queue: &Description) -> Text {
     let oldest = if queue.lanes > 0 {
         "select min(m.due_at) from trunkline.{lane} h, lateral (
              select m.due_at from trunkline.{queue} m where m.lane = h.lane and m.line = '' and (m.place, m.id + 0) >= (h.floor, 0)
@@ -45,12 +52,8 @@ pub fn of_queue(text: &str, queue: &Description) -> String {
          order by m.due_at, m.id + 0 limit 1"
             .to_owned()
     };
-    // A queue's name has no quotes: `[a-z][a-z0-9_.-]*`.
     let floor = "coalesce((select f.reached from trunkline.floor f where f.queue = {name} and f.reached <= now()), '-infinity')";
-    text.replace("{oldest}", &oldest)
-        .replace("{floor}", floor)
-        .replace("{name}", &format!("'{}'", queue.name))
-        .replace("{queue}", &format!("\"queue_{}\"", queue.name))
-        .replace("{lane}", &format!("\"lane_{}\"", queue.name))
-        .replace("{id}", &format!("\"id_{}\"", queue.name))
+    let floor = Text::of(db, floor);
+    let oldest = Text::of(db, &oldest).with_text("floor", &floor);
+    Text::of(db, text).with_text("oldest", &oldest).with_text("floor", &floor).with_tables(&queue.name)
 }
