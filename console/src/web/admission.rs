@@ -15,6 +15,8 @@ use tokio::{
 /// Of an address, this part of all connections may belong to visitors who are not let in; at least `LEAST`.
 const SHARE: usize = 8;
 const LEAST: usize = 4;
+/// A stranger has this time for a first request before its address' share counts: a proxy before the console may open many connections at once.
+const GRACE: Duration = Duration::from_secs(2);
 /// A connection on which nobody was let in ends after this time.
 const LIFE: Duration = Duration::from_secs(60);
 /// Where all places are taken, this often a place is made of what became one of a stranger.
@@ -24,6 +26,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Door {
     share: usize,
+    grace: Duration,
     free: Arc<Semaphore>,
     taken: Mutex<Taken>,
 }
@@ -55,13 +58,16 @@ pub struct Seat {
 impl Door {
     pub fn new(connections: usize) -> Self {
         let share = (connections / SHARE).max(LEAST);
-        Self { share, free: Arc::new(Semaphore::new(connections)), taken: Mutex::default() }
+        Self { share, grace: GRACE, free: Arc::new(Semaphore::new(connections)), taken: Mutex::default() }
     }
 
     /// A place, once there is one. The oldest stranger loses its place where the address has more than its share of them, or where there is none left.
     pub async fn admit(self: &Arc<Self>, from: IpAddr) -> Option<Seat> {
-        if self.taken().strangers().filter(|(_, entry)| entry.from == from).count() >= self.share {
-            self.end_oldest(|entry| entry.from == from);
+        let counts = |entry: &Entry| {
+            entry.from == from && entry.stranger_since.is_some_and(|since| since.elapsed() >= self.grace)
+        };
+        if self.taken().strangers().filter(|(_, entry)| counts(entry)).count() >= self.share {
+            self.end_oldest(counts);
         }
         let permit = loop {
             if let Ok(permit) = Arc::clone(&self.free).try_acquire_owned() {
@@ -141,7 +147,7 @@ mod tests {
 
     #[tokio::test]
     async fn strangers_of_one_address_make_room_for_themselves_alone() {
-        let door = Arc::new(Door::new(64));
+        let door = Arc::new(Door { grace: Duration::ZERO, ..Door::new(64) });
         let [one, other] = ["10.0.0.1", "10.0.0.2"].map(|text| text.parse().expect("an address"));
         let neighbour = door.admit(other).await.expect("a place");
         let mut seats = Vec::new();

@@ -1,3 +1,5 @@
+mod many;
+mod news;
 mod plans;
 mod workers;
 

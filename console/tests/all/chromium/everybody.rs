@@ -104,7 +104,7 @@ async fn the_tab_key_reaches_everything_and_shows_where_it_is() {
     browser.enter().await;
     browser.tab_to("button.sure").await;
     browser.enter().await;
-    assert_eq!(browser.text("#told").await, "Done: pause 1");
+    assert_eq!(browser.text("#notice").await, "Paused queue emails.");
     assert_eq!(site.number("select count(*) from trunkline.audit").await, 1);
     drop(browser);
     site.end().await;

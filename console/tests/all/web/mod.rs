@@ -2,6 +2,11 @@
 
 mod pages;
 mod deeds;
+mod once;
+mod bounds;
+mod other_schema;
+mod prefix;
+mod standby;
 mod entry;
 mod of_queue;
 mod connections;
