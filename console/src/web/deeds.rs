@@ -135,7 +135,7 @@ async fn checked(site: &Site, visitor: &Visitor, form: &form::Form) -> Result<(A
 }
 
 async fn failed(site: &Site, visitor: &Visitor, form: form::Form, action: &Action, error: &Error) -> Response {
-    let why = format!("{}. Nothing was done.", reason(error));
+    let why = format!("{}. Nothing was done.", reason(error).trim_end_matches('.'));
     again(site, visitor, form, status_of(error), "That failed".to_owned(), why, &action.place()).await
 }
 

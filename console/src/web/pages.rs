@@ -178,8 +178,12 @@ pub async fn doctor(State(site): Here, Extension(visitor): Visit) -> Page {
     }
     let findings: Vec<_> = findings
         .into_iter()
-        .map(|finding| {
+        .map(|mut finding| {
             let at = finding.since.map_or_else(String::new, since);
+            // Names, statements and errors of others are in them.
+            for text in [&mut finding.what, &mut finding.why, &mut finding.mend] {
+                *text = words::shown(text);
+            }
             (finding, at)
         })
         .collect();

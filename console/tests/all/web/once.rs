@@ -73,7 +73,7 @@ async fn what_would_be_refused_is_not_asked_and_stays_typed() {
         ("payload", "{bad", "invalid input syntax for type json"),
         ("metadata", "[1]", "metadata is an object, not [1]"),
         ("metadata", "{", "invalid input syntax for type json"),
-        ("priority", "7", "has no priority &#39;7&#39;"),
+        ("priority", "7", "has no priority 7"),
         ("priority", "high", "is no whole number"),
         ("key", "ada", "has no keys"),
         ("delay", "soon", "is no time"),
