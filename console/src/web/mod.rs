@@ -18,6 +18,8 @@ mod spark;
 mod chart;
 mod sieve;
 mod statement;
+mod point;
+mod history;
 mod pulse;
 mod access;
 mod notice;

@@ -53,16 +53,18 @@ pub async fn programs(db: &Db) -> Result<Vec<Program>> {
 pub struct Besides {
     pub failing: BTreeMap<String, f64>,
     pub schedules: BTreeMap<String, (i64, Option<SystemTime>)>,
+    /// Whether the last hour is shared with other consoles.
+    pub may_keep_history: bool,
 }
 
-/// Whether this role may read what workers report, and the schedules; and whether the server is a standby, which has no reports.
-pub async fn readable(db: &Db) -> Result<(bool, bool, bool)> {
+/// Whether this role may read what workers report, and the schedules, and keep the history; and whether the server is a standby, which has no reports.
+pub async fn readable(db: &Db) -> Result<(bool, bool, bool, bool)> {
     ask(db, sql!("readable"), ()).await
 }
 
 pub async fn besides(db: &Db) -> Result<Besides> {
-    let (reports, schedules, is_standby) = readable(db).await?;
-    let mut all = Besides::default();
+    let (reports, schedules, may_keep_history, is_standby) = readable(db).await?;
+    let mut all = Besides { may_keep_history: may_keep_history && !is_standby, ..Besides::default() };
     if reports && !is_standby {
         let told: Vec<(String, f64)> = ask(db, sql!("failing"), ()).await?;
         all.failing = told.into_iter().collect();

@@ -7,7 +7,8 @@ use trunkline::{Db, Description, Result};
 
 use super::{
     chart::{self, Chart},
-    pulse::{Flow, Known, Point},
+    point::{Flow, Point},
+    pulse::Known,
     statement::{self, MOST, ask, sql},
     words,
 };
@@ -92,7 +93,7 @@ impl Workings {
     pub async fn of(db: &Db, queue: &Description) -> Self {
         let mut all = Self::default();
         let name = queue.name.as_str();
-        let is_standby = matches!(statement::readable(db).await, Ok((_, _, true)));
+        let is_standby = matches!(statement::readable(db).await, Ok((.., true)));
         let told: Option<Vec<Told>> = match is_standby {
             true => None,
             false => all.seen("what workers report", ask(db, sql!("workers"), (name,)).await),
