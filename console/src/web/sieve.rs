@@ -111,15 +111,13 @@ pub fn line(error: &str) -> String {
     format!("pg_catalog.left(case when {error} like 'Traceback %' then coalesce({last}, {first}) else {first} end, 500)")
 }
 
-/// What is the same in lines that differ by an address, an id or a number alone: these are `#`. A number of three digits may be a status, such as 404, and stays.
+/// What is the same in lines that differ by an address, an id or a number alone: these are `#`. A status at the beginning, such as `404 Not Found` or `HTTP 500`,
+/// stays. The expressions are plain, as they are tried at each letter of each line.
 pub fn kind(line: &str) -> String {
-    let own = [
-        r"\m[a-z][a-z0-9+.-]*://\S+",
-        r"\m[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\M",
-        r"\m(?=[a-f]*[0-9])[0-9a-f]{6,}\M",
-        r"(?<![0-9])(?!\m[1-5][0-9][0-9]\M)[0-9]+",
-    ];
-    format!("pg_catalog.left(pg_catalog.regexp_replace({line}, '{}', '#', 'gi'), 200)", own.join("|"))
+    let status = format!(r"coalesce(pg_catalog.substring({line}, '^(?:HTTP )?[1-5][0-9][0-9]\M'), '')");
+    let rest = format!("pg_catalog.substr({line}, pg_catalog.length({status}) + 1)");
+    let own = r"[a-z]+://\S+|[0-9a-f]{8}[0-9a-f-]*|[0-9]+";
+    format!("pg_catalog.left({status} || pg_catalog.regexp_replace({rest}, '{own}', '#', 'g'), 200)")
 }
 
 #[cfg(test)]
