@@ -77,7 +77,8 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     let access = access(&args)?;
     let token = args.token_file.as_deref().map(token).transpose()?;
     let certificate = certificate(&args)?;
-    let (doctor, prefix) = (crate::doctor::doctor(&args.doctor_skip_check, &args.doctor_skip_queue)?, &*args.path_prefix);
+    let (doctor, prefix) =
+        (crate::doctor::doctor(&args.doctor_skip_check, &args.doctor_skip_queue)?, &*args.path_prefix);
     let scheme = if certificate.is_some() { "https" } else { "http" };
     let db = database.connect().await?;
     let listener = TcpListener::bind(&args.listen).await.map_err(|cause| {

@@ -98,7 +98,10 @@ fn object(server: &str, finding: &Finding) -> Line {
         true => line,
         false => line.with("server", server),
     };
-    let line = line.with("queue", finding.queue.clone()).with("queues", finding.queues.clone()).with("what", finding.what.clone());
+    let line = line
+        .with("queue", finding.queue.clone())
+        .with("queues", finding.queues.clone())
+        .with("what", finding.what.clone());
     line.with("since", finding.since.map(time::exact))
         .with("why", finding.why.clone())
         .with("mend", finding.mend.clone())

@@ -76,7 +76,7 @@ fn exit_code_follows_the_worst_finding() {
     trunkline.ok(&["doctor"]);
     let (code, error) = trunkline.fails(&["doctor", "--strict"]);
     assert!(code == 4 && error.contains("there is one piece of advice"), "{code}: {error}");
-    sql(&trunkline.url, "create role looks login; grant usage on schema trunkline to looks; grant select on trunkline.queue to looks");
+    sql(&trunkline.url, "create role looks login; select trunkline.grant_rights('looks', 'producer', 'q')");
     let looks = Trunkline { url: server.url("postgres").replace("user=trunkline", "user=looks") };
     let (code, error) = looks.fails(&["doctor"]);
     assert!(code == 3 && error.contains("could not look"), "{code}: {error}");

@@ -67,7 +67,9 @@ mod tests {
     #[test]
     fn many_queues_of_one_kind_are_one_finding() {
         let mut findings = vec![finding("floor", "z", "floors", 0)];
-        findings.extend(["d", "a", "c", "b", "e"].map(|queue| finding("consumers", queue, "none", u64::from(queue == "c"))));
+        findings.extend(
+            ["d", "a", "c", "b", "e"].map(|queue| finding("consumers", queue, "none", u64::from(queue == "c"))),
+        );
         findings.extend(["a", "b", "c"].map(|queue| finding("consumers", queue, "paused", 0)));
         let shown = together(findings);
         assert_eq!(shown.len(), 5, "three of a kind stay apart: {shown:#?}");

@@ -149,7 +149,10 @@ impl Guard {
         if sessions.len() >= SESSIONS {
             return Err(Refused::TooOften);
         }
-        sessions.insert(id.clone(), (Visitor { name: user.name.clone(), role: user.role, csrf, notice: None }, Instant::now()));
+        sessions.insert(
+            id.clone(),
+            (Visitor { name: user.name.clone(), role: user.role, csrf, notice: None }, Instant::now()),
+        );
         Ok(id)
     }
 

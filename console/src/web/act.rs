@@ -2,12 +2,7 @@
 
 use trunkline::{Db, Description, Result};
 
-use super::{
-    form::Form,
-    sieve::Sieve,
-    statement::sql,
-    words,
-};
+use super::{form::Form, sieve::Sieve, statement::sql, words};
 use crate::{metrics::ask::counts, schema::Text};
 
 /// An action whose form makes sense.
@@ -182,11 +177,20 @@ impl Action {
                 text.run(db, (a, b, c, d, e, *id, payload.as_str())).await?
             }
             Deed::Schedule { name, deed } => {
-                let text = Text::of(db, match deed {
-                    OfSchedule::Pause => "select pg_catalog.count(*) as n from (select trunkline.pause_schedule($6)) s",
-                    OfSchedule::Resume => "select pg_catalog.count(*) as n from (select trunkline.resume_schedule($6)) s",
-                    OfSchedule::Fire => "select pg_catalog.count(*) as n from (select trunkline.fire_schedule($6)) s",
-                });
+                let text = Text::of(
+                    db,
+                    match deed {
+                        OfSchedule::Pause => {
+                            "select pg_catalog.count(*) as n from (select trunkline.pause_schedule($6)) s"
+                        }
+                        OfSchedule::Resume => {
+                            "select pg_catalog.count(*) as n from (select trunkline.resume_schedule($6)) s"
+                        }
+                        OfSchedule::Fire => {
+                            "select pg_catalog.count(*) as n from (select trunkline.fire_schedule($6)) s"
+                        }
+                    },
+                );
                 noted(db, &text, QUEUE_OF_SCHEDULE, NO_ID).run(db, (a, b, c, d, e, name.as_str())).await?
             }
         };
@@ -195,7 +199,10 @@ impl Action {
 
     /// What is done to letters, by the parameters 6 and 7.
     fn of_letters(&self, db: &Db, letters: &Sieve, deed: &str) -> Text {
-        let ids = Text::of(db, ", ids as (select pg_catalog.array_agg(id) as ids from chosen having pg_catalog.count(*) > 0) {deed}");
+        let ids = Text::of(
+            db,
+            ", ids as (select pg_catalog.array_agg(id) as ids from chosen having pg_catalog.count(*) > 0) {deed}",
+        );
         let ids = ids.with_text("deed", &Text::of(db, deed));
         let deed = chosen(db, letters, "$6", "$7").with_text("wanted", &ids);
         noted(db, &deed, QUEUE, NO_ID).with_tables(&self.queue)

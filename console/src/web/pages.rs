@@ -85,7 +85,16 @@ fn item((id, state, enqueued_at, due_at, attempt, error, payload, size, key): Li
 pub fn letter((id, dead_at, attempt, error, payload, size, key): Letter) -> Item {
     let (state, when) = ("dead".to_owned(), format!("died {}", words::ago(dead_at)));
     let key = words::shown(&key.unwrap_or_default());
-    Item { id, state, when, attempt, error: words::shown(&error), payload: words::shown(&payload), size: words::bytes(size), key }
+    Item {
+        id,
+        state,
+        when,
+        attempt,
+        error: words::shown(&error),
+        payload: words::shown(&payload),
+        size: words::bytes(size),
+        key,
+    }
 }
 
 pub async fn message(State(site): Here, Extension(visitor): Visit, Path((name, id)): Path<(String, String)>) -> Page {
@@ -200,7 +209,14 @@ pub async fn audit(State(site): Here, Extension(visitor): Visit, Query(from): Qu
     let entries = failing(&site, &visitor, entries).await?;
     let next = entries.last().filter(|_| entries.len() == PAGE).map(|entry| entry.0);
     let entries = entries.into_iter().map(|(_, at, who, action, queue, what, count)| {
-        [words::time(at), who, super::phrases::verb(&action).to_owned(), queue.unwrap_or_default(), what, words::thousands(count)]
+        [
+            words::time(at),
+            who,
+            super::phrases::verb(&action).to_owned(),
+            queue.unwrap_or_default(),
+            what,
+            words::thousands(count),
+        ]
     });
     let entries = entries.collect();
     Ok(page(&Audit { frame: Frame::of(&site, &visitor).await, entries, next }))

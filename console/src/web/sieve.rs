@@ -108,7 +108,9 @@ impl Sieve {
 pub fn line(error: &str) -> String {
     let first = format!("pg_catalog.split_part(pg_catalog.ltrim({error}, E' \\n\\r\\t'), E'\\n', 1)");
     let last = format!(r"pg_catalog.substring({error}, '\n(\S[^\n]*)\s*$')");
-    format!("pg_catalog.left(case when {error} like 'Traceback %' then coalesce({last}, {first}) else {first} end, 500)")
+    format!(
+        "pg_catalog.left(case when {error} like 'Traceback %' then coalesce({last}, {first}) else {first} end, 500)"
+    )
 }
 
 /// What is the same in lines that differ by an address, an id or a number alone: these are `#`. A status at the beginning, such as `404 Not Found` or `HTTP 500`,
@@ -130,7 +132,10 @@ mod tests {
         let sieve = Sieve { text: empty(), key: empty(), from: empty(), ..Sieve::default() }.tidied();
         assert!(sieve.is_all() && sieve.conditions("$1") == "$1::text is not null", "{sieve:?}");
         let group = Sieve { error: empty(), ..Sieve::default() }.tidied();
-        assert_eq!((group.in_words().as_str(), group.query().as_str()), ("the dead letters of errors like \"\"", "error="));
+        assert_eq!(
+            (group.in_words().as_str(), group.query().as_str()),
+            ("the dead letters of errors like \"\"", "error=")
+        );
     }
 
     #[test]

@@ -60,7 +60,11 @@ impl Verdict {
         let more = troubles.len().saturating_sub(SHOWN);
         troubles.truncate(SHOWN);
         let sums = sums(picture);
-        let held = format!("{}, {}", words::several(picture.queues.len() as i64, "queue"), words::several(held(picture), "message"));
+        let held = format!(
+            "{}, {}",
+            words::several(picture.queues.len() as i64, "queue"),
+            words::several(held(picture), "message")
+        );
         Self { state, text, held, troubles, more, sums }
     }
 }

@@ -21,7 +21,8 @@ async fn buttons_are_in_sight_whatever_is_beside_them() {
     }
     let dies = |message: Message<String>| async move { Err::<(), _>(Failure::dead(message.payload)) };
     Worker::new(queue, dies).drain().await.expect("it works");
-    let schedule = format!("select trunkline.set_schedule('{}', '{name}', '0 3 * * *', 'go', key => 'k')", "nightly-".repeat(5));
+    let schedule =
+        format!("select trunkline.set_schedule('{}', '{name}', '0 3 * * *', 'go', key => 'k')", "nightly-".repeat(5));
     site.sql.batch_execute(&schedule).await.expect("set");
     let letter = site.number(&format!("select min(id) from trunkline.dead_letters('{name}')")).await;
     let out = "return [...document.querySelectorAll('main button, main .wide')].filter(node => {

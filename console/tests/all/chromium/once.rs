@@ -65,7 +65,12 @@ async fn second_click_is_none() {
     browser.open(&site, "/queues/orders").await;
     browser.write("textarea[name=payload]", "once").await;
     browser.follow(ENQUEUE).await;
-    browser.run("window.isLeft = true; const yes = document.querySelector('button.sure'); yes.click(); yes.click();", json!([])).await;
+    browser
+        .run(
+            "window.isLeft = true; const yes = document.querySelector('button.sure'); yes.click(); yes.click();",
+            json!([]),
+        )
+        .await;
     browser.until("return window.isLeft !== true && document.querySelector('#notice') !== null", json!([])).await;
     assert_eq!(done(&site).await, (1, 1));
     drop(browser);

@@ -81,7 +81,10 @@ async fn relays_that_vanished_or_fail_are_found() {
     assert_eq!(of(&ward, "relays").await, []);
     relay("stalls", 7, "now() - interval '20 s'", "1 s").await;
     let found = of(&ward, "relays").await;
-    assert!(found.len() == 1 && found[0].severity == Severity::Wrong && found[0].what.contains("no servers"), "{found:?}");
+    assert!(
+        found.len() == 1 && found[0].severity == Severity::Wrong && found[0].what.contains("no servers"),
+        "{found:?}"
+    );
     ward.say("update trunkline.relay set failed_at = now() - interval '1 hour'").await;
     assert_eq!(of(&ward, "relays").await, [], "it works again");
 }

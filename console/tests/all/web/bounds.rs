@@ -31,7 +31,8 @@ async fn log_in(site: &Site) -> String {
 async fn many_pages_at_once_take_few_connections_to_the_database() {
     let site = Site::new().await;
     site.db.create_queue("shop", &Settings::new("text")).await.expect("created");
-    let sessions = "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()";
+    let sessions =
+        "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()";
     for path in ["/queues/shop/messages", "/queues/shop/dead", "/doctor", "/metrics", "/"] {
         let (before, mut pages, mut most) = (site.number(sessions).await, JoinSet::new(), 0);
         let address = site.address;

@@ -194,7 +194,8 @@ async fn a_role_does_what_it_may_and_the_pages_say_what_it_may_not() {
     let db = Db::connect(&url).await.expect("connected");
     let site = Site::of(url.clone(), db, connect(&url).await, |console| console).await;
     let csrf = get(site.address, "/queues/mine").await.csrf();
-    let purge = |queue| [("verb", "purge"), ("queue", queue), ("confirm", queue), ("token", TOKEN), ("csrf", csrf.as_str())];
+    let purge =
+        |queue| [("verb", "purge"), ("queue", queue), ("confirm", queue), ("token", TOKEN), ("csrf", csrf.as_str())];
     let answer = post(site.address, "/act", &purge("mine")).await;
     assert_eq!(answer.status, 303, "{}", answer.body);
     let answer = post(site.address, "/act", &purge("other")).await;

@@ -49,7 +49,11 @@ async fn last_hour_is_kept_for_the_next_console() {
     }
     let old = "select count(*) from trunkline.history where depth = 9999";
     let minutes = "select count(*) - count(distinct minute) from trunkline.history where queue = 'emails'";
-    assert_eq!((site.number(old).await, site.number(minutes).await), (0, 0), "what is old goes, and one console writes");
+    assert_eq!(
+        (site.number(old).await, site.number(minutes).await),
+        (0, 0),
+        "what is old goes, and one console writes"
+    );
     one.end().await;
     two.end().await;
 

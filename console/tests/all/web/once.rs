@@ -41,7 +41,12 @@ async fn form_that_is_sent_twice_acts_once() {
     assert_eq!((entries(&site).await, site.number("select due from trunkline.stats('q')").await), (1, 1));
 
     // Two at once are one, too: the other waits, and is undone.
-    let asked = post(site.address, "/act/ask", &[&fields[..], &[("csrf", &get(site.address, "/queues/q").await.csrf())]].concat()).await;
+    let asked = post(
+        site.address,
+        "/act/ask",
+        &[&fields[..], &[("csrf", &get(site.address, "/queues/q").await.csrf())]].concat(),
+    )
+    .await;
     let (csrf, token) = (asked.hidden("csrf"), asked.hidden("token"));
     let form = [&fields[..], &[("csrf", &csrf), ("token", &token)]].concat();
     let (one, two) = tokio::join!(post(site.address, "/act", &form), post(site.address, "/act", &form));
@@ -111,7 +116,8 @@ async fn purge_asks_for_the_name_of_the_queue() {
     let orders: Queue<String> = site.db.queue("orders").await.expect("opened");
     orders.enqueue(&"stays".to_owned()).await.expect("enqueued");
     let csrf = get(site.address, "/queues/orders").await.csrf();
-    let form = [("verb", "purge"), ("queue", "orders"), ("csrf", &*csrf), ("token", "00112233445566778899aabbccddeeff")];
+    let form =
+        [("verb", "purge"), ("queue", "orders"), ("csrf", &*csrf), ("token", "00112233445566778899aabbccddeeff")];
     for confirm in ["", "order", "Orders"] {
         let answer = post(site.address, "/act", &[&form[..], &[("confirm", confirm)]].concat()).await;
         assert!(answer.status == 400 && answer.body.contains("Type the name of the queue"), "{}", answer.body);

@@ -32,7 +32,8 @@ async fn queue_named_like_a_schema_shows_and_moves_its_own_letters() {
             let page = get(site.address, &format!("/queues/{name}{path}")).await;
             assert_eq!(page.status, 200, "{name}{path}: {}", page.body);
             let of_another = QUEUES.iter().any(|other| {
-                *other != name && ["error", "payload"].iter().any(|what| page.body.contains(&format!("{what} of {other}<")))
+                *other != name
+                    && ["error", "payload"].iter().any(|what| page.body.contains(&format!("{what} of {other}<")))
             });
             assert!(!of_another, "{name}{path}: {}", page.body);
         }

@@ -17,7 +17,17 @@ async fn every_link_begins_with_the_prefix() {
     let first = get(site.address, "/ops/queues").await;
     assert_eq!((first.status, first.header("location")), (303, Some("/ops/queues/")));
     let message = format!("/queues/q/messages/{id}");
-    for path in ["/", "/queues/q", "/queues/q/dead", "/queues/q/messages", &message, "/schedules", "/relays", "/audit", "/nothing"] {
+    for path in [
+        "/",
+        "/queues/q",
+        "/queues/q/dead",
+        "/queues/q/messages",
+        &message,
+        "/schedules",
+        "/relays",
+        "/audit",
+        "/nothing",
+    ] {
         // The proxy passes the prefix on, or takes it away.
         for prefix in ["/ops/queues", ""] {
             let page = get(site.address, &format!("{prefix}{path}")).await;

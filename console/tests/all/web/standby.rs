@@ -40,13 +40,27 @@ async fn standby_is_no_fault_and_nothing_is_done_on_it() {
     assert_eq!(of, [("standby", Severity::Advice)], "{found:#?}");
 
     let site = Site::of(url.clone(), db, connect(&url).await, |console| console).await;
-    for path in ["/", "/queues/q", "/queues/q/messages", "/queues/q/dead", "/schedules", "/relays", "/audit", "/doctor", "/metrics"] {
+    for path in [
+        "/",
+        "/queues/q",
+        "/queues/q/messages",
+        "/queues/q/dead",
+        "/schedules",
+        "/relays",
+        "/audit",
+        "/doctor",
+        "/metrics",
+    ] {
         let page = get(site.address, path).await;
         assert_eq!(page.status, 200, "{path}: {}", page.body);
         assert!(!page.body.contains("unlogged"), "{path}: {}", page.body);
     }
     let page = get(site.address, "/queues/q").await;
-    assert!(page.body.contains("The server is a standby: what workers report is on the primary alone."), "{}", page.body);
+    assert!(
+        page.body.contains("The server is a standby: what workers report is on the primary alone."),
+        "{}",
+        page.body
+    );
     assert!(page.body.contains("<button disabled>Pause") && page.body.contains("what is done is done on the primary"));
     assert!(get(site.address, "/").await.body.contains("1 schedule, next tick "), "schedules are known all the same");
     site.end().await;

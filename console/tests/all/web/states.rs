@@ -40,7 +40,10 @@ async fn queue_with_several_troubles_shows_and_counts_all() {
     let badges = |queue: &str| {
         let row = page.body.split(&format!("data-queue=\"{queue}\"")).nth(1).expect("a row");
         let cell = row.split("data-states>").nth(1).expect("states").split("</td>").next().unwrap_or_default();
-        cell.split("<span class=\"state ").skip(1).map(|rest| rest.split('"').next().unwrap_or_default()).collect::<Vec<_>>()
+        cell.split("<span class=\"state ")
+            .skip(1)
+            .map(|rest| rest.split('"').next().unwrap_or_default())
+            .collect::<Vec<_>>()
     };
     assert_eq!((badges("both"), badges("late")), (vec!["dead", "paused"], vec!["behind", "dead"]));
     assert!(page.body.contains("2 dead; paused"), "{}", page.body);
@@ -53,7 +56,9 @@ async fn queue_with_several_troubles_shows_and_counts_all() {
 async fn errors_that_differ_by_ids_are_one_group() {
     let site = Site::new().await;
     let traceback = |n: u8, kind: &str| {
-        format!("Traceback (most recent call last):\n  File \"/app/tasks.py\", line {n}, in run\n    work({n})\n{kind}: bad number {n}\n")
+        format!(
+            "Traceback (most recent call last):\n  File \"/app/tasks.py\", line {n}, in run\n    work({n})\n{kind}: bad number {n}\n"
+        )
     };
     let errors = [
         "HTTP 500 from https://hooks.example.com/1".to_owned(),
@@ -69,7 +74,8 @@ async fn errors_that_differ_by_ids_are_one_group() {
     ];
     dead(&site, "g", &errors.iter().map(String::as_str).collect::<Vec<_>>()).await;
     let page = get(site.address, "/queues/g/dead").await;
-    let groups = page.body.split("aria-label=\"Errors\"").nth(1).expect("groups").split("</table>").next().unwrap_or_default();
+    let groups =
+        page.body.split("aria-label=\"Errors\"").nth(1).expect("groups").split("</table>").next().unwrap_or_default();
     for (kind, count) in [
         ("HTTP 500 from #", 2),
         ("HTTP 404 from #", 1),
