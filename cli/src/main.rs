@@ -224,7 +224,7 @@ fn main() -> ExitCode {
         Ok(()) | Err(Error::OutputClosed) => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(io::stderr(), "error: {error}"); // a closed standard error is no panic either
-            if matches!(error, Error::Usage(..)) { ExitCode::from(2) } else { ExitCode::FAILURE }
+            ExitCode::from(error.code())
         }
     }
 }

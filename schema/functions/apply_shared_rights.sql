@@ -23,5 +23,6 @@ begin
     for g in select distinct a.role from trunkline.granted a join pg_roles r on r.rolname = a.role where a.kind = 'operator' and a.queue = '' loop
         execute format('grant select, insert, update, delete on trunkline.schedule to %I', g.role);
         execute format('grant select on trunkline.audit to %I', g.role);
+        execute format('grant select, insert, delete on trunkline.history to %I', g.role);
     end loop;
 end $$;

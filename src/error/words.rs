@@ -31,10 +31,11 @@ pub(super) fn placed(place: usize, text: Option<&str>) -> String {
     }
 }
 
-/// The beginning of a statement's text, on one line.
+/// The beginning of a statement's text, on one line, without the comment before it.
 pub(super) fn shortened(text: &str) -> String {
     const MOST: usize = 80;
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let lines = text.lines().skip_while(|line| line.trim().is_empty() || line.trim_start().starts_with("--"));
+    let line = lines.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(MOST) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,

@@ -1,6 +1,8 @@
 //! The checks, a file each. All answer the same columns: severity, queue, what, since, why, mend.
 
-use trunkline::Description;
+use trunkline::{Db, Description};
+
+use crate::schema::Text;
 
 macro_rules! checks {
     ($($name:literal),* $(,)?) => { &[$(($name, include_str!(concat!("../../sql/doctor/", $name, ".sql")))),*] };
@@ -23,14 +25,19 @@ pub const OF_DATABASE: &[(&str, &str)] = checks![
     "versions",
     "progress",
     "schedules",
+    "failures",
+    "relays",
 ];
 
-pub const OF_QUEUE: &[(&str, &str)] = checks!["consumers", "floor", "sequence", "clocks"];
+/// What a standby cannot be asked: these tables are not there, as they are unlogged.
+pub const OF_PRIMARY: &[&str] = &["versions", "progress", "failures"];
 
-/// A check of one queue. `{name}` is its name as a literal, `{queue}` its table, `{id}` its sequence, and `{oldest}` answers when the oldest message is due,
-/// by one probe of the index for each lane: from the floor on, below which there are only dead rows. `{last}` are the messages that are due last, and `{of_keys}`
-/// what a queue with keys has besides.
-pub fn of_queue(text: &str, queue: &Description) -> String {
+pub const OF_QUEUE: &[(&str, &str)] = checks!["consumers", "floor", "sequence", "clocks", "dead_letters"];
+
+/// A check of one queue. The holes are those of [`Text::with_tables`], and `{oldest}` answers when the oldest message is due,
+/// by one probe of the index for each lane: from the floor on, below which there are only dead rows. `{last}` are the messages that
+/// are due last, and `{of_keys}` what a queue with keys has besides.
+pub fn of_queue(db: &Db, text: &str, queue: &Description) -> Text {
     let oldest = if queue.lanes > 0 {
         "select min(m.due_at) from trunkline.{lane} h, lateral (
              select m.due_at from trunkline.{queue} m where m.lane = h.lane and m.line = '' and (m.place, m.id + 0) >= (h.floor, 0)
@@ -64,14 +71,13 @@ pub fn of_queue(text: &str, queue: &Description) -> String {
     } else {
         ""
     };
-    // A queue's name has no quotes: `[a-z][a-z0-9_.-]*`.
     let floor = "coalesce((select f.reached from trunkline.floor f where f.queue = {name} and f.reached <= now()), '-infinity')";
-    text.replace("{oldest}", &oldest)
-        .replace("{last}", &last)
-        .replace("{of_keys}", of_keys)
-        .replace("{floor}", floor)
-        .replace("{name}", &format!("'{}'", queue.name))
-        .replace("{queue}", &format!("\"queue_{}\"", queue.name))
-        .replace("{lane}", &format!("\"lane_{}\"", queue.name))
-        .replace("{id}", &format!("\"id_{}\"", queue.name))
+    let floor = Text::of(db, floor);
+    let oldest = Text::of(db, &oldest).with_text("floor", &floor);
+    Text::of(db, text)
+        .with_text("oldest", &oldest)
+        .with_text("last", &Text::of(db, &last))
+        .with_text("of_keys", &Text::of(db, of_keys))
+        .with_text("floor", &floor)
+        .with_tables(&queue.name)
 }

@@ -24,6 +24,8 @@ pub struct Frame {
     pub title: String,
     pub visitor: Visitor,
     pub has_logins: bool,
+    /// What all paths begin with.
+    pub base: String,
     /// Why nothing can be done here.
     pub barred: Option<&'static str>,
     /// The actions that the console's own role has no right to do.
@@ -44,6 +46,7 @@ impl Frame {
     async fn with(site: &Site, visitor: &Visitor, queue: Option<&str>) -> Self {
         Self {
             title: site.title.clone(),
+            base: site.base.clone(),
             visitor: visitor.clone(),
             has_logins: site.guard.has_logins(),
             barred: site.may_act(visitor).await.err(),
@@ -57,11 +60,16 @@ impl Frame {
         self.barred.is_some() || self.refused.iter().any(|refused| refused == verb)
     }
 
-    /// For the pages of somebody who is not known yet.
+    /// The actions that the role has no right to do, as people say them.
+    pub fn refused_in_words(&self) -> String {
+        self.refused.iter().map(|verb| super::phrases::verb(verb)).collect::<Vec<_>>().join(", ")
+    }
+
+    /// For the pages of a visitor who is not known yet.
     pub fn nobody(site: &Site) -> Self {
-        let visitor = Visitor { name: String::new(), role: Role::Viewer, csrf: String::new() };
-        let (title, barred) = (site.title.clone(), Some("log in first"));
-        Self { title, visitor, has_logins: false, barred, refused: Vec::new(), problem: None }
+        let visitor = Visitor { name: String::new(), role: Role::Viewer, csrf: String::new(), notice: None };
+        let (title, base) = (site.title.clone(), site.base.clone());
+        Self { title, base, visitor, has_logins: false, barred: None, refused: Vec::new(), problem: None }
     }
 }
 
@@ -69,8 +77,9 @@ impl Frame {
 #[derive(Debug, Clone)]
 pub struct Row {
     pub name: String,
-    /// `well`, `paused`, `behind`, `dead`, or `hidden` where nobody has counted it or the role may not: the worst of what is the case.
-    pub state: &'static str,
+    /// `behind`, `dead`, `paused`, `hidden` where nobody has counted it or the role may not: all that is the case, the worst first; `ok` where nothing is.
+    pub states: Vec<&'static str>,
+    pub is_paused: bool,
     pub due: String,
     pub leased: String,
     pub delayed: String,
@@ -113,21 +122,25 @@ const PATIENCE: f64 = 300.0;
 impl Row {
     pub fn of(known: &Known) -> Self {
         let is = &known.description;
-        let waits = known.counts.is_some_and(|counts| counts.oldest_due >= PATIENCE);
-        let state = match (is.is_paused, known.counts) {
-            (true, _) => "paused",
-            (_, None) => "hidden",
-            _ if waits => "behind",
-            (_, Some(counts)) if counts.messages[4] > 0 => "dead",
-            _ => "well",
-        };
+        let has = |what: fn(&crate::metrics::ask::Counts) -> bool| known.counts.as_ref().is_some_and(what);
+        let all = [
+            ("behind", has(|counts| counts.oldest_due >= PATIENCE) && !is.is_paused),
+            ("dead", has(|counts| counts.messages[4] > 0)),
+            ("paused", is.is_paused),
+            ("hidden", known.counts.is_none()),
+        ];
+        let mut states: Vec<&'static str> = all.into_iter().filter(|(_, is)| *is).map(|(state, _)| state).collect();
+        if states.is_empty() {
+            states.push("ok");
+        }
         let unknown = || "–".to_owned();
         let number =
             |place: usize| known.counts.map_or_else(unknown, |counts| words::thousands(counts.messages[place]));
         let oldest = known.counts.filter(|counts| counts.messages[0] > 0);
         Self {
             name: is.name.clone(),
-            state,
+            states,
+            is_paused: is.is_paused,
             due: number(0),
             delayed: number(1),
             leased: number(2),
@@ -279,6 +292,12 @@ pub struct DoctorPage {
     pub frame: Frame,
     /// Each with since when.
     pub findings: Vec<(Finding, String)>,
+    /// For how long the doctor has been looking, if it is.
+    pub looks_for: Option<String>,
+    /// When the findings were found, if they were, and how long that took.
+    pub at: String,
+    /// Why there are none.
+    pub problem: String,
 }
 
 #[derive(Template)]
@@ -293,10 +312,27 @@ pub struct Audit {
 #[template(path = "ask.html")]
 pub struct Ask {
     pub frame: Frame,
-    pub form: super::act::Form,
+    pub form: super::form::Form,
+    pub head: String,
     pub what: String,
     pub count: Option<String>,
     pub back: String,
+    pub button: String,
+    pub is_destructive: bool,
+    /// Whether it has fields that were typed.
+    pub can_change: bool,
+}
+
+#[derive(Template)]
+#[template(path = "again.html")]
+pub struct Again {
+    pub frame: Frame,
+    pub form: super::form::Form,
+    pub typed: Vec<super::form::Typed>,
+    pub head: String,
+    pub why: String,
+    pub back: String,
+    pub button: String,
 }
 
 #[derive(Template)]

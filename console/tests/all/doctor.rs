@@ -1,4 +1,6 @@
 mod clocks;
+mod many;
+mod news;
 mod plans;
 mod workers;
 

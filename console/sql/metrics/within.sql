@@ -1,0 +1,2 @@
+-- For a transaction's statements alone: they do not wait for a table that is locked against readers, and end after a time.
+select pg_catalog.set_config('lock_timeout', '100ms', true), pg_catalog.set_config('statement_timeout', $1, true)
