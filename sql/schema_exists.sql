@@ -1,2 +1,2 @@
 -- Asks without failing, so that it can be asked inside a transaction.
-select to_regclass('trunkline.migration') is not null
+select pg_catalog.to_regclass('trunkline.migration') is not null

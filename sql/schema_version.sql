@@ -1,2 +1,2 @@
 -- Steps are only ever added.
-select coalesce(max(version), 0) from trunkline.migration
+select coalesce(pg_catalog.max(version), 0) from trunkline.migration

@@ -31,9 +31,12 @@ pub async fn examine(db: &Db, queue: &Description) -> Result<Option<Finding>> {
         ),
     };
     let transaction = db.begin_with("isolation level read committed, read only").await?;
+    let path: Statement<(), (String,)> =
+        Statement::new("select pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)");
+    let (_,) = transaction.run(&path, ()).await?;
     let settings: Statement<(&str, &str), Vec<Setting>> = Statement::new(include_str!("../../sql/doctor/plans.sql"));
     let settings = transaction.run(&settings, (db.schema_name(), &*format!("{verb}{name}"))).await?;
-    let set: Statement<(&str, &str), (String,)> = Statement::new("select set_config($1, $2, true)");
+    let set: Statement<(&str, &str), (String,)> = Statement::new("select pg_catalog.set_config($1, $2, true)");
     for (setting, value) in &settings {
         let (_,) = transaction.run(&set, (setting, value)).await?;
     }

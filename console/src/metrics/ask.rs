@@ -86,7 +86,7 @@ pub async fn counts(db: &Db, queue: &str) -> Result<Counts> {
 
 async fn run<R: Rows>(db: &Db, text: &str) -> Result<R> {
     let statement: Statement<(), R> = Statement::of(in_schema(text, db.schema_name()));
-    db.run(&statement, ()).await
+    db.run_in_catalog(&statement, ()).await
 }
 
 /// How long a look may take.

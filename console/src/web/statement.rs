@@ -42,7 +42,7 @@ pub type Program = (String, i64);
 /// Runs a statement over another schema's tables.
 pub async fn ask<P: Params, R: Rows>(db: &Db, text: &str, params: P) -> Result<R> {
     let statement: Statement<P, R> = Statement::of(in_schema(text, db.schema_name()));
-    db.run(&statement, params).await
+    db.run_in_catalog(&statement, params).await
 }
 
 pub async fn programs(db: &Db) -> Result<Vec<Program>> {
