@@ -25,6 +25,16 @@ pub const OF_DATABASE: &[(&str, &str)] = checks![
 ];
 
 pub const OF_QUEUE: &[(&str, &str)] = checks!["consumers", "floor", "sequence"];
+/// What is derived from the messages of a queue with keys, and of one with uniqueness.
+pub const OF_KEYS: &[(&str, &str)] = checks!["derived_keys"];
+pub const OF_UNIQUENESS: &[(&str, &str)] = checks!["derived_claims"];
+
+/// The checks of a queue.
+pub fn of(queue: &Description) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+    let keys = if queue.lanes > 0 { OF_KEYS } else { &[] };
+    let uniqueness = if queue.uniqueness { OF_UNIQUENESS } else { &[] };
+    OF_QUEUE.iter().chain(keys).chain(uniqueness)
+}
 
 /// A check of one queue. `{name}` is its name as a literal, `{queue}` its table, `{id}` its sequence, and `{oldest}` answers when the oldest message is due,
 /// by one probe of the index for each lane: from the floor on, below which there are only dead rows.
@@ -52,5 +62,9 @@ pub fn of_queue(text: &str, queue: &Description) -> String {
         .replace("{name}", &format!("'{}'", queue.name))
         .replace("{queue}", &format!("\"queue_{}\"", queue.name))
         .replace("{lane}", &format!("\"lane_{}\"", queue.name))
+        .replace("{line}", &format!("\"line_{}\"", queue.name))
+        .replace("{unique}", &format!("\"unique_{}\"", queue.name))
+        .replace("{dead}", &format!("\"dead_{}\"", queue.name))
+        .replace("{archive}", &format!("\"archive_{}\"", queue.name))
         .replace("{id}", &format!("\"id_{}\"", queue.name))
 }

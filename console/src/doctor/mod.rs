@@ -21,7 +21,7 @@ use std::time::{Duration, SystemTime};
 
 use trunkline::{Db, Error, Result, postgres::Statement};
 
-use self::checks::{OF_DATABASE, OF_QUEUE};
+use self::checks::{OF_DATABASE, OF_KEYS, OF_QUEUE, OF_UNIQUENESS};
 use crate::schema::in_schema;
 
 /// How bad a finding is. The worst come first.
@@ -94,7 +94,8 @@ impl Doctor {
 
     /// The names of all checks.
     pub fn checks() -> impl Iterator<Item = &'static str> {
-        OF_DATABASE.iter().chain(OF_QUEUE).map(|(name, _)| *name).chain([plans::NAME, LISTENING])
+        let of_queues = OF_QUEUE.iter().chain(OF_KEYS).chain(OF_UNIQUENESS);
+        OF_DATABASE.iter().chain(of_queues).map(|(name, _)| *name).chain([plans::NAME, LISTENING])
     }
 
     /// All findings, the worst first. What the role may not look at is a finding, too.
@@ -107,7 +108,7 @@ impl Doctor {
             findings.extend(self.ask(db, check, None, (*text).to_owned()).await?);
         }
         for queue in db.list_queues().await? {
-            for (check, text) in OF_QUEUE {
+            for (check, text) in checks::of(&queue) {
                 findings.extend(self.ask(db, check, Some(&queue.name), checks::of_queue(text, &queue)).await?);
             }
             let has_indexes =
@@ -130,7 +131,7 @@ impl Doctor {
             .replace("{version}", env!("CARGO_PKG_VERSION"))
             .replace("{patience}", &format!("{} milliseconds", self.patience.as_millis()));
         let statement: Statement<(), Vec<Row>> = Statement::of(text);
-        match db.run(&statement, ()).await {
+        match db.run_in_catalog(&statement, ()).await {
             Ok(rows) => Ok(rows.into_iter().map(|row| finding(check, row)).collect()),
             Err(error) if error.sqlstate().is_some() => Ok(vec![unchecked(check, queue, &error)]),
             Err(error) => Err(error),

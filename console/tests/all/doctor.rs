@@ -1,3 +1,4 @@
+mod derived;
 mod plans;
 mod workers;
 
