@@ -5,7 +5,7 @@ create or replace function trunkline.keep_floor(queue text, reached timestamptz)
     language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 begin
     if current_setting('transaction_isolation') = 'read committed'
-       and has_table_privilege('trunkline.floor', 'update') then
+       and has_column_privilege('trunkline.floor', 'reached', 'update') then
         update trunkline.floor f set reached = keep_floor.reached
         where f.queue = (select k.queue from trunkline.floor k
                          where k.queue = keep_floor.queue and k.reached < keep_floor.reached - interval '10 s' for update skip locked);

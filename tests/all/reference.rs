@@ -56,6 +56,7 @@ const SECTIONS: [(&str, &[&str]); 10] = [
             "purge",
             "prune",
             "prune_keys",
+            "rebuild",
             "repair_sequence",
         ],
     ),
@@ -65,7 +66,14 @@ const SECTIONS: [(&str, &[&str]); 10] = [
     ("Test", &["shift"]),
 ];
 /// These stand below the others, and may change with every version.
-const INTERNAL: [&str; 47] = [
+const INTERNAL: [&str; 54] = [
+    "due_from",
+    "forget_relays",
+    "forget_workers",
+    "keep_letter",
+    "read_as",
+    "sort_lanes",
+    "written",
     "check_unique",
     "due_of",
     "along_lanes",
