@@ -1,10 +1,10 @@
--- The lock comes first: two processes may find no schema at the same time. What others own in the schema could be
+-- Two processes may find no schema at the same time: one waits for the other at what it makes, and then at the lock. That of a table, for which a role needs the
+-- owner's rights; an advisory lock could be held by any role. What others own in the schema could be
 -- changed by them afterwards, and would then run with the rights of whoever calls it.
 set local search_path = pg_catalog, pg_temp;
 set local standard_conforming_strings = on;
 set local check_function_bodies = off;
 set local client_min_messages = warning;
-select pg_advisory_xact_lock(hashtextextended('trunkline.migrate', 0));
 do $$
 declare
     stranger text;
@@ -13,9 +13,13 @@ begin
         raise exception 'the database has the encoding SQL_ASCII, in which texts need not be valid'
             using errcode = 'feature_not_supported', hint = 'Use a database with the encoding UTF8.';
     end if;
-    if not exists (select from pg_namespace n where n.nspname || '.' = 'trunkline.') then
-        execute format('create schema %I', rtrim('trunkline.', '.'));
-    end if;
+    while not exists (select from pg_namespace n where n.nspname || '.' = 'trunkline.') loop
+        begin
+            execute format('create schema %I', rtrim('trunkline.', '.'));
+        exception when unique_violation or duplicate_schema then
+            null;
+        end;
+    end loop;
     select pg_get_userbyid(n.nspowner) into stranger from pg_namespace n
     where n.nspname || '.' = 'trunkline.' and n.nspowner <> current_user::regrole;
     if stranger is null then
@@ -30,10 +34,17 @@ begin
             using errcode = 'insufficient_privilege',
                   hint = format('Migrate as %s, or give the schema and all that is in it to %s, if it is trusted.', stranger, current_user);
     end if;
+    while to_regclass('trunkline.migration') is null loop
+        begin
+            create table trunkline.migration (
+                version int constraint pk_migration primary key, name text not null, applied_at timestamptz not null default now(),
+                functions text not null default '');
+        exception when unique_violation or duplicate_table or duplicate_object then
+            null;
+        end;
+    end loop;
 end $$;
-create table if not exists trunkline.migration (
-    version int constraint pk_migration primary key, name text not null, applied_at timestamptz not null default now(),
-    functions text not null default '');
+lock table trunkline.migration in share row exclusive mode;
 -- Before step 16 the rows were in `migration` alone.
 do $$
 begin

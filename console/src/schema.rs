@@ -39,7 +39,7 @@ impl Text {
     /// A queue's name has no quotes: `[a-z][a-z0-9_.-]*`.
     #[must_use]
     pub fn with_tables(self, queue: &str) -> Self {
-        ["queue", "dead", "archive", "lane", "line", "id"]
+        ["queue", "dead", "archive", "lane", "line", "unique", "id"]
             .into_iter()
             .fold(self, |text, kind| text.with(kind, &format!("\"{kind}_{queue}\"")))
             .with("name", &format!("'{queue}'"))
@@ -52,7 +52,7 @@ impl Text {
     /// Runs it.
     pub async fn run<P: Params, R: Rows>(self, db: &Db, params: P) -> Result<R> {
         let statement: Statement<P, R> = Statement::of(self.0);
-        db.run(&statement, params).await
+        db.run_in_catalog(&statement, params).await
     }
 
     /// Runs it within a transaction.

@@ -9,7 +9,7 @@ declare
     kept timestamptz;
 begin
     if current_setting('transaction_isolation') = 'read committed'
-       and has_table_privilege('trunkline.floor', 'update') then
+       and has_column_privilege('trunkline.floor', 'reached', 'update') and has_column_privilege('trunkline.floor', 'shown', 'update') then
         select greatest(k.reached, k.shown) into kept from trunkline.floor k
         where k.queue = keep_floor.queue
           and (k.reached < keep_floor.reached - interval '10 s' or k.reached > clock or k.shown between clock - interval '10 s' and clock is not true)

@@ -48,7 +48,8 @@ begin
         end if;
         continue when n <= 0 or alone or not l.due;
         -- Meanwhile its time may have passed, and somebody else may have come: whose a lane is, is certain under its lock alone.
-        continue when not pg_try_advisory_xact_lock({lock_space}, l.lane);
+        perform from trunkline.{lane_} h where h.lane = -1 - l.lane for update skip locked;
+        continue when not found;
         continue when not exists (
             select from trunkline.{lane_} h where h.lane = l.lane and h.holder = holder and h.held_until > clock_timestamp());
         -- Keys with lines of their own have backlogs: one that is read first would leave nothing for the other lanes.

@@ -17,6 +17,7 @@ declare
     lasts int[];
     wanted int;
     claimed int;
+    orphans bigint[];
     expired bool;
     ahead bool;
     line record;
@@ -38,15 +39,20 @@ begin
             since := clock_timestamp();
             done := null;
             -- Of a key that is free the first stays, with what the last says that is to replace it.
+            -- A claim whose message is not there any more, as after a restore, is free.
             select array_agg(p.holder is null and p.nr = p.first order by p.nr), array_agg(p.holder order by p.nr),
-                   array_agg(p.first order by p.nr), array_agg(p.last order by p.nr),
+                   array_agg(p.first order by p.nr), array_agg(p.last order by p.nr), array_agg(p.orphan order by p.nr),
                    count(*) filter (where p.key is not null and p.holder is null and p.nr = p.first), coalesce(bool_or(p.expired), false), coalesce(bool_or(p.ahead), false)
-            into stays, holders, firsts, lasts, wanted, expired, ahead
-            from (select m.nr, m.key, u.until <= since as expired, u.claimed_at > since as ahead, case when u.until <= since then null else u.id end as holder,
+            into stays, holders, firsts, lasts, orphans, wanted, expired, ahead
+            from (select m.nr, m.key, u.is_free as expired, u.claimed_at > since as ahead, case when not u.is_free then u.id end as holder,
+                         case when u.is_free then u.id end as orphan,
                          case when m.key is null then m.nr else min(m.nr) over same end as first,
                          case when m.key is not null then max(m.nr) filter (where m.replaces) over same end as last
                   from unnest(keys, replaces) with ordinality m(key, replaces, nr)
-                  left join trunkline.{unique_} u on u.key = m.key
+                  left join lateral (
+                      select c.id, c.claimed_at, coalesce(c.until <= since, not exists (
+                          select from trunkline.{queue_} q where q.id <= c.id and q.id >= c.id / 1024 * 1024 and q.id + q.size > c.id)) as is_free
+                      from trunkline.{unique_} c where c.key = m.key) u on true
                   window same as (partition by m.key)) p;
             if ahead then
                 -- The clock was: they are kept for as long as was asked, from now on.
@@ -98,14 +104,15 @@ begin
             else
                 -- Where the time of some has passed they are taken over one by one: who loses one must not lock it and wait for the next.
                 for line in
-                    select k.key, k.id, since + k.term * interval '1 second' as until
-                    from unnest(keys, ids, terms, stays) k(key, id, term, stays)
+                    select k.key, k.id, since + k.term * interval '1 second' as until, k.orphan
+                    from unnest(keys, ids, terms, stays, orphans) k(key, id, term, stays, orphan)
                     where k.stays and k.key is not null order by k.key collate "C"
                 loop
                     insert into trunkline.{unique_} as u (key, id, until, claimed_at)
                     values (line.key, line.id, line.until, case when line.until is not null then since end)
                     on conflict on constraint {uniquekey_} do update
-                    set id = excluded.id, until = excluded.until, claimed_at = excluded.claimed_at where u.until <= since;
+                    set id = excluded.id, until = excluded.until, claimed_at = excluded.claimed_at
+                    where u.until <= since or u.until is null and u.id = line.orphan;
                     exit when not found;
                     claimed := claimed + 1;
                 end loop;

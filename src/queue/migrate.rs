@@ -40,8 +40,7 @@ impl Found {
 impl Db {
     /// Brings the schema to this library's version, in one transaction: the steps that are missing, then all functions
     /// as they are now, then those of every queue. Safe to run again and from many processes at once: they queue up
-    /// behind an advisory lock. Returns how many steps were applied. A newer schema that supports this library is left as
-    /// it is.
+    /// behind a lock. Returns how many steps were applied. A newer schema that supports this library is left as it is.
     ///
     /// # Errors
     /// The schema is newer and does not support this library, it or something in it belongs to another role, or the role
@@ -84,6 +83,7 @@ impl Db {
         let templates = self.statement("template", include_str!("../../sql/template.sql"));
         session.query(&templates, &[&names, &kinds, &texts]).await?;
         session.query(&self.statement("install_queues", include_str!("../../sql/install_queues.sql")), &[]).await?;
+        session.query(&self.statement("shared_rights", include_str!("../../sql/shared_rights.sql")), &[]).await?;
         let record = self.statement("migrate_record", include_str!("../../sql/migrate_record.sql"));
         for (version, (name, _)) in (1..).zip(STEPS).skip(STEPS.len() - pending.len().max(1)) {
             session.query(&record, &[&version, name, &fingerprint(), &OLDEST.min(version)]).await?;
@@ -94,12 +94,22 @@ impl Db {
     }
 
     /// Removes the schema with all queues and everything in them, and whatever of others' depends on it. Where there is none,
-    /// it does nothing.
+    /// it does nothing. Up to twenty queues go in one transaction, all or nothing; of more, twenty in each, so that the locks of all find room: if that fails in
+    /// between, call it again.
     ///
     /// # Errors
-    /// The role does not own the schema.
+    /// The role does not own the schema; or, of more than twenty queues, one is in use for ten seconds.
     pub async fn teardown(&self) -> Result<()> {
+        /// In a transaction.
+        const FEW: i64 = 20;
         let session = self.own_session().await?;
+        if self.found(&session).await?.version > 0 {
+            let many = self.statement("teardown_many", include_str!("../../sql/teardown_many.sql"));
+            let few = self.statement("teardown_few", include_str!("../../sql/teardown_few.sql"));
+            while only(&session.query(&many, &[&FEW]).await?)?.read::<bool>(0)? {
+                session.query(&few, &[&FEW]).await?;
+            }
+        }
         let sql = self.statement("teardown", include_str!("../../sql/teardown.sql"));
         session.batch(sql.name, &sql.text).await?;
         self.give_back(session);

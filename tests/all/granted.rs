@@ -1,5 +1,6 @@
 //! Producers, consumers and operators: each may do its work, and nothing else.
 
+mod apart;
 mod limited;
 mod ticks;
 mod unique;

@@ -27,6 +27,7 @@ mod pages;
 mod dead;
 mod drafts;
 mod guards;
+mod traps;
 mod shapes;
 mod shared;
 
@@ -68,6 +69,7 @@ mod altered;
 mod granted;
 mod offers;
 mod open_ends;
+mod rebuilt;
 mod ordinary_role;
 mod sql_functions;
 mod sql_lists;
@@ -75,6 +77,7 @@ mod sql_messages;
 mod sql_waits;
 mod own_columns;
 mod reference;
+mod written;
 mod versions;
 
 // What it costs: plans, pages, and nothing where nothing is to be done.

@@ -32,6 +32,17 @@ pub const OF_DATABASE: &[(&str, &str)] = checks![
 /// What a standby cannot be asked: these tables are not there, as they are unlogged.
 pub const OF_PRIMARY: &[&str] = &["versions", "progress", "failures"];
 
+/// What is derived from the messages of a queue with keys, and of one with uniqueness.
+pub const OF_KEYS: &[(&str, &str)] = checks!["derived_keys"];
+pub const OF_UNIQUENESS: &[(&str, &str)] = checks!["derived_claims"];
+
+/// The checks of a queue.
+pub fn of(queue: &Description) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+    let keys = if queue.lanes > 0 { OF_KEYS } else { &[] };
+    let uniqueness = if queue.uniqueness { OF_UNIQUENESS } else { &[] };
+    OF_QUEUE.iter().chain(keys).chain(uniqueness)
+}
+
 pub const OF_QUEUE: &[(&str, &str)] = checks!["consumers", "floor", "sequence", "clocks", "dead_letters"];
 
 /// A check of one queue. The holes are those of [`Text::with_tables`], and `{oldest}` answers when the oldest message is due,

@@ -24,7 +24,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use tokio::time::timeout;
 use trunkline::{Db, Description, Result};
 
-use self::checks::{OF_DATABASE, OF_PRIMARY, OF_QUEUE};
+use self::checks::{OF_DATABASE, OF_KEYS, OF_PRIMARY, OF_QUEUE, OF_UNIQUENESS};
 use crate::{metrics::ask::within, reason::reason, schema::Text};
 
 /// How bad a finding is. The worst come first.
@@ -121,7 +121,8 @@ impl Doctor {
 
     /// The names of all checks.
     pub fn checks() -> impl Iterator<Item = &'static str> {
-        OF_DATABASE.iter().chain(OF_QUEUE).map(|(name, _)| *name).chain([plans::NAME, LISTENING, STANDBY])
+        let of_queues = OF_QUEUE.iter().chain(OF_KEYS).chain(OF_UNIQUENESS);
+        OF_DATABASE.iter().chain(of_queues).map(|(name, _)| *name).chain([plans::NAME, LISTENING, STANDBY])
     }
 
     fn wants(&self, check: &str) -> bool {
@@ -166,7 +167,7 @@ impl Doctor {
 
     async fn of_queue(&self, db: &Db, queue: Description, no_index: &[String]) -> Result<Vec<Finding>> {
         let mut findings = Vec::new();
-        for (check, text) in OF_QUEUE.iter().filter(|(check, _)| self.wants(check)) {
+        for (check, text) in checks::of(&queue).filter(|(check, _)| self.wants(check)) {
             findings.extend(self.ask(db, check, Some(&queue.name), checks::of_queue(db, text, &queue)).await?);
         }
         if self.wants(plans::NAME) && !no_index.contains(&queue.name) {

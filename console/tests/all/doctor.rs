@@ -1,4 +1,5 @@
 mod clocks;
+mod derived;
 mod many;
 mod news;
 mod plans;

@@ -35,6 +35,7 @@ pub(crate) use self::{
     inbox::WaitingPlace,
     incoming::Incoming,
     row::{Columns, Row, Wrong, only},
+    soil::IN_CATALOG,
 };
 
 /// Who sends on a connection.

@@ -47,18 +47,22 @@ class Written:
         """Counted from the call, as the functions do. A time becomes a delay by the server's clock."""
         if self.options.at is None:
             return _SECONDS, self.options.after or 0.0
-        return "greatest(interval '0', cast(cast(? as text) as timestamptz) - clock_timestamp())", self.options.at.isoformat()
+        return f"greatest(interval '0', {_UNTIL})", self.options.at.isoformat()
 
 
-_SECONDS = "make_interval(secs => cast(? as float8))"
-_TEXTS = "cast(cast(? as text) as text[])"
+# Every name says its schema, so that nothing else is called, whatever the session's search_path.
+_TEXT = "cast(? as pg_catalog.text)"
+_TEXTS = f"cast({_TEXT} as pg_catalog.text[])"
+_BOOL = "cast(? as pg_catalog.bool)"
+_SECONDS = "pg_catalog.make_interval(secs => cast(? as pg_catalog.float8))"
+_UNTIL = f"cast({_TEXT} as pg_catalog.timestamptz) operator(pg_catalog.-) pg_catalog.clock_timestamp()"
 
 
 def enqueue(schema: str, queue: str, message: Written) -> Call:
     (due, delay), of = message.delay(), message.options
     return Call(
-        f"select {schema}.enqueue(cast(? as text), cast(? as text), {due}, cast(cast(? as text) as jsonb), cast(? as int),"
-        f" cast(? as text), {_SECONDS}, cast(? as bool), cast(? as text))",
+        f"select {schema}.enqueue({_TEXT}, {_TEXT}, {due}, cast({_TEXT} as pg_catalog.jsonb), cast(? as int),"
+        f" {_TEXT}, {_SECONDS}, {_BOOL}, {_TEXT})",
         (queue, message.payload, delay, document(message.metadata), of.priority, of.unique, of.within, of.replaces, of.key),
     )
 
@@ -69,8 +73,8 @@ def enqueue_many(schema: str, queue: str, messages: Sequence[Written]) -> Call:
     documents = [document(one.metadata) for one in messages]
     unique, keys = [one.options.unique for one in messages], [one.options.key for one in messages]
     return Call(
-        f"select * from {schema}.enqueue_many(cast(? as text), {_TEXTS}, {due}, cast(cast(? as text) as jsonb[]), cast(? as int),"
-        f" {_TEXTS}, {_SECONDS}, cast(? as bool), {_TEXTS})",
+        f"select * from {schema}.enqueue_many({_TEXT}, {_TEXTS}, {due}, cast({_TEXT} as pg_catalog.jsonb[]), cast(? as int),"
+        f" {_TEXTS}, {_SECONDS}, {_BOOL}, {_TEXTS})",
         (
             queue,
             array(one.payload for one in messages),
@@ -90,30 +94,30 @@ def enqueue_unique(schema: str, queue: str, message: Written) -> Call:
     if of.unique is None:
         raise ValueError("the draft has no unique key: give it one with unique(key)")
     return Call(
-        f"select id, outcome from {schema}.enqueue_unique(cast(? as text), cast(? as text), cast(? as text), {_SECONDS},"
-        f" cast(? as bool), {due}, cast(cast(? as text) as jsonb), cast(? as int))",
+        f"select id, outcome from {schema}.enqueue_unique({_TEXT}, {_TEXT}, {_TEXT}, {_SECONDS},"
+        f" {_BOOL}, {due}, cast({_TEXT} as pg_catalog.jsonb), cast(? as int))",
         (queue, message.payload, of.unique, of.within, of.replaces, delay, document(message.metadata), of.priority),
     )
 
 
-_DELIVERED = "id, attempt, cast(extract(epoch from enqueued_at) as float8), payload, cast(metadata as text)"
+_DELIVERED = "id, attempt, cast(extract(epoch from enqueued_at) as pg_catalog.float8), payload, cast(metadata as pg_catalog.text)"
 
 
 def take(schema: str, queue: str, n: int) -> Call:
-    return Call(f"select {_DELIVERED} from {schema}.take(cast(? as text), cast(? as int))", (queue, n))
+    return Call(f"select {_DELIVERED} from {schema}.take({_TEXT}, cast(? as int))", (queue, n))
 
 
 def lease(schema: str, queue: str, n: int, seconds: float | None) -> Call:
-    return Call(f"select {_DELIVERED} from {schema}.lease(cast(? as text), cast(? as int), {_SECONDS})", (queue, n, seconds))
+    return Call(f"select {_DELIVERED} from {schema}.lease({_TEXT}, cast(? as int), {_SECONDS})", (queue, n, seconds))
 
 
 def end(schema: str, verb: str, queue: str, deliveries: Sequence[Delivery], **options: Value) -> Call:
     """What ends leases, or renews them: the deliveries, and what the verb takes besides. Seconds are named `delay` or `lease`."""
     spans = {"delay", "lease"}
-    more = "".join(f", {name} => {_SECONDS if name in spans else 'cast(? as text)'}" for name in options)
+    more = "".join(f", {name} => {_SECONDS if name in spans else _TEXT}" for name in options)
     ids, attempts = array(str(one.id) for one in deliveries), array(str(one.attempt) for one in deliveries)
     return Call(
-        f"select {schema}.{verb}_many(cast(? as text), cast(cast(? as text) as bigint[]), cast(cast(? as text) as int[]){more})",
+        f"select {schema}.{verb}_many({_TEXT}, cast({_TEXT} as bigint[]), cast({_TEXT} as int[]){more})",
         (queue, ids, attempts, *options.values()),
     )
 
