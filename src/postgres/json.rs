@@ -102,7 +102,7 @@ impl<'a, T: Deserialize<'a>> FromSql<'a> for Json<T> {
     }
 }
 
-/// Arrays and objects within each other that serde_json reads.
+/// Arrays and objects within each other that `serde_json` reads.
 const DEEPEST: usize = 127;
 
 /// Whether a text that was just written can be read again. Most have no `null`, which a number that is not finite is written as, and
@@ -148,6 +148,12 @@ mod tests {
 
     use super::*;
 
+    #[derive(Debug, Serialize)]
+    struct Reading {
+        at: Option<u32>,
+        celsius: Vec<(f64, f32)>,
+    }
+
     fn written<T: Serialize + std::fmt::Debug>(value: T) -> Result<BytesMut, String> {
         let mut out = BytesMut::from(&b"before"[..]);
         Json(value).to_sql(&Type::JSONB, &mut out).map_err(|error| error.to_string())?;
@@ -180,11 +186,6 @@ mod tests {
         for depth in [128, 200, 1000] {
             let refused = written(nested(depth)).expect_err("too deep");
             assert_eq!(refused, format!("it is nested {depth} deep, and at most 127 can be read back"));
-        }
-        #[derive(Debug, Serialize)]
-        struct Reading {
-            at: Option<u32>,
-            celsius: Vec<(f64, f32)>,
         }
         let reading = |celsius| Reading { at: None, celsius: vec![(1.0, celsius)] };
         assert!(written(reading(2.0)).is_ok(), "an option may be null");

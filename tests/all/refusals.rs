@@ -157,7 +157,7 @@ async fn a_reason_that_the_database_cannot_encode_is_stored_in_ascii() {
     }
 }
 
-/// Functions of users run under Trunkline's search_path, and that is what the error says.
+/// Functions of users run under Trunkline's `search_path`, and that is what the error says.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_trigger_that_names_a_table_without_its_schema_is_told_of() {
     let Place { queue, sql, url, .. } = place::<i64>(Settings::new("int8")).await;

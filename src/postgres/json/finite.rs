@@ -1,4 +1,4 @@
-//! Whether all numbers of a value are finite: serde_json writes `null` for the others.
+//! Whether all numbers of a value are finite: `serde_json` writes `null` for the others.
 
 use std::fmt;
 

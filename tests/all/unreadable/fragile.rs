@@ -63,7 +63,9 @@ async fn a_decoder_that_panics_fails_its_own_message_whatever_way_it_is_consumed
                 }
                 "batches" => {
                     let worker = Worker::of_batches(ways, 5, move |messages: Vec<Message<Fragile>>| {
-                        messages.iter().for_each(|message| see(message.payload.0));
+                        for message in &messages {
+                            see(message.payload.0);
+                        }
                         ready(messages.iter().map(|_| Ok::<(), Infallible>(())).collect())
                     });
                     worker.run(pending()).await.map(drop)
@@ -73,7 +75,9 @@ async fn a_decoder_that_panics_fails_its_own_message_whatever_way_it_is_consumed
                     loop {
                         let got =
                             consumer.take_with(5, |_, messages| async move { Ok::<_, Infallible>(messages) }.boxed());
-                        got.await?.iter().for_each(|message| see(message.payload.0));
+                        for message in got.await? {
+                            see(message.payload.0);
+                        }
                     }
                 }
                 "consumer" => {
@@ -81,7 +85,9 @@ async fn a_decoder_that_panics_fails_its_own_message_whatever_way_it_is_consumed
                     loop {
                         let got = consumer.lease(5).await?;
                         ways.ack(&got).await?;
-                        got.iter().for_each(|message| see(message.payload.0));
+                        for message in &got {
+                            see(message.payload.0);
+                        }
                     }
                 }
                 "handed over" => {
@@ -95,7 +101,9 @@ async fn a_decoder_that_panics_fails_its_own_message_whatever_way_it_is_consumed
                     if way == "lease" {
                         ways.ack(&got).await?;
                     }
-                    got.iter().for_each(|message| see(message.payload.0));
+                    for message in &got {
+                        see(message.payload.0);
+                    }
                     tokio::task::yield_now().await;
                 },
             };
