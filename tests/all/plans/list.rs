@@ -332,6 +332,5 @@ pub const TEMPLATES_APART: &[(&str, &[&str])] = &[
             "part", "want",
         ],
     ),
-    ("it reads all that is due later, after a clock was set back", &["right"]),
     ("it moves every message, in tests alone", &["shift"]),
 ];

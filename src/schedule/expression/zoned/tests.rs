@@ -10,6 +10,9 @@ fn at(text: &str) -> Timestamp {
     text.parse().expect(text)
 }
 
+/// A minute, and what a clock shows then.
+type Minute = (Timestamp, DateTime);
+
 /// Fields as the second implementation reads them: minutes, hours, days of the week from Sunday on; the days of a month and the months are all.
 struct Named {
     minutes: BTreeSet<i64>,
@@ -45,7 +48,7 @@ impl Named {
     }
 
     /// The ticks among minutes that follow each other, with what the clock shows in each.
-    fn ticks(&self, minutes: &[(Timestamp, DateTime)]) -> Vec<Timestamp> {
+    fn ticks(&self, minutes: &[Minute]) -> Vec<Timestamp> {
         let names_hours = self.hours.len() < 24;
         let mut latest = minutes[0].1;
         let mut ticks = Vec::new();
@@ -93,7 +96,7 @@ const EXPRESSIONS: [&str; 22] = [
 ];
 
 /// Every change of a clock in ten years, once for all zones that show the same around it.
-fn changes() -> (usize, Vec<(String, Vec<(Timestamp, DateTime)>)>) {
+fn changes() -> (usize, Vec<(String, Vec<Minute>)>) {
     let (from, until) = (at("2026-11-25T00:00:00Z"), at("2036-11-25T00:00:00Z"));
     let mut zones = 0;
     let mut found = BTreeMap::new();
