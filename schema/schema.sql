@@ -19,7 +19,8 @@ table audit (
     action text not null,
     queue text,
     what text not null,
-    affected bigint not null
+    affected bigint not null,
+    token uuid
 );
 
 table bucket (
@@ -54,6 +55,16 @@ table granted (
     role text not null,
     kind text not null,
     queue text not null
+);
+
+table history (
+    minute timestamp with time zone not null,
+    queue text not null,
+    depth bigint not null,
+    oldest double precision not null,
+    came double precision,
+    went double precision,
+    died double precision
 );
 
 view messages_emails (
@@ -186,6 +197,8 @@ sequence id_emails increment 1024 minvalue 1024 start 1024;
 
 alter table archive_emails add constraint archivekey_emails PRIMARY KEY (id);
 
+alter table audit add constraint audit_token UNIQUE (token);
+
 alter table audit add constraint pk_audit PRIMARY KEY (id);
 
 alter table bucket add constraint fk_bucket_queue FOREIGN KEY (queue) REFERENCES queue(name) ON DELETE CASCADE;
@@ -201,6 +214,8 @@ alter table floor add constraint pk_floor PRIMARY KEY (queue);
 alter table granted add constraint granted_kind CHECK ((kind = ANY (ARRAY['producer'::text, 'consumer'::text, 'operator'::text])));
 
 alter table granted add constraint pk_granted PRIMARY KEY (role, kind, queue);
+
+alter table history add constraint pk_history PRIMARY KEY (minute, queue);
 
 alter table migration add constraint pk_migration PRIMARY KEY (version);
 
@@ -268,6 +283,8 @@ CREATE INDEX age_emails ON trunkline.archive_emails USING btree (archived_at);
 
 CREATE UNIQUE INDEX archivekey_emails ON trunkline.archive_emails USING btree (id);
 
+CREATE UNIQUE INDEX audit_token ON trunkline.audit USING btree (token);
+
 CREATE UNIQUE INDEX deadkey_emails ON trunkline.dead_emails USING btree (id);
 
 CREATE INDEX due_emails ON trunkline.queue_emails USING btree (due_at, ((id + 0)));
@@ -283,6 +300,8 @@ CREATE UNIQUE INDEX pk_dropped ON trunkline.dropped USING btree (queue);
 CREATE UNIQUE INDEX pk_floor ON trunkline.floor USING btree (queue);
 
 CREATE UNIQUE INDEX pk_granted ON trunkline.granted USING btree (role, kind, queue);
+
+CREATE UNIQUE INDEX pk_history ON trunkline.history USING btree (minute, queue);
 
 CREATE UNIQUE INDEX pk_migration ON trunkline.migration USING btree (version);
 
@@ -411,6 +430,7 @@ begin
     for g in select distinct a.role from trunkline.granted a join pg_roles r on r.rolname = a.role where a.kind = 'operator' and a.queue = '' loop
         execute format('grant select, insert, update, delete on trunkline.schedule to %I', g.role);
         execute format('grant select on trunkline.audit to %I', g.role);
+        execute format('grant select, insert, delete on trunkline.history to %I', g.role);
     end loop;
 end ;
 
@@ -3516,7 +3536,7 @@ begin
         end if;
         perform trunkline.apply_rights(of_queue);
     end loop;
-    execute format('revoke all on trunkline.migration, trunkline.queue, trunkline.bucket, trunkline.floor, trunkline.waiting, trunkline.worker, trunkline.schedule, trunkline.stripe, trunkline.audit, trunkline.relay from %I', name);
+    execute format('revoke all on trunkline.migration, trunkline.queue, trunkline.bucket, trunkline.floor, trunkline.waiting, trunkline.worker, trunkline.schedule, trunkline.stripe, trunkline.audit, trunkline.history, trunkline.relay from %I', name);
     execute format('revoke all on schema %I from %I', rtrim('trunkline.', '.'), name);
     perform trunkline.apply_shared_rights(); -- what other rights of the role need
 end ;
