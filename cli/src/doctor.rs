@@ -57,8 +57,8 @@ pub fn doctor(skip_checks: &[String], skip_queues: &[String]) -> Result<Doctor> 
         let checks = Doctor::checks().collect::<Vec<_>>().join(", ");
         return Err(Error::usage(format!("there is no check {other:?}")).hint(format!("the checks are {checks}")));
     }
-    let doctor = skip_checks.iter().fold(Doctor::new(), |doctor, check| doctor.skip_check(check));
-    Ok(skip_queues.iter().fold(doctor, |doctor, queue| doctor.skip_queue(queue)))
+    let doctor = skip_checks.iter().fold(Doctor::new(), Doctor::skip_check);
+    Ok(skip_queues.iter().fold(doctor, Doctor::skip_queue))
 }
 
 pub async fn run(args: Args, database: &Database) -> Result<()> {

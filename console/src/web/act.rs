@@ -147,34 +147,36 @@ impl Action {
     /// Does it, and writes it down, in one transaction. Fails, and does nothing, where a form with this token has acted before.
     pub async fn run(&self, db: &Db, who: &str, token: &str) -> Result<Done> {
         let (queue, what) = (self.queue.as_str(), self.in_words());
-        let (a, b, c, d, e) = (who, self.name(), queue, what.as_str(), token);
+        let of = (who, self.name(), queue, what.as_str(), token);
         let plain = |text: &str| noted(db, &Text::of(db, text), QUEUE, NO_ID);
         let (count, id): (i64, Option<i64>) = match &self.deed {
-            Deed::Pause => plain(PAUSE).run(db, (a, b, c, d, e)).await?,
-            Deed::Resume => plain(RESUME).run(db, (a, b, c, d, e)).await?,
-            Deed::Purge => plain("select trunkline.purge($3) as n").run(db, (a, b, c, d, e)).await?,
+            Deed::Pause => plain(PAUSE).run(db, of).await?,
+            Deed::Resume => plain(RESUME).run(db, of).await?,
+            Deed::Purge => plain("select trunkline.purge($3) as n").run(db, of).await?,
             Deed::Enqueue { payload, metadata, delay, priority, key } => {
                 let text = noted(db, &Text::of(db, sql!("enqueue")), QUEUE, ID);
-                let of = (payload.as_str(), metadata.as_deref(), *delay, *priority, key.as_deref());
-                text.run(db, (a, b, c, d, e, of.0, of.1, of.2, of.3, of.4)).await?
+                let draft = (payload.as_str(), metadata.as_deref(), *delay, *priority, key.as_deref());
+                text.run(db, (of.0, of.1, of.2, of.3, of.4, draft.0, draft.1, draft.2, draft.3, draft.4)).await?
             }
-            Deed::Cancel { id } => plain(CANCEL).run(db, (a, b, c, d, e, *id)).await?,
-            Deed::Reschedule { id, delay } => plain(RESCHEDULE).run(db, (a, b, c, d, e, *id, *delay)).await?,
+            Deed::Cancel { id } => plain(CANCEL).run(db, (of.0, of.1, of.2, of.3, of.4, *id)).await?,
+            Deed::Reschedule { id, delay } => {
+                plain(RESCHEDULE).run(db, (of.0, of.1, of.2, of.3, of.4, *id, *delay)).await?
+            }
             Deed::Replay(letters) => {
                 let text = self.of_letters(db, letters, "select trunkline.replay($3, ids) as n from ids");
-                text.run(db, (a, b, c, d, e, letters.values(), AT_ONCE)).await?
+                text.run(db, (of.0, of.1, of.2, of.3, of.4, letters.values(), AT_ONCE)).await?
             }
             Deed::Discard(letters) => {
                 let text = self.of_letters(db, letters, "select trunkline.discard($3, ids) as n from ids");
-                text.run(db, (a, b, c, d, e, letters.values(), AT_ONCE)).await?
+                text.run(db, (of.0, of.1, of.2, of.3, of.4, letters.values(), AT_ONCE)).await?
             }
             Deed::ReplaySlowly { letters, rate } => {
                 let text = self.of_letters(db, letters, sql!("replay_slowly"));
-                text.run(db, (a, b, c, d, e, letters.values(), AT_ONCE, *rate)).await?
+                text.run(db, (of.0, of.1, of.2, of.3, of.4, letters.values(), AT_ONCE, *rate)).await?
             }
             Deed::Edit { id, payload } => {
                 let text = noted(db, &Text::of(db, sql!("edit")), QUEUE, ID);
-                text.run(db, (a, b, c, d, e, *id, payload.as_str())).await?
+                text.run(db, (of.0, of.1, of.2, of.3, of.4, *id, payload.as_str())).await?
             }
             Deed::Schedule { name, deed } => {
                 let text = Text::of(
@@ -191,7 +193,9 @@ impl Action {
                         }
                     },
                 );
-                noted(db, &text, QUEUE_OF_SCHEDULE, NO_ID).run(db, (a, b, c, d, e, name.as_str())).await?
+                noted(db, &text, QUEUE_OF_SCHEDULE, NO_ID)
+                    .run(db, (of.0, of.1, of.2, of.3, of.4, name.as_str()))
+                    .await?
             }
         };
         Ok(Done { count, id })

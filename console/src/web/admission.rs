@@ -17,7 +17,7 @@ const SHARE: usize = 8;
 const LEAST: usize = 4;
 /// A stranger has this time for a first request before its address' share counts: a proxy before the console may open many connections at once.
 const GRACE: Duration = Duration::from_secs(2);
-/// A connection on which nobody was let in ends after this time.
+/// A connection on which no visitor was let in ends after this time.
 const LIFE: Duration = Duration::from_secs(60);
 /// Where all places are taken, this often a place is made of what became one of a stranger.
 const AGAIN: Duration = Duration::from_secs(1);

@@ -151,5 +151,5 @@ async fn again(
 ) -> Response {
     let (button, back, typed) = (button(&form.verb).to_owned(), site.path(place), form.typed());
     let (frame, why) = (Frame::of(site, visitor).await, words::shown(&why));
-    with(status, &Again { frame, form, typed, head, why, button, back })
+    with(status, &Again { frame, form, typed, head, why, back, button })
 }

@@ -1,4 +1,4 @@
-//! How many pages ask the database at a time: each has one connection to it at most, whoever looks and however often.
+//! How many pages ask the database at a time: each has one connection to it at most, however many look.
 
 use std::{
     collections::HashMap,

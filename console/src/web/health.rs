@@ -1,4 +1,4 @@
-//! Whether the database answers, for what looks after processes: one question a second at most, whoever asks.
+//! Whether the database answers, for what looks after processes: one question a second at most, however many ask.
 
 use std::time::{Duration, Instant};
 

@@ -33,6 +33,7 @@ mod gate;
 mod health;
 mod checkup;
 mod shield;
+mod row;
 mod verdict;
 mod view;
 mod pages;

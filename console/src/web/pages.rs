@@ -14,12 +14,13 @@ use trunkline::{Description, Error};
 
 use super::{
     access::Visitor,
+    row::Row,
     server::Site,
     statement::{self, Find, Letter, Line, Message, PAGE},
     verdict::Verdict,
     view::{
-        Audit, DoctorPage, Frame, Item, Login, MessagePage, Messages, Overview, Plan, Relay, Relays, Row, Schedules,
-        Told, page, with,
+        Audit, DoctorPage, Frame, Item, Login, MessagePage, Messages, Overview, Plan, Relay, Relays, Schedules, Told,
+        page, with,
     },
     words,
 };

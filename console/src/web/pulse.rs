@@ -193,7 +193,9 @@ async fn look(db: &Db, metrics: &Metrics, picture: &mut Picture) -> Duration {
 async fn shared(db: &Db, queues: &mut BTreeMap<String, Known>) -> trunkline::Result<()> {
     let last = queues.iter().filter_map(|(name, known)| Some((name.as_str(), known.points.back()?)));
     let hour = history::share(db, last.collect()).await?;
-    queues.values_mut().for_each(|known| known.points.clear());
+    for known in queues.values_mut() {
+        known.points.clear();
+    }
     for (queue, point) in hour {
         if let Some(known) = queues.get_mut(&queue) {
             point::push(&mut known.points, point);

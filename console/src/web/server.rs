@@ -137,7 +137,7 @@ impl Console {
     /// What all paths begin with, as `/ops/queues`, for a proxy that serves other sites beside the console. The proxy may pass it on or take it away.
     #[must_use]
     pub fn path_prefix(mut self, prefix: impl Into<String>) -> Self {
-        self.base = prefix.into().trim_end_matches('/').to_owned();
+        prefix.into().trim_end_matches('/').clone_into(&mut self.base);
         self
     }
 
@@ -170,7 +170,8 @@ impl Console {
     /// The address can be reached from other machines, and nobody would be asked who they are; or the prefix of the paths is none.
     pub fn check(&self, address: SocketAddr) -> io::Result<()> {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
-        if !self.base.is_empty() && !(self.base.starts_with('/') && self.base.bytes().all(is_plain)) {
+        let is_path = self.base.starts_with('/') && self.base.bytes().all(is_plain);
+        if !is_path && !self.base.is_empty() {
             let why = format!("{:?} is no prefix of a path: it is like /ops/queues", self.base);
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
@@ -223,8 +224,8 @@ fn router(site: Arc<Site>, ended: tokio::sync::watch::Receiver<bool>, bounds: Bo
     if base.is_empty() {
         return pages;
     }
-    let bare = Router::new().route(&base, get(move || async move { Redirect::to(&first) }));
-    bare.nest_service(&format!("{base}/"), pages.clone()).fallback_service(pages)
+    let outer = Router::new().route(&base, get(move || async move { Redirect::to(&first) }));
+    outer.nest_service(&format!("{base}/"), pages.clone()).fallback_service(pages)
 }
 
 fn pages_of(site: Arc<Site>, ended: tokio::sync::watch::Receiver<bool>, bounds: Bounds) -> Router {

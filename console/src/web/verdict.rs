@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{
     pulse::{Known, Picture},
-    view::Row,
+    row::Row,
     words,
 };
 

@@ -80,7 +80,7 @@ async fn stranger(site: &Site, from: u8) -> TcpStream {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn strangers_who_stay_connected_keep_nobody_out() {
+async fn strangers_who_stay_connected_keep_no_visitor_out() {
     let site = with_ada().await;
     let mut held = Vec::new();
     for from in 2..12 {
