@@ -53,6 +53,11 @@ fn right(what: &str) -> (&'static str, Option<&'static str>) {
         "create_queue" | "drop_queue" | "migrate" | "migrate_record" => {
             ("Only the role that owns the schema `trunkline` may do this", None)
         }
+        "set_schedule" | "schedules" | "pause_schedule" | "resume_schedule" | "drop_schedule" | "fire_schedule" => (
+            "Schedules are the schema's owner's, and those of an operator of all queues: \
+             `select trunkline.grant_rights('ROLE', 'operator')` makes one",
+            None,
+        ),
         "purge" | "prune" | "replay" | "discard" | "stats" | "peek" | "dead" | "archived" => (
             "To look after a queue, a role needs the usage of the schema, and to select and delete in the queue's tables",
             Some("--operator"),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, TypeVar, overload
 
+from .. import sync
 from ..db import Db
+from ..errors import NoQueue
 from ..queue import Queue, Wait
 from ..schedule import Schedule
 from ..settings import Setting
@@ -14,9 +15,14 @@ from ..times import Duration, seconds_or_none
 from .backoff import Backoff, Retry
 from .context import Context, Running
 from .life import Life, Summary
+from .opening import Opened, Opening
+from .setup import Setup, checked_name
 from .task import Place, Task
 
 T = TypeVar("T")
+
+#: The key of the database among what was opened: no queue has this name.
+_DB = ""
 
 
 class App:
@@ -30,12 +36,17 @@ class App:
     ``trunkline-worker module:app`` works on them; :meth:`drain` does in tests.
     """
 
+    #: What makes a queue that is not there.
+    _remedy = "`await app.setup()` creates it, and so does a worker when it starts"
+
     def __init__(self, url: str = "") -> None:
+        #: Where the database is. One that is changed holds from the next use on: in the tests of a program, for example.
         self.url = url
         #: By the names of their queues.
         self.tasks: dict[str, Task[Any]] = {}
-        self._db: tuple[int, Db] | None = None
-        self._queues: dict[str, Queue[Any]] = {}
+        #: Names of schedules, each with the task that declares it.
+        self._schedules: dict[str, Task[Any]] = {}
+        self._opened = Opened()
         self._lives: set[Life] = set()
 
     @overload
@@ -91,7 +102,7 @@ class App:
         """
 
         def decorate(function: Callable[..., Any]) -> Task[Any]:
-            name = queue or function.__name__
+            name = checked_name("queue", queue or function.__name__)
             if name in self.tasks:
                 raise ValueError(f"queue {name!r} has a task already, {self.tasks[name].__name__}: give this one its own")
             made: Task[Any] = Task(
@@ -123,11 +134,23 @@ class App:
         key: str | None = None,
         priority: int = 0,
     ) -> Callable[[Task[T]], Task[T]]:
-        """Enqueues the payload for a task at every tick: see :class:`Schedule`. Put in force by :meth:`setup`. It stands above ``task``."""
+        """Enqueues the payload for a task at every tick: see :class:`Schedule`. Put in force by :meth:`setup`. It stands above ``task``.
+
+        Its name is the function's unless ``name`` says otherwise: a second schedule of a task, or of a function of the same name in another
+        module, needs one."""
 
         def decorate(task: Task[T]) -> Task[T]:
-            said = name or task.__name__.lower()
+            if not isinstance(task, Task):
+                raise TypeError(f"a schedule stands above the task: @app.schedule({expression!r}) first, and @app.task() below it")
+            said = checked_name("schedule", name or task.__name__.lower())
+            if (other := self._schedules.get(said)) is not None:
+                raise ValueError(
+                    f"a schedule is named {said!r} already, of task {other.__name__!r} on queue {other.queue!r}, and a name is that of one "
+                    "schedule in the database: give this one another with name="
+                )
+            self._schedules[said] = task
             declared = Schedule(said, expression, zone, missed, priority=priority, key=key)
+            task.codec.encode(payload)  # what cannot be written fails here, and not with the first worker
             task.schedules.append((declared, payload))
             return task
 
@@ -135,29 +158,58 @@ class App:
 
     async def db(self) -> Db:
         """The database, connected to with the first use in each process."""
-        if self._db is None or self._db[0] != os.getpid():
-            opened = await Db.connect(self.url)
-            if self._db is None or self._db[0] != os.getpid():
-                self._db, self._queues = (os.getpid(), opened), {}
-        return self._db[1]
+        known: tuple[Db, sync.Db] | None = self._opened.known(self.url, _DB)
+        return (known or await self._opening_of_db(self.url).arrival())[0]
+
+    def db_sync(self) -> sync.Db:
+        """The same for a thread: for the verbs of :mod:`trunkline.sync`, on the same connections."""
+        return self._db_of(self.url)
 
     async def queue(self, task: Task[T]) -> Queue[T]:
-        """The queue of a task."""
-        known = self._queues.get(task.queue)
-        if known is not None and self._db is not None and self._db[0] == os.getpid():
-            return known
-        db = await self.db()
-        opened: Queue[T] = await db.queue(task.queue, task.codec)
-        return self._queues.setdefault(task.queue, opened)
+        """The queue of a task. Opened once in each process, however many ask for it at the same time; a failure is not kept."""
+        known: tuple[Queue[T], sync.Queue[T]] | None = self._opened.known(self.url, task.queue)
+        return (known or await self._opening_of(task).arrival())[0]
 
-    async def setup(self) -> None:
-        """Migrates the schema, creates the queues of all tasks, and puts their schedules in force. Does nothing where all is there."""
-        db = await self.db()
-        await db.migrate()
-        for task in self.tasks.values():
-            await db.create_queue(task.queue, task.codec, **task.settings)
-            for schedule, payload in task.schedules:
-                await (await self.queue(task)).schedule(schedule, payload)
+    def queue_sync(self, task: Task[T]) -> sync.Queue[T]:
+        """The same for a thread: ``app.queue_sync(send).enqueue(mail)``. It waits, so not in an event loop."""
+        known: tuple[Queue[T], sync.Queue[T]] | None = self._opened.known(self.url, task.queue)
+        return (known or self._opening_of(task).result())[1]
+
+    def _db_of(self, url: str) -> sync.Db:
+        known: tuple[Db, sync.Db] | None = self._opened.known(url, _DB)
+        return (known or self._opening_of_db(url).result())[1]
+
+    def _opening_of_db(self, url: str) -> Opening[tuple[Db, sync.Db]]:
+        def open() -> tuple[Db, sync.Db]:
+            opened = sync.Db.connect(url)
+            return Db(opened.native), opened
+
+        return self._opened.opening(url, _DB, open)
+
+    def _opening_of(self, task: Task[T]) -> Opening[tuple[Queue[T], sync.Queue[T]]]:
+        url = self.url
+
+        def open() -> tuple[Queue[T], sync.Queue[T]]:
+            try:
+                opened: sync.Queue[T] = self._db_of(url).queue(task.queue, task.codec)
+            except NoQueue as error:
+                raise NoQueue(f"there is no queue {task.queue!r} in the database: {self._remedy}", sqlstate=error.sqlstate) from None
+            return Queue(opened.native, opened.codec), opened
+
+        return self._opened.opening(url, task.queue, open)
+
+    def close(self) -> None:
+        """Lets go of the connections: those that nothing else uses are closed. The next use connects again."""
+        self._opened.forget()
+
+    async def setup(self, *, queues: Iterable[str] | None = None, as_permitted: bool = False, drop_schedules: bool = False) -> None:
+        """Migrates the schema, creates the queues of all tasks, or of some, and puts their schedules in force. Does nothing where all is there.
+
+        It takes the role that owns the schema. With ``as_permitted`` what the role may not do is logged and left, as a worker of
+        ``trunkline-worker`` does, whose role may be a consumer's. A schedule of one of these queues that no task declares is logged, too;
+        ``drop_schedules`` drops it."""
+        tasks = [self.tasks[name] for name in self._named(queues)]
+        await Setup(await self.db(), tasks, set(self._schedules), as_permitted).done(drop_schedules)
 
     async def run(
         self,
@@ -217,13 +269,19 @@ class App:
         drains: bool,
         reports: bool,
     ) -> Life:
-        names = list(self.tasks) if queues is None else list(queues)
-        unknown = [name for name in names if name not in self.tasks]
-        if unknown or not names:
-            raise ValueError(f"no task has queue {', '.join(unknown)}" if unknown else "the application has no task")
-        tasks = [self.tasks[name] for name in names]
+        tasks = [self.tasks[name] for name in self._named(queues)]
+        if not tasks:
+            raise ValueError("the application has no task")
         opened = [await self.queue(task) for task in tasks]
         return Life(tasks, opened, concurrency, wait, seconds_or_none(shutdown_after) or 0.0, processes, drains, reports)
+
+    def _named(self, queues: Iterable[str] | None) -> list[str]:
+        """Queues of tasks: each once, all where none is named."""
+        names = list(self.tasks) if queues is None else list(dict.fromkeys(queues))
+        unknown = [name for name in names if name not in self.tasks]
+        if unknown:
+            raise ValueError(f"no task has queue {', '.join(unknown)}: there are {', '.join(self.tasks) or 'none'}")
+        return names
 
 
 class _Decorator:

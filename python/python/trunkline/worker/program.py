@@ -36,7 +36,8 @@ def arguments(of: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--queue", action="append", metavar="NAME", help="only this queue; may be said several times")
     parser.add_argument("--wait", default="adaptive", choices=["adaptive", "notify", "poll"], help="how it waits (adaptive)")
     parser.add_argument("--shutdown-after", type=float, default=30, metavar="S", help="seconds that handlers have at the end (30)")
-    parser.add_argument("--no-setup", action="store_true", help="do not migrate, nor create queues and schedules")
+    parser.add_argument("--no-setup", action="store_true", help="do not migrate, nor create queues and schedules; they are made as far as the role may, and what it may not is said")
+    parser.add_argument("--drop-schedules", action="store_true", help="drop schedules of these queues that no task declares any more")
     parser.add_argument("--drain", action="store_true", help="end once nothing is due")
     parser.add_argument("--report", action="store_true", help="write every ten seconds what it did, for the console to show")
     parser.add_argument("--reload", action="store_true", help="begin anew when a Python file below this folder changes; for development")
@@ -48,7 +49,7 @@ def arguments(of: Sequence[str] | None = None) -> argparse.Namespace:
 async def work(app: App, said: argparse.Namespace) -> Summary:
     """Until a signal."""
     if not said.no_setup:
-        await app.setup()
+        await app.setup(queues=said.queue, as_permitted=True, drop_schedules=said.drop_schedules)
     if said.drain:
         return await app.drain(concurrency=said.concurrency, queues=said.queue, reports=said.report)
     running = asyncio.ensure_future(
