@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
+from decimal import Decimal
 from typing import Any, Generic, TypeVar
 
 from trunkline import Lease
@@ -14,6 +15,7 @@ from trunkline.transaction.message import Message
 from trunkline.transaction.payload_text import PayloadText
 
 T = TypeVar("T")
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 @dataclass(frozen=True)
@@ -33,12 +35,22 @@ class Delivered(Generic[T]):
 
 def delivered(rows: Sequence[Sequence[Any]], payloads: PayloadText[T]) -> Delivered[T]:
     read: Delivered[T] = Delivered([], [])
-    for id, attempt, enqueued_at, text, metadata in rows:
+    for id_text, attempt_text, seconds, text, metadata in rows:
+        id, attempt = int(id_text), int(attempt_text)
         try:
             payload = payloads.read(text)
         except Exception as error:
-            read.unreadable.append((Lease(id, attempt), f"{type(error).__name__}: {error}"))
+            read.unreadable.append((Lease(id, attempt), _said(error)))
             continue
-        at = datetime.fromtimestamp(enqueued_at, timezone.utc)
+        at = _EPOCH + timedelta(microseconds=int(Decimal(seconds).scaleb(6)))
         read.messages.append(Message(id, attempt, at, payload, json.loads(metadata) if metadata else {}))
     return read
+
+
+def _said(error: Exception) -> str:
+    """An error's kind and text, which is made by a program of the user's and may fail itself."""
+    try:
+        text = f"{type(error).__name__}: {error}"
+    except Exception:
+        text = type(error).__name__
+    return text.encode(errors="replace").decode().replace("\0", "\ufffd")
