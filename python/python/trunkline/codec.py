@@ -109,7 +109,8 @@ class Json:
 
     def __init__(self, of: Any = Any) -> None:
         made = None if of is Any or of is object else plain.form(of)
-        self._read, self._check = (made.read, made.check) if made else (None, None)
+        self._read = None if made is None else made.read
+        self._check = None if made is None else made.check
 
     def encode(self, payload: Any, /) -> bytes:
         try:

@@ -36,7 +36,7 @@ class App(worker.App):
         super().__init__()
         _applications.add(self)
 
-    @property  # type: ignore[override]
+    @property
     def url(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
         """That of Django's database, unless the program has said another."""
         return self._url or url(self.alias)

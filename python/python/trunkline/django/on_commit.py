@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any, TypeVar
 
+from trunkline.codec import Codec
 from trunkline.draft import Drafted
 from trunkline.worker import Task
 
@@ -19,6 +20,7 @@ def enqueue_on_commit(task: Task[T], message: T | Drafted[T], alias: str = "defa
     transaction, with `trunkline.transaction.queue(connection, task)`. A payload that cannot be written raises `BadPayload` at once.
     """
     transaction: Any = import_module("django.db.transaction")
-    payload: T = message.payload if isinstance(message, Drafted) else message
-    task.codec.encode(payload)
-    transaction.on_commit(lambda: task.app.queue_sync(task).enqueue(message), using=alias)
+    of: Any = message
+    codec: Codec[Any] = task.codec
+    codec.encode(of.payload if isinstance(message, Drafted) else of)
+    transaction.on_commit(lambda: task.app.queue_sync(task).enqueue(of), using=alias)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, cast, get_args, get_origin, get_type_hints, is_typeddict
 
 from .finite import table
@@ -54,10 +54,10 @@ def _tags(hints: Mapping[str, Any], always: frozenset[str]) -> dict[str, frozens
     tags: dict[str, frozenset[object]] = {}
     for name in always:
         hint = hints[name]
-        is_enumeration = isinstance(hint, type) and issubclass(hint, enum.Enum) and not issubclass(hint, enum.Flag)
-        if is_enumeration or get_origin(hint) is Literal:
-            values = list(cast("type[enum.Enum]", hint)) if is_enumeration else get_args(hint)
-            tags[name] = frozenset(table(values, hint))
+        if get_origin(hint) is Literal:
+            tags[name] = frozenset(table(get_args(hint), hint))
+        elif isinstance(hint, enum.EnumMeta) and not issubclass(hint, enum.Flag):
+            tags[name] = frozenset(table(cast("Iterable[Any]", hint), cast("object", hint)))
     return tags
 
 

@@ -63,7 +63,7 @@ def enumeration(kind: type[enum.Enum]) -> tuple[Read, Check, tuple[Shape, ...]]:
 
 def one_of(values: Iterable[Any], name: str) -> Check:
     """Checks that a value is one of few, and of the same type."""
-    known = {(type(value), value) for value in values}
+    known: set[tuple[type, Any]] = {(type(value), value) for value in values}
 
     def check(value: Any) -> None:
         try:

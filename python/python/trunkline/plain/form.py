@@ -80,11 +80,12 @@ class _Maker:
         if origin is dict or origin in (Mapping, typing.Mapping):
             return self._mapping(arguments[0], self.make(arguments[1]))
         if isinstance(of, type):
-            if issubclass(of, enum.Enum):
-                return Form(*enumeration(of))
-            if dataclasses.is_dataclass(of) or is_typeddict(of):
-                shape, complete = class_form(of)
-                return self._once(of, (shape,), lambda: Form(*complete(self.make), (shape,)))
+            kind: type[Any] = of
+            if issubclass(kind, enum.Enum):
+                return Form(*enumeration(kind))
+            if dataclasses.is_dataclass(kind) or is_typeddict(kind):
+                shape, complete = class_form(kind)
+                return self._once(kind, (shape,), lambda: Form(*complete(self.make), (shape,)))
         raise TypeError(
             f"payloads of type {of!r} cannot be read from JSON: use a dataclass, a pydantic model, a msgspec struct, "
             "types of JSON, or a codec of your own"

@@ -37,7 +37,7 @@ def instance(kind: type | tuple[type, ...], name: str, but: type | None = None) 
     return check
 
 
-def _float(value: Any) -> float:
+def _float(value: Any) -> Any:
     if type(value) not in (int, float):
         raise wrong(value, "a number")
     try:

@@ -140,7 +140,7 @@ class App:
         module, needs one."""
 
         def decorate(task: Task[T]) -> Task[T]:
-            if not isinstance(task, Task):
+            if not isinstance(task, Task):  # pyright: ignore[reportUnnecessaryIsInstance]  # what is not checked may stand the other way round
                 raise TypeError(f"a schedule stands above the task: @app.schedule({expression!r}) first, and @app.task() below it")
             said = checked_name("schedule", name or task.__name__.lower())
             if (other := self._schedules.get(said)) is not None:
