@@ -14,7 +14,7 @@ from typing import Any
 import psycopg
 import pytest
 import trunkline
-from trunkline import sync
+from trunkline import sync, transaction
 
 Run = Callable[[Any], Any]
 
@@ -114,7 +114,12 @@ def test_a_loop_that_ends_while_it_opens_leaves_the_next_one_whole(task: trunkli
 def test_a_failed_opening_is_not_kept(task: trunkline.Task[int], connects: Connects, run: Run) -> None:
     async def story() -> None:
         connects.fails = True
-        outcomes = await asyncio.gather(*(task.enqueue(n) for n in range(50)), return_exceptions=True)
+        connects.may_go.clear()
+        calls = [asyncio.ensure_future(task.enqueue(n)) for n in range(50)]
+        while not connects.count:
+            await asyncio.sleep(0)  # each has begun then
+        connects.may_go.set()
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
         assert all(isinstance(one, OSError) for one in outcomes) and connects.count == 1
         connects.fails = False
         assert await task.enqueue(1)
@@ -259,3 +264,73 @@ def test_a_worker_of_a_consumer_works_without_the_owners_rights(url: str, run: R
 
     with caplog.at_level(logging.WARNING, "trunkline.worker"):
         run(story())
+
+
+def test_texts_for_people_are_kept_and_texts_that_mean_something_are_refused(url: str, run: Run) -> None:
+    from opened import opened
+
+    async def story() -> None:
+        _, mails = await opened(url, str)
+        await mails.enqueue_many(["a", "b"])
+        first, second = await mails.lease(2)
+        await mails.bury(first, "caf\udce9\0!")
+        await mails.retry(second, 0, "caf\udce9")
+        assert [letter.error for letter in await mails.dead_letters()] == ["caf?\ufffd!"]
+        assert [one.error for one in await mails.peek(1)] == ["caf?"]
+        for draft in (mails.draft("x").metadata({"a": "\udce9"}), mails.draft("x").metadata({"\0": "a"}), mails.draft("x").key("\udce9")):
+            with pytest.raises(trunkline.BadPayload):
+                await mails.enqueue(draft)
+
+    run(story())
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+def test_a_message_whose_failure_has_no_text_does_not_hide_its_neighbours(url: str, run: Run) -> None:
+    from opened import opened
+
+    class Picky:
+        column = "text"
+
+        def encode(self, payload: str, /) -> bytes:
+            return payload.encode()
+
+        def decode(self, payload: bytes, /) -> str:
+            if payload == b"bad":
+                raise Mute
+            return payload.decode()
+
+    async def story() -> None:
+        from trunkline.testing import assert_enqueued, assert_not_enqueued
+
+        _, mails = await opened(url, Picky())
+        await mails.enqueue_many(["good", "bad"])
+        good, bad = await mails.peek(2)
+        assert (good.payload, bad.payload) == ("good", None) and bad.problem and "Mute" in bad.problem
+        with pytest.raises(AssertionError, match="cannot be read"):
+            await assert_not_enqueued(mails, "other")
+        with pytest.raises(AssertionError):
+            await assert_enqueued(mails, None)  # type: ignore[arg-type]
+        with psycopg.connect(url) as sql:
+            (leased,) = transaction.queue(sql, mails).lease(2)
+            assert leased.payload == "good"
+
+    run(story())
+
+
+def test_a_transaction_uses_the_schema_of_the_queue(url: str, run: Run) -> None:
+    app = trunkline.App(f"{url} schema=other")
+
+    @app.task(queue="mails")
+    async def send(mail: str) -> None: ...
+
+    with psycopg.connect(url) as sql:
+        before = transaction.queue(sql, send)._schema  # pyright: ignore[reportPrivateUsage]  # not connected to yet
+        run(app.setup())
+        transaction.queue(sql, send).enqueue("a")
+        transaction.queue(sql, app.queue_sync(send)).enqueue("b")
+        sql.commit()
+        assert before == '"other"' and app.queue_sync(send).stats().messages == 2

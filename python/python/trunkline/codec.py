@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Protocol, TypeVar, cast, runtime_checkable
@@ -61,6 +62,8 @@ class Text:
     def encode(self, payload: object, /) -> bytes:
         if not isinstance(payload, str):
             raise _refused(payload, self.column, "a str is expected")
+        if "\0" in payload:
+            raise _refused(payload, self.column, "PostgreSQL has no zero byte in a text: use a queue of bytes")
         try:
             return payload.encode()
         except UnicodeEncodeError as error:
@@ -101,6 +104,10 @@ class Uuid:
         return UUID(bytes=payload)
 
 
+#: A zero byte in JSON, and not a backslash before the characters u0000.
+_ZERO = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+
+
 class Json:
     """Anything that has a form in JSON, in ``jsonb``; checked against the annotated type when it is written and when it is read, and read back
     as that. Of ``Any``, ``dict`` and ``list`` the contents are JSON's: tuples come back as lists, times and keys as texts."""
@@ -116,7 +123,10 @@ class Json:
         try:
             if self._check is not None:
                 self._check(payload)
-            return write(payload).encode()
+            text = write(payload)
+            if "\\u0000" in text and _ZERO.search(text):
+                raise ValueError("PostgreSQL has no zero byte in a text")
+            return text.encode()
         except (TypeError, ValueError, RecursionError) as error:
             raise _refused(payload, self.column, error) from None
 

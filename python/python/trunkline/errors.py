@@ -115,6 +115,20 @@ def in_python(text: str) -> str:
     return text
 
 
+def text_of(error: BaseException) -> str:
+    """An error's kind and text. The text is made by a program of the user's, which may fail itself."""
+    try:
+        return sendable(f"{type(error).__name__}: {error}")
+    except Exception:
+        return f"{type(error).__name__}, whose text cannot be had"
+
+
+def sendable(text: str) -> str:
+    """A text for people as PostgreSQL can keep it: what UTF-8 cannot write, as half a surrogate in the name of a file, becomes a question mark,
+    and a zero byte U+FFFD."""
+    return text.encode(errors="replace").decode().replace("\0", "\ufffd")
+
+
 Flags = tuple[bool, bool, bool, bool, bool, bool]
 
 

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any, Generic, TypeVar
 
 from trunkline import Lease
-from trunkline.errors import BadPayload
+from trunkline.errors import BadPayload, text_of
 from trunkline.transaction.message import Message
 from trunkline.transaction.payload_text import PayloadText
 
@@ -40,17 +40,8 @@ def delivered(rows: Sequence[Sequence[Any]], payloads: PayloadText[T]) -> Delive
         try:
             payload = payloads.read(text)
         except Exception as error:
-            read.unreadable.append((Lease(id, attempt), _said(error)))
+            read.unreadable.append((Lease(id, attempt), text_of(error)))
             continue
         at = _EPOCH + timedelta(microseconds=int(Decimal(seconds).scaleb(6)))
         read.messages.append(Message(id, attempt, at, payload, json.loads(metadata) if metadata else {}))
     return read
-
-
-def _said(error: Exception) -> str:
-    """An error's kind and text, which is made by a program of the user's and may fail itself."""
-    try:
-        text = f"{type(error).__name__}: {error}"
-    except Exception:
-        text = type(error).__name__
-    return text.encode(errors="replace").decode().replace("\0", "\ufffd")

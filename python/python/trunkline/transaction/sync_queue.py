@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 
 from trunkline import Enqueued
 from trunkline.draft import Drafted
+from trunkline.errors import sendable
 from trunkline.times import Duration, seconds, seconds_or_none
 from trunkline.transaction import calls
 from trunkline.transaction.calls import Call, Value
@@ -115,11 +116,11 @@ class SyncQueue(Generic[T]):
     def retry(self, messages: Deliveries, after: Duration = 0, error: str = "") -> None:
         """Gives messages back after a failure: due again after a delay of at most 365 days, or dead letters after their last attempt.
         Raises as `ack`."""
-        self._end("retry", messages, delay=seconds(after), error=error)
+        self._end("retry", messages, delay=seconds(after), error=sendable(error))
 
     def bury(self, messages: Deliveries, reason: str) -> None:
         """Makes messages dead letters at once. Raises as `ack`."""
-        self._end("bury", messages, reason=reason)
+        self._end("bury", messages, reason=sendable(reason))
 
     def extend(self, messages: Deliveries, by: Duration) -> None:
         """Makes leases end that long from now; more than zero, at most 365 days. Raises as `ack`."""
@@ -134,7 +135,7 @@ class SyncQueue(Generic[T]):
 
         They are due again after the delay. Raises `LeaseLost` where somebody else has one.
         """
-        self._end("charge", messages, delay=seconds(after), error=error)
+        self._end("charge", messages, delay=seconds(after), error=sendable(error))
 
     def _end(self, verb: str, messages: Deliveries, **options: Value) -> None:
         deliveries = listed(messages)

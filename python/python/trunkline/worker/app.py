@@ -16,7 +16,7 @@ from .backoff import Backoff, Retry
 from .context import Context, Running
 from .life import Life, Summary
 from .opening import Opened, Opening
-from .setup import Setup, checked_name
+from .setup import Setup, checked_name, schema_of
 from .task import Place, Task
 
 T = TypeVar("T")
@@ -194,9 +194,16 @@ class App:
                 opened: sync.Queue[T] = self._db_of(url).queue(task.queue, task.codec)
             except NoQueue as error:
                 raise NoQueue(f"there is no queue {task.queue!r} in the database: {self._remedy}", sqlstate=error.sqlstate) from None
-            return Queue(opened.native, opened.codec), opened
+            return Queue(opened.native, opened.codec, opened.schema), opened
 
         return self._opened.opening(url, task.queue, open)
+
+    @property
+    def schema(self) -> str:
+        """The name of the schema that holds the queues: what the database said where it was connected to, else what the address or the
+        environment says."""
+        known: tuple[Db, sync.Db] | None = self._opened.known(self.url, _DB)
+        return known[0].schema if known else schema_of(self.url)
 
     def close(self) -> None:
         """Lets go of the connections: those that nothing else uses are closed. The next use connects again."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 from collections.abc import Sequence, Set
 from typing import Any
@@ -25,6 +26,12 @@ def checked_name(what: str, name: str) -> str:
             f"pass {'queue' if what == 'queue' else 'name'}="
         )
     return name
+
+
+def schema_of(url: str) -> str:
+    """The schema that an address names, or the environment."""
+    named = re.search(r"(?:^|[\s?&])schema\s*=\s*'?(\w+)", url)
+    return named[1] if named else os.environ.get("TRUNKLINE_SCHEMA") or "trunkline"
 
 
 class Setup:
