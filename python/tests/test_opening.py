@@ -334,3 +334,28 @@ def test_a_transaction_uses_the_schema_of_the_queue(url: str, run: Run) -> None:
         transaction.queue(sql, app.queue_sync(send)).enqueue("b")
         sql.commit()
         assert before == '"other"' and app.queue_sync(send).stats().messages == 2
+
+
+def test_what_an_error_advises_can_be_done_in_python(url: str, run: Run) -> None:
+    from opened import opened
+
+    async def story() -> None:
+        db, mails = await opened(url, str)
+        calls = [
+            mails.enqueue(mails.draft("a").priority(5)), mails.enqueue(mails.draft("a").key("k")), mails.enqueue(mails.draft("a").unique("k")),
+            db.create_queue("mails", str, max_attempts=3), db.create_queue("mails", int), db.queue("none", str), db.describe_queue("none"),
+            db.drop_schedule("none"), db.queue("mails", int), db.limit_queue("none"),
+        ]  # fmt: skip
+        errors = [str(error) for error in await asyncio.gather(*calls, return_exceptions=True)]
+        with psycopg.connect(url, autocommit=True) as sql:
+            sql.execute("create role without_rights_here login")
+            try:
+                stranger = await trunkline.Db.connect(f"{url} user=without_rights_here")
+                refused = await asyncio.gather(stranger.create_queue("b", str), stranger.queue("mails", str), stranger.schedules(), return_exceptions=True)
+                errors += [str(error) for error in refused]
+            finally:
+                sql.execute("drop role without_rights_here")
+        assert all("::" not in text and "`trunkline " not in text and "trunkline.alter_queue" not in text for text in errors), errors
+        assert "Db.alter_queue" in errors[3]
+
+    run(story())

@@ -96,6 +96,7 @@ _WORDS: list[tuple[str, str | Callable[[re.Match[str]], str]]] = [
         lambda of: f"`select trunkline.grant_rights({_quoted(of[3])}, '{of[2]}', {_quoted(of[1])})` in SQL",
     ),
     (r"`trunkline dead discard \S+ (\d+)`", r"Queue.discard(\1)"),
+    (r"\btrunkline\.alter_queue\b", "Db.alter_queue"),
     (r"\b(?:Settings|Changes)::(\w+)", r"the setting \1"),
     (r"\bDraft::new\(payload\)", "queue.draft(payload)"),
     (r"\b(Db|Queue|Consumer|Transaction|Schedule)::(\w+)", r"\1.\2"),
@@ -108,8 +109,6 @@ def _quoted(name: str) -> str:
 
 def in_python(text: str) -> str:
     """A text of the library's, with the names that a program in Python has for what it advises."""
-    if "::" not in text and "`trunkline " not in text:
-        return text
     for words, ours in _WORDS:
         text = re.sub(words, ours, text)
     return text

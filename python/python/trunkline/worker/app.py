@@ -16,7 +16,7 @@ from .backoff import Backoff, Retry
 from .context import Context, Running
 from .life import Life, Summary
 from .opening import Opened, Opening
-from .setup import Setup, checked_name, schema_of
+from .setup import Setup, UnknownQueue, checked_name, schema_of
 from .task import Place, Task
 
 T = TypeVar("T")
@@ -287,7 +287,7 @@ class App:
         names = list(self.tasks) if queues is None else list(dict.fromkeys(queues))
         unknown = [name for name in names if name not in self.tasks]
         if unknown:
-            raise ValueError(f"no task has queue {', '.join(unknown)}: there are {', '.join(self.tasks) or 'none'}")
+            raise UnknownQueue(f"no task has queue {', '.join(unknown)}: there are {', '.join(self.tasks) or 'none'}")
         return names
 
 

@@ -93,6 +93,9 @@ class Opened:
         known = self.known(url, key)  # the opening before this one may just have ended
         opened: T = open() if known is None else known
         self._kept.setdefault((process, url), {})[key] = opened
+        for other in list(self._kept):
+            if other[0] == process and other[1] != url:
+                self._kept.pop(other, None)  # the application is elsewhere now: in each test of a program, for example
         self._openings.pop(at, None)
         return opened
 

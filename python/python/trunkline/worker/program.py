@@ -16,6 +16,7 @@ from .app import App
 from .find import NoApp, app_of
 from .life import Summary
 from .logs import begin
+from .setup import UnknownQueue
 from .supervisor import supervise
 
 _logger = logging.getLogger("trunkline.worker")
@@ -101,7 +102,7 @@ def main(of: Sequence[str] | None = None) -> None:
         sys.exit(supervise([sys.executable, "-m", "trunkline.worker.program", *given], said.processes, said.reload, SUPERVISOR))
     try:
         summary = asyncio.run(work(app_of(said.app), said))
-    except (NoApp, TrunklineError) as error:
+    except (NoApp, UnknownQueue, TrunklineError) as error:
         _logger.error("%s", error)
         sys.exit(2)
     told = asdict(summary)

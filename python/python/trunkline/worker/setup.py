@@ -18,6 +18,10 @@ _NAME = re.compile(r"[a-z][a-z0-9_.-]{0,47}")
 _DENIED = "42501"
 
 
+class UnknownQueue(ValueError):
+    """No task of the application has a queue that was named."""
+
+
 def checked_name(what: str, name: str) -> str:
     """A name as the database takes it."""
     if not _NAME.fullmatch(name):
