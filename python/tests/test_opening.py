@@ -200,6 +200,8 @@ def test_two_schedules_of_one_name_are_refused_at_the_declaration() -> None:
     assert [schedule.name for schedule, _ in nightly.schedules] == ["send", "hourly"]
     with pytest.raises(TypeError, match="a schedule stands above the task"):
         app.schedule("@daily")(send)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="no setting max_atempts"):
+        app.task(queue="typo", max_atempts=3)(send)
     with pytest.raises(ValueError, match="a queue cannot be named 'sendMail'"):
         app.task(queue="sendMail")(send)
     with pytest.raises(trunkline.BadPayload):
@@ -357,5 +359,17 @@ def test_what_an_error_advises_can_be_done_in_python(url: str, run: Run) -> None
                 sql.execute("drop role without_rights_here")
         assert all("::" not in text and "`trunkline " not in text and "trunkline.alter_queue" not in text for text in errors), errors
         assert "Db.alter_queue" in errors[3]
+
+    run(story())
+
+
+def test_a_task_knows_the_settings_that_a_queue_has(url: str, run: Run) -> None:
+    from trunkline.settings import NAMES
+
+    async def story() -> None:
+        db = await trunkline.Db.connect(url)
+        with pytest.raises(TypeError) as refused:
+            await db.create_queue("mails", str, nothing=1)
+        assert set(str(refused.value).partition(": ")[2].split(", ")) == NAMES
 
     run(story())

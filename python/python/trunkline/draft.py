@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 from ._trunkline import Draft as NativeDraft
 from .codec import Codec
 from .errors import BadPayload
-from .times import Duration, aware, seconds, seconds_or_none
+from .times import Duration, aware, bounded, seconds, seconds_or_none
 from .tracing import with_trace
 
 T = TypeVar("T")
@@ -57,6 +57,11 @@ def native(codec: Codec[T], payload: T, options: Options) -> NativeDraft:
 
 def check(options: Options) -> None:
     """Refuses texts that PostgreSQL cannot have, before anything is sent."""
+    for span in (options.after, options.within):
+        if span is not None:
+            bounded(span)
+    if not 0 <= options.priority <= 255:
+        raise ValueError(f"there is no priority {options.priority}: 0 is the lowest")
     for what, text in [("key", options.key), ("unique key", options.unique), *_texts(options.metadata)]:
         if text is None:
             continue

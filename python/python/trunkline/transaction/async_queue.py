@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 from trunkline import Enqueued
 from trunkline.draft import Drafted
 from trunkline.errors import sendable
-from trunkline.times import Duration, seconds, seconds_or_none
+from trunkline.times import Duration, bounded
 from trunkline.transaction import calls
 from trunkline.transaction.calls import Call, Value
 from trunkline.transaction.connection import Rows, RunAsync
@@ -97,7 +97,7 @@ class AsyncQueue(Generic[T]):
         Commit at once: before that nobody sees the lease, nor the rest of a row. A payload that cannot be read fails its attempt with
         that error; the others are returned.
         """
-        read = delivered(await self._run(calls.lease(self._schema, self.name, n, seconds_or_none(for_), self._payloads.column)), self._payloads)
+        read = delivered(await self._run(calls.lease(self._schema, self.name, n, None if for_ is None else bounded(for_), self._payloads.column)), self._payloads)
         for lease, why in read.unreadable:
             await self.retry(lease, error=f"the payload cannot be read: {why}")
         return read.messages
@@ -116,7 +116,7 @@ class AsyncQueue(Generic[T]):
     async def retry(self, messages: Deliveries, after: Duration = 0, error: str = "") -> None:
         """Gives messages back after a failure: due again after a delay of at most 365 days, or dead letters after their last attempt.
         Raises as `ack`."""
-        await self._end("retry", messages, delay=seconds(after), error=sendable(error))
+        await self._end("retry", messages, delay=bounded(after), error=sendable(error))
 
     async def bury(self, messages: Deliveries, reason: str) -> None:
         """Makes messages dead letters at once. Raises as `ack`."""
@@ -124,7 +124,7 @@ class AsyncQueue(Generic[T]):
 
     async def extend(self, messages: Deliveries, by: Duration) -> None:
         """Makes leases end that long from now; more than zero, at most 365 days. Raises as `ack`."""
-        await self._end("extend", messages, lease=seconds(by))
+        await self._end("extend", messages, lease=bounded(by))
 
     async def release(self, messages: Deliveries) -> None:
         """Gives messages back unharmed: due again at once, and not charged. Raises as `ack`."""
@@ -135,7 +135,7 @@ class AsyncQueue(Generic[T]):
 
         They are due again after the delay. Raises `LeaseLost` where somebody else has one.
         """
-        await self._end("charge", messages, delay=seconds(after), error=sendable(error))
+        await self._end("charge", messages, delay=bounded(after), error=sendable(error))
 
     async def _end(self, verb: str, messages: Deliveries, **options: Value) -> None:
         deliveries = listed(messages)

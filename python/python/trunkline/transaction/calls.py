@@ -112,12 +112,18 @@ def _delivered(payload: str) -> str:
     return ", ".join(f"cast({column} as varchar)" for column in columns)
 
 
+def _counted(n: int) -> int:
+    if not 0 <= n < 2**31:
+        raise ValueError(f"{n} messages cannot be asked for: from 0 to 2,147,483,647")
+    return n
+
+
 def take(schema: str, queue: str, n: int, payload: str) -> Call:
-    return Call(f"select {_delivered(payload)} from {schema}.take({_TEXT}, {_INT})", (queue, n))
+    return Call(f"select {_delivered(payload)} from {schema}.take({_TEXT}, {_INT})", (queue, _counted(n)))
 
 
 def lease(schema: str, queue: str, n: int, seconds: float | None, payload: str) -> Call:
-    return Call(f"select {_delivered(payload)} from {schema}.lease({_TEXT}, {_INT}, {_SECONDS})", (queue, n, seconds))
+    return Call(f"select {_delivered(payload)} from {schema}.lease({_TEXT}, {_INT}, {_SECONDS})", (queue, _counted(n), seconds))
 
 
 def end(schema: str, verb: str, queue: str, deliveries: Sequence[Delivery], **options: Value) -> Call:

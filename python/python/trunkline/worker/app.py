@@ -284,7 +284,7 @@ class App:
 
     def _named(self, queues: Iterable[str] | None) -> list[str]:
         """Queues of tasks: each once, all where none is named."""
-        names = list(self.tasks) if queues is None else list(dict.fromkeys(queues))
+        names = list(self.tasks) if queues is None else list(dict.fromkeys([queues] if isinstance(queues, str) else queues))
         unknown = [name for name in names if name not in self.tasks]
         if unknown:
             raise UnknownQueue(f"no task has queue {', '.join(unknown)}: there are {', '.join(self.tasks) or 'none'}")

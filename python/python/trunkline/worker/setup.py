@@ -16,6 +16,11 @@ from .task import Task
 _logger = logging.getLogger("trunkline.worker")
 _NAME = re.compile(r"[a-z][a-z0-9_.-]{0,47}")
 _DENIED = "42501"
+#: What a role needs for schedules.
+_OPERATOR = (
+    "run App.setup as the role that owns the schema, or give this role the rights of an operator of all queues: "
+    "`select trunkline.grant_rights('ROLE', 'operator')` in SQL"
+)
 
 
 class UnknownQueue(ValueError):
@@ -75,11 +80,7 @@ class Setup:
             try:
                 await queue.schedule(schedule, payload)
             except TrunklineError as error:
-                remedy = (
-                    "run App.setup as the role that owns the schema, or give this role the rights of an operator of all queues: "
-                    "`select trunkline.grant_rights('ROLE', 'operator')` in SQL"
-                )
-                self._left(error, f"schedule {schedule.name!r} of queue {task.queue!r} cannot be put in force", remedy)
+                self._left(error, f"schedule {schedule.name!r} of queue {task.queue!r} cannot be put in force", _OPERATOR)
 
     async def _undeclared(self, drop: bool) -> None:
         """Schedules of the tasks' queues that no task declares: of an older program, or made by hand."""
@@ -89,6 +90,8 @@ class Setup:
         except TrunklineError as error:
             if error.sqlstate != _DENIED:
                 raise
+            if drop:
+                self._left(error, "schedules cannot be dropped", _OPERATOR)
             return  # a consumer may not look
         for schedule in there:
             if schedule.queue not in ours or schedule.name in self._declared:

@@ -12,7 +12,7 @@ from ..codec import Codec, codec_of
 from ..draft import Drafted, Options
 from ..schedule import Schedule
 from ..seen import Enqueued
-from ..settings import Setting
+from ..settings import Setting, checked
 from .backoff import Retry
 from .context import Context
 
@@ -77,7 +77,7 @@ class Task(Generic[T]):
         self.place: Place = place or ("loop" if is_async else "thread")
         self.lease = lease
         self.weight = weight
-        self.settings = settings
+        self.settings = checked(settings)
         self.schedules: list[tuple[Schedule, Any]] = []
         parameters = _Parameters(function, batch is not None)
         self.takes_payload = parameters.takes_payload
