@@ -155,6 +155,14 @@ table template (
     text text not null
 );
 
+table version (
+    version integer not null,
+    name text not null,
+    applied_at timestamp with time zone not null default now(),
+    functions text not null,
+    oldest integer not null
+);
+
 table waiting (
     consumer text not null,
     queue text not null,
@@ -260,6 +268,10 @@ alter table template add constraint pk_template PRIMARY KEY (name);
 
 alter table template add constraint template_kind CHECK ((kind = ANY (ARRAY['tables'::text, 'view'::text, 'function'::text])));
 
+alter table version add constraint ck_version_oldest CHECK ((oldest <= version));
+
+alter table version add constraint pk_version PRIMARY KEY (version);
+
 alter table waiting add constraint pk_waiting PRIMARY KEY (consumer);
 
 alter table worker add constraint pk_worker PRIMARY KEY (at, worker);
@@ -295,6 +307,8 @@ CREATE UNIQUE INDEX pk_schedule ON trunkline.schedule USING btree (name);
 CREATE UNIQUE INDEX pk_stripe ON trunkline.stripe USING btree (one);
 
 CREATE UNIQUE INDEX pk_template ON trunkline.template USING btree (name);
+
+CREATE UNIQUE INDEX pk_version ON trunkline.version USING btree (version);
 
 CREATE UNIQUE INDEX pk_waiting ON trunkline.waiting USING btree (consumer);
 
@@ -394,7 +408,7 @@ declare
 begin
     for g in select distinct a.role, a.kind from trunkline.granted a join pg_roles r on r.rolname = a.role loop
         execute format('grant usage on schema %I to %I', rtrim('trunkline.', '.'), g.role);
-        execute format('grant select on trunkline.migration, trunkline.queue, trunkline.floor, trunkline.stripe to %I', g.role);
+        execute format('grant select on trunkline.migration, trunkline.version, trunkline.queue, trunkline.floor, trunkline.stripe to %I', g.role);
         -- A relay keeps its place with the right to enqueue what it read, or to dequeue what it sends.
         execute format('grant select, insert, update, delete on trunkline.relay to %I', g.role);
         if g.kind <> 'producer' then
@@ -3371,6 +3385,12 @@ begin
         using errcode = 'feature_not_supported', hint = 'Run a worker; or lease a lane with trunkline.lease_lane.';
 end ;
 
+function refuse_older() returns trigger language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+begin
+    raise exception 'this schema is at version %, newer than this program supports', (select max(v.version) from trunkline.version v)
+        using errcode = 'object_not_in_prerequisite_state', hint = 'Nothing was changed; migrate with a newer trunkline.';
+end ;
+
 function refuse_row() returns trigger language plpgsql volatile as 
 begin
     if new.size operator(pg_catalog.=) 1 and pg_catalog.array_dims(new.payload) operator(pg_catalog.=) '[1:1]'
@@ -3516,7 +3536,7 @@ begin
         end if;
         perform trunkline.apply_rights(of_queue);
     end loop;
-    execute format('revoke all on trunkline.migration, trunkline.queue, trunkline.bucket, trunkline.floor, trunkline.waiting, trunkline.worker, trunkline.schedule, trunkline.stripe, trunkline.audit, trunkline.relay from %I', name);
+    execute format('revoke all on trunkline.migration, trunkline.version, trunkline.queue, trunkline.bucket, trunkline.floor, trunkline.waiting, trunkline.worker, trunkline.schedule, trunkline.stripe, trunkline.audit, trunkline.relay from %I', name);
     execute format('revoke all on schema %I from %I', rtrim('trunkline.', '.'), name);
     perform trunkline.apply_shared_rights(); -- what other rights of the role need
 end ;

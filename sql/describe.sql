@@ -3,6 +3,6 @@ select q.name, coalesce(nullif(format_type(t.typbasetype, t.typtypmod), '-'), fo
        q.max_attempts, extract(epoch from q.lease)::float8, q.max_batch, q.created_at,
        case when $1::text is not null then trunkline.kept_floor(q.name) else '-infinity' end as floor,
        q.paused, q.max_leased, q.per_second, q.burst,
-       q.priorities, extract(epoch from q.head_start)::float8, q.uniqueness, q.lanes, q.per_key, q.key_per_second, q.key_burst, q.first_lane
+       q.priorities, extract(epoch from q.head_start)::float8, q.uniqueness, q.lanes, q.per_key, q.key_per_second, q.key_burst, q.first_lane, q.paused_at
 from trunkline.queue q left join pg_type t on t.oid = trunkline.payload_type(q.name)
 where $1::text is null or q.name = $1 order by q.name

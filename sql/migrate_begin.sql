@@ -34,3 +34,13 @@ end $$;
 create table if not exists trunkline.migration (
     version int constraint pk_migration primary key, name text not null, applied_at timestamptz not null default now(),
     functions text not null default '');
+-- Before step 16 the rows were in `migration` alone.
+do $$
+begin
+    if to_regclass('trunkline.version') is null then
+        create table trunkline.version (
+            version int constraint pk_version primary key, name text not null, applied_at timestamptz not null default now(),
+            functions text not null, oldest int not null constraint ck_version_oldest check (oldest <= version));
+        insert into trunkline.version select m.version, m.name, m.applied_at, m.functions, m.version from trunkline.migration m;
+    end if;
+end $$;

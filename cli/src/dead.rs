@@ -48,8 +48,14 @@ Examples:
     #[command(after_help = "\
 Examples:
   trunkline dead discard emails 1024 1025
-  trunkline dead discard emails --all")]
-    Discard(Which),
+  trunkline dead discard emails --all --yes")]
+    Discard {
+        #[command(flatten)]
+        which: Which,
+        /// Do not ask, with --all
+        #[arg(long, conflicts_with = "ids")]
+        yes: bool,
+    },
 }
 
 /// Some dead letters of a queue.
@@ -73,7 +79,10 @@ pub async fn run(verb: Verb, database: &Database) -> Result<()> {
             let count = queue.replay((!which.all).then_some(&*which.ids)).await?;
             told(&queue, count, &which)
         }
-        Verb::Discard(which) => {
+        Verb::Discard { which, yes } => {
+            if which.all {
+                crate::confirm(format!("delete all dead letters of queue {:?}", which.queue), yes).await?;
+            }
             let queue = database.queue_unread(&which.queue).await?;
             let count = queue.discard((!which.all).then_some(&*which.ids)).await?;
             told(&queue, count, &which)

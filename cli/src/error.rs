@@ -4,7 +4,7 @@ use std::{fmt, io};
 
 use trunkline::Metadata;
 
-use crate::{print::clean, text::Text};
+use crate::{own_words::own, print::clean, text::Text};
 
 /// The result of every verb.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -82,7 +82,7 @@ impl fmt::Display for Error {
 /// The library names the Rust type, which means nothing to the user of a program.
 fn told(error: &trunkline::Error) -> String {
     let (text, metadata) = (std::any::type_name::<Text>(), std::any::type_name::<Metadata>());
-    error.to_string().replace(text, "the text").replace(metadata, "the metadata")
+    own(&error.to_string()).replace(text, "the text").replace(metadata, "the metadata")
 }
 
 fn hint_of(error: &trunkline::Error) -> Option<&'static str> {
@@ -125,7 +125,7 @@ impl From<trunkline_embedded::Error> for Error {
 impl From<tokio_postgres::Error> for Error {
     fn from(error: tokio_postgres::Error) -> Self {
         match error.as_db_error() {
-            Some(db) => Self::Failed(db.message().to_owned(), db.hint().map(str::to_owned)),
+            Some(db) => Self::Failed(own(db.message()), db.hint().map(own)),
             None => Self::new(error.to_string()),
         }
     }

@@ -6,7 +6,7 @@ declare
 begin
     for g in select distinct a.role, a.kind from trunkline.granted a join pg_roles r on r.rolname = a.role loop
         execute format('grant usage on schema %I to %I', rtrim('trunkline.', '.'), g.role);
-        execute format('grant select on trunkline.migration, trunkline.queue, trunkline.floor, trunkline.stripe to %I', g.role);
+        execute format('grant select on trunkline.migration, trunkline.version, trunkline.queue, trunkline.floor, trunkline.stripe to %I', g.role);
         -- A relay keeps its place with the right to enqueue what it read, or to dequeue what it sends.
         execute format('grant select, insert, update, delete on trunkline.relay to %I', g.role);
         if g.kind <> 'producer' then

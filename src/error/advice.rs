@@ -50,12 +50,14 @@ fn right(what: &str) -> (&'static str, Option<&'static str>) {
             "To consume, a role needs the usage of the schema, and to select, update and delete in the queue's tables",
             Some("--consumer"),
         ),
-        "create_queue" | "drop_queue" | "migrate" | "migrate_record" => {
-            ("Only the role that owns the schema `trunkline` may do this", None)
-        }
         "set_schedule" | "schedules" | "pause_schedule" | "resume_schedule" | "drop_schedule" | "fire_schedule" => (
             "Schedules are the schema's owner's, and those of an operator of all queues: \
              `select trunkline.grant_rights('ROLE', 'operator')` makes one",
+            None,
+        ),
+        "create_queue" | "drop_queue" | "migrate" | "migrate_record" => (
+            "Only the role that owns the schema `trunkline` may do this; where there is no schema yet, a role that may create one: \
+                 `grant create on database NAME to ROLE`",
             None,
         ),
         "purge" | "prune" | "replay" | "discard" | "stats" | "peek" | "dead" | "archived" => (

@@ -65,7 +65,7 @@ const SECTIONS: [(&str, &[&str]); 10] = [
     ("Test", &["shift"]),
 ];
 /// These stand below the others, and may change with every version.
-const INTERNAL: [&str; 47] = [
+const INTERNAL: [&str; 48] = [
     "check_unique",
     "due_of",
     "along_lanes",
@@ -75,6 +75,7 @@ const INTERNAL: [&str; 47] = [
     "more_lanes",
     "lane_of",
     "refuse_keys",
+    "refuse_older",
     "check_priority",
     "in_lanes",
     "check_schedule",

@@ -22,7 +22,7 @@ async fn functions_are_renewed_with_every_queue_and_its_messages() {
              returns setof trunkline.queue_q language plpgsql as 'begin end';
          drop function trunkline.do_ack_q;
          delete from trunkline.template where name = 'retry';
-         update trunkline.migration set functions = 'others'",
+         update trunkline.version set functions = 'others'",
     )
     .await
     .expect("changed");
@@ -175,7 +175,7 @@ async fn nobody_else_s_function_runs_with_the_rights_of_a_caller() {
     // The library's statements and its migration, with that search path as the database's default.
     let name: String = sql.query_one("select current_database()::text", &[]).await.expect("asked").get(0);
     sql.batch_execute(&format!(
-        "alter database {name} set search_path = public, pg_catalog; update trunkline.migration set functions = ''"
+        "alter database {name} set search_path = public, pg_catalog; update trunkline.version set functions = ''"
     ))
     .await
     .expect("set");
