@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Literal, TypeVar, overload
 
 from .. import sync
@@ -47,7 +47,7 @@ class App:
         #: Names of schedules, each with the task that declares it.
         self._schedules: dict[str, Task[Any]] = {}
         self._opened = Opened()
-        self._lives: set[Life] = set()
+        self._runs: set[_Run] = set()
 
     @overload
     def task(
@@ -229,42 +229,52 @@ class App:
         reports: bool = False,
     ) -> Summary:
         """Works until it is cancelled, or until :meth:`stop`; then ends in order: what runs may end within ``shutdown_after``, and is given
-        back uncharged after that. Returns the counts of what it did.
+        back uncharged after that. Returns the counts of what it did. ``processes`` is how many handlers of tasks with ``place="process"`` run
+        at a time, each in a process of its own: one for each processor if not set.
 
         With ``reports`` it tells of itself every ten seconds, in a row of the table ``trunkline.worker`` for each queue: what it handled, what
         failed, how long its handlers took, how many run. The console and ``trunkline doctor`` show it. A database that does not take the row
         stops no work: the logger ``trunkline.worker.tell`` says so, once."""
-        life = await self._life(concurrency, queues, wait, shutdown_after, processes, drains=False, reports=reports)
-        return await self._live(life)
+        with _Run(self._runs) as run:
+            return await run.live(lambda: self._life(concurrency, queues, wait, shutdown_after, processes, drains=False, reports=reports))
 
     def stop(self) -> None:
-        """Lets :meth:`run` end in order. From the thread of its event loop."""
-        for life in self._lives:
-            life.stop()
+        """Lets :meth:`run` and :meth:`drain` end in order, also before they have opened their queues. From the thread of their event loop."""
+        for run in self._runs:
+            run.stop()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether :meth:`run` or :meth:`drain` is under way."""
+        return bool(self._runs)
 
     def running(self) -> list[Running]:
         """The messages that this process handles at present, each with how long it has and what it told by :meth:`Context.progress`; but for
         those in batches, in no order. From the thread of its event loop: for a page that shows what a worker does."""
-        return [one for life in self._lives for one in life.running()]
+        return [one for run in self._runs if run.life is not None for one in run.life.running()]
 
-    async def drain(self, *, concurrency: int = 100, queues: Iterable[str] | None = None, reports: bool = False) -> Summary:
-        """Works until nothing is due and no handler runs: for tests, and for programs that are started every so often. ``reports`` is that
-        of :meth:`run`."""
+    async def drain(
+        self,
+        *,
+        concurrency: int = 100,
+        queues: Iterable[str] | None = None,
+        shutdown_after: Duration = 30,
+        processes: int | None = None,
+        reports: bool = False,
+    ) -> Summary:
+        """Works until nothing is due and no handler runs, or until :meth:`stop`: for tests, and for programs that are started every so
+        often. The options are those of :meth:`run`."""
+        queues = self._named(queues)
         total = Summary()
-        while True:
-            life = await self._life(concurrency, queues, "adaptive", 30, None, drains=True, reports=reports)
-            summary = await self._live(life)
-            total += summary
-            # What a handler of one queue enqueued for another may have come after that was empty.
-            if summary.is_nothing or len(life.tasks) == 1:
-                return total
-
-    async def _live(self, life: Life) -> Summary:
-        self._lives.add(life)
-        try:
-            return await life.live()
-        finally:
-            self._lives.discard(life)
+        with _Run(self._runs) as run:
+            while True:
+                summary = await run.live(
+                    lambda: self._life(concurrency, queues, "adaptive", shutdown_after, processes, drains=True, reports=reports)
+                )
+                total += summary
+                # What a handler of one queue enqueued for another may have come after that was empty.
+                if summary.is_nothing or run.is_stopped or len(self.tasks if queues is None else list(queues)) == 1:
+                    return total
 
     async def _life(
         self,
@@ -289,6 +299,36 @@ class App:
         if unknown:
             raise UnknownQueue(f"no task has queue {', '.join(unknown)}: there are {', '.join(self.tasks) or 'none'}")
         return names
+
+
+class _Run:
+    """A call of :meth:`App.run` or :meth:`App.drain`, which may be stopped before it has begun to work."""
+
+    def __init__(self, runs: set[_Run]) -> None:
+        self._runs = runs
+        self.life: Life | None = None
+        self.is_stopped = False
+
+    def __enter__(self) -> _Run:
+        self._runs.add(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._runs.discard(self)
+
+    async def live(self, made: Callable[[], Awaitable[Life]]) -> Summary:
+        self.life = life = await made()
+        if self.is_stopped:
+            life.stop()
+        try:
+            return await life.live()
+        finally:
+            self.life = None
+
+    def stop(self) -> None:
+        self.is_stopped = True
+        if self.life is not None:
+            self.life.stop()
 
 
 class _Decorator:
