@@ -110,7 +110,7 @@ def test_what_a_user_taught_psycopg2_changes_nothing(url: str) -> None:
     engine.dispose()
 
 
-def test_a_function_of_somebody_else_s_in_the_search_path_is_not_called(url: str, sql: Any) -> None:
+def test_another_role_s_function_in_the_search_path_is_not_called(url: str, sql: Any) -> None:
     for function, kind in (("make_interval(secs float8)", "interval"), ("clock_timestamp()", "timestamptz"), ("encode(bytea, text)", "text")):
         with psycopg.connect(url, autocommit=True) as owner:
             owner.execute(f"create function public.{function} returns {kind} language plpgsql as $$ begin raise 'called'; end $$")  # type: ignore[arg-type]

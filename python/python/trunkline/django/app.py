@@ -56,7 +56,7 @@ class App(worker.App):
 
 
 def _set_up() -> None:
-    """Where `trunkline-worker` imports the tasks, nobody has set Django up yet; where Django itself does, it is about to be."""
+    """Where `trunkline-worker` imports the tasks, Django is not set up yet; where Django itself does, it is about to be."""
     apps: Any = import_module("django.apps").apps
     if not apps.ready and not apps.loading:
         import_module("django").setup()

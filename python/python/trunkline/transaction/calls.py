@@ -2,7 +2,7 @@
 
 Each value travels as a `varchar`, and so does each column of an answer: a call means the same through every driver, whatever the user has
 taught theirs about numbers, times, JSON and `text`. Lists travel as array literals, metadata as JSON, bytes as hexadecimal digits whatever
-`bytea_output` is. Functions and types are those of `pg_catalog`, whoever has others in the search path.
+`bytea_output` is. Functions and types are those of `pg_catalog`, whatever others are in the search path.
 """
 
 from __future__ import annotations

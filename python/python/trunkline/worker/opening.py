@@ -61,14 +61,14 @@ class Opening(Generic[T]):
 
 def _waker(loop: asyncio.AbstractEventLoop, event: asyncio.Event) -> Callable[[object], None]:
     def wake(_: object) -> None:
-        with suppress(RuntimeError):  # the loop was closed: nobody waits there
+        with suppress(RuntimeError):  # the loop was closed, and its callers with it
             loop.call_soon_threadsafe(event.set)
 
     return wake
 
 
 class Opened:
-    """What was opened, by a key; in each process and for each address anew. It has no lock that a fork could leave taken."""
+    """What was opened, by a key; of each process and each address. It has no lock that a fork could leave taken."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[int, str], dict[str, Any]] = {}
