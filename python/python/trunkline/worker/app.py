@@ -264,16 +264,16 @@ class App:
     ) -> Summary:
         """Works until nothing is due and no handler runs, or until :meth:`stop`: for tests, and for programs that are started every so
         often. The options are those of :meth:`run`."""
-        queues = self._named(queues)
+        names = self._named(queues)
         total = Summary()
         with _Run(self._runs) as run:
             while True:
                 summary = await run.live(
-                    lambda: self._life(concurrency, queues, "adaptive", shutdown_after, processes, drains=True, reports=reports)
+                    lambda: self._life(concurrency, names, "adaptive", shutdown_after, processes, drains=True, reports=reports)
                 )
                 total += summary
                 # What a handler of one queue enqueued for another may have come after that was empty.
-                if summary.is_nothing or run.is_stopped or len(self.tasks if queues is None else list(queues)) == 1:
+                if summary.is_nothing or run.is_stopped or len(names) == 1:
                     return total
 
     async def _life(
