@@ -21,13 +21,13 @@ begin
         end;
     end loop;
     select pg_get_userbyid(n.nspowner) into stranger from pg_namespace n
-    where n.nspname || '.' = 'trunkline.' and n.nspowner <> current_user::regrole;
+    where n.nspname || '.' = 'trunkline.' and n.nspowner <> quote_ident(current_user)::regrole;
     if stranger is null then
         select pg_get_userbyid(o.owner) into stranger
         from (select relowner, relnamespace from pg_class union all select proowner, pronamespace from pg_proc
               union all select typowner, typnamespace from pg_type) o(owner, namespace)
         join pg_namespace n on n.oid = o.namespace
-        where n.nspname || '.' = 'trunkline.' and o.owner <> current_user::regrole limit 1;
+        where n.nspname || '.' = 'trunkline.' and o.owner <> quote_ident(current_user)::regrole limit 1;
     end if;
     if stranger is not null then
         raise exception 'the schema, or something in it, belongs to %, not to %', stranger, current_user

@@ -62,6 +62,11 @@ fn right(what: &str) -> (&'static str, Option<&'static str>) {
              with `grant create on database DATABASE to ROLE`, or migrates",
             None,
         ),
+        "set_schedule" | "schedules" | "pause_schedule" | "resume_schedule" | "drop_schedule" | "fire_schedule" => (
+            "Schedules are the schema's owner's, and those of an operator of all queues: \
+             `select trunkline.grant_rights('ROLE', 'operator')` makes one",
+            None,
+        ),
         "create_queue" | "drop_queue" | "migrate" | "migrate_record" => {
             ("Only the role that owns the schema `trunkline` may do this", None)
         }

@@ -188,7 +188,7 @@ impl<T: Payload> Station<T> {
             info!(queue = self.name(), id, attempt, outcome = "retried", ?after, reason, "handler failed");
             Decision::Retry(after, reason.to_owned())
         } else {
-            warn!(queue = self.name(), id, attempt, outcome = "dead", reason, "handler failed for good");
+            warn!(queue = self.name(), id, attempt, outcome = "dead", reason, "dead letter: the handler failed");
             Decision::Bury(reason.to_owned())
         }
     }
