@@ -19,7 +19,8 @@ table audit (
     action text not null,
     queue text,
     what text not null,
-    affected bigint not null
+    affected bigint not null,
+    token uuid
 );
 
 table bucket (
@@ -55,6 +56,16 @@ table granted (
     role text not null,
     kind text not null,
     queue text not null
+);
+
+table history (
+    minute timestamp with time zone not null,
+    queue text not null,
+    depth bigint not null,
+    oldest double precision not null,
+    came double precision,
+    went double precision,
+    died double precision
 );
 
 view messages_emails (
@@ -93,7 +104,8 @@ table queue (
     per_key integer not null default 1,
     key_per_second double precision,
     key_burst double precision,
-    first_lane smallint not null default 0
+    first_lane smallint not null default 0,
+    paused_at timestamp with time zone
 );
 
 table queue_emails (
@@ -197,7 +209,13 @@ sequence id_emails increment 1024 minvalue 1024 start 1024;
 
 alter table archive_emails add constraint archivekey_emails PRIMARY KEY (id);
 
+alter table audit add constraint audit_token UNIQUE (token);
+
 alter table audit add constraint pk_audit PRIMARY KEY (id);
+
+alter table bucket add constraint bucket_filled_at CHECK (isfinite(filled_at));
+
+alter table bucket add constraint bucket_tokens CHECK (((tokens >= ('-2000000000'::numeric)::double precision) AND (tokens <= ('1000000000'::numeric)::double precision)));
 
 alter table bucket add constraint fk_bucket_queue FOREIGN KEY (queue) REFERENCES queue(name) ON DELETE CASCADE;
 
@@ -212,6 +230,8 @@ alter table floor add constraint pk_floor PRIMARY KEY (queue);
 alter table granted add constraint granted_kind CHECK ((kind = ANY (ARRAY['producer'::text, 'consumer'::text, 'operator'::text])));
 
 alter table granted add constraint pk_granted PRIMARY KEY (role, kind, queue);
+
+alter table history add constraint pk_history PRIMARY KEY (minute, queue);
 
 alter table migration add constraint pk_migration PRIMARY KEY (version);
 
@@ -249,7 +269,7 @@ alter table queue_emails add constraint key_emails PRIMARY KEY (id);
 
 alter table relay add constraint fk_relay_queue FOREIGN KEY (queue) REFERENCES queue(name) ON DELETE CASCADE;
 
-alter table relay add constraint pk_relay PRIMARY KEY (name);
+alter table relay add constraint pk_relay PRIMARY KEY (queue, name);
 
 alter table schedule add constraint fk_schedule_queue FOREIGN KEY (queue) REFERENCES queue(name) ON DELETE CASCADE;
 
@@ -283,6 +303,8 @@ CREATE INDEX age_emails ON trunkline.archive_emails USING btree (archived_at);
 
 CREATE UNIQUE INDEX archivekey_emails ON trunkline.archive_emails USING btree (id);
 
+CREATE UNIQUE INDEX audit_token ON trunkline.audit USING btree (token);
+
 CREATE UNIQUE INDEX deadkey_emails ON trunkline.dead_emails USING btree (id);
 
 CREATE INDEX due_emails ON trunkline.queue_emails USING btree (due_at, ((id + 0)));
@@ -299,11 +321,13 @@ CREATE UNIQUE INDEX pk_floor ON trunkline.floor USING btree (queue);
 
 CREATE UNIQUE INDEX pk_granted ON trunkline.granted USING btree (role, kind, queue);
 
+CREATE UNIQUE INDEX pk_history ON trunkline.history USING btree (minute, queue);
+
 CREATE UNIQUE INDEX pk_migration ON trunkline.migration USING btree (version);
 
 CREATE UNIQUE INDEX pk_queue ON trunkline.queue USING btree (name);
 
-CREATE UNIQUE INDEX pk_relay ON trunkline.relay USING btree (name);
+CREATE UNIQUE INDEX pk_relay ON trunkline.relay USING btree (queue, name);
 
 CREATE UNIQUE INDEX pk_schedule ON trunkline.schedule USING btree (name);
 
@@ -378,6 +402,7 @@ declare
     archive text := format('trunkline.%I', 'archive_' || queue);
     laned bool := (select q.priorities > 1 from trunkline.queue q where q.name = queue);
     uniqueness bool := (select q.uniqueness from trunkline.queue q where q.name = queue);
+    limited bool := to_regclass(format('trunkline.%I', 'limit_' || queue)) is not null;
     keyed bool := (select q.lanes > 0 from trunkline.queue q where q.name = queue);
 begin
     for g in
@@ -385,7 +410,7 @@ begin
         where a.queue in (apply_rights.queue, '')
     loop
         if uniqueness then
-            execute format('grant select, insert, update, delete on trunkline.%I to %I', 'unique_' || queue, g.role);
+            execute format('grant select, insert, update (id, until, claimed_at) on trunkline.%I to %I', 'unique_' || queue, g.role);
         end if;
         if g.kind = 'producer' then
             execute format('grant insert (due_at, size, payload, metadata%s), select (id, size) on %s to %I',
@@ -394,6 +419,12 @@ begin
         else
             execute format('grant select, insert, update, delete on %s to %I', main, g.role);
             execute format('grant select, insert on %s, %s to %I', dead, archive, g.role);
+            if uniqueness then
+                execute format('grant delete on trunkline.%I to %I', 'unique_' || queue, g.role);
+            end if;
+            if limited then
+                execute format('grant update on trunkline.%I to %I', 'limit_' || queue, g.role);
+            end if;
             if keyed then
                 execute format('grant select, update on trunkline.%I to %I', 'lane_' || queue, g.role);
                 execute format('grant select, insert, update, delete on trunkline.%I to %I', 'line_' || queue, g.role);
@@ -414,13 +445,14 @@ begin
     for g in select distinct a.role, a.kind from trunkline.granted a join pg_roles r on r.rolname = a.role loop
         execute format('grant usage on schema %I to %I', rtrim('trunkline.', '.'), g.role);
         execute format('grant select on trunkline.migration, trunkline.version, trunkline.queue, trunkline.floor, trunkline.stripe to %I', g.role);
-        -- A relay keeps its place with the right to enqueue what it read, or to dequeue what it sends.
-        execute format('grant select, insert, update, delete on trunkline.relay to %I', g.role);
+        -- A relay keeps its position with the right to enqueue what it read, or to dequeue what it sends.
+        execute format('grant select, insert, update (position, holder, held_until, confirmed, refused, held, lag, last_error, failed_at, started_at, seen_at) '
+                       'on trunkline.relay to %I', g.role);
         if g.kind <> 'producer' then
             execute format('grant select, update (tokens, filled_at) on trunkline.bucket to %I', g.role);
-            execute format('grant update on trunkline.floor to %I', g.role);
-            execute format('grant select, insert, update, delete on trunkline.waiting to %I', g.role);
-            execute format('grant select, insert, delete on trunkline.worker to %I', g.role);
+            execute format('grant update (reached, shown) on trunkline.floor to %I', g.role);
+            execute format('grant select, insert, update (alive) on trunkline.waiting to %I', g.role);
+            execute format('grant select, insert on trunkline.worker to %I', g.role);
         end if;
         if g.kind = 'operator' then
             execute format('grant insert on trunkline.audit to %I', g.role);
@@ -430,6 +462,7 @@ begin
     for g in select distinct a.role from trunkline.granted a join pg_roles r on r.rolname = a.role where a.kind = 'operator' and a.queue = '' loop
         execute format('grant select, insert, update, delete on trunkline.schedule to %I', g.role);
         execute format('grant select on trunkline.audit to %I', g.role);
+        execute format('grant select, insert, delete on trunkline.history to %I', g.role);
     end loop;
 end ;
 
@@ -740,8 +773,11 @@ begin
             using errcode = 'invalid_parameter_value', hint = 'Pass lanes or uniqueness; or make a queue for each.';
     end if;
     perform trunkline.lock_queue(queue);
-    select * into old from trunkline.queue q where q.name = queue;
-    if found then
+    insert into trunkline.queue (name, max_attempts, lease, max_batch, priorities, head_start, uniqueness, lanes, per_key)
+    values (queue, max_attempts, lease, max_batch, priorities, head_start, coalesce(uniqueness, false), lanes, per_key)
+    on conflict on constraint pk_queue do nothing;
+    if not found then
+        select * into old from trunkline.queue q where q.name = queue;
         select array_agg(format('%s is %s, not %s', d.setting, d.has, d.asked)) into differences
         from (values ('payload', trunkline.payload_type(queue)::text, payload::text, trunkline.payload_type(queue) = payload or exists (
                           select from pg_type t where t.oid = trunkline.payload_type(queue) and t.typbasetype = payload
@@ -768,8 +804,6 @@ begin
         execute format('create domain %s as %s', element, format_type(payload, -1));
     end if;
 
-    insert into trunkline.queue (name, max_attempts, lease, max_batch, priorities, head_start, uniqueness, lanes, per_key)
-    values (queue, max_attempts, lease, max_batch, priorities, head_start, coalesce(uniqueness, false), lanes, per_key);
     insert into trunkline.floor (queue) values (queue) on conflict do nothing;
     select t.text into strict tables from trunkline.template t where t.kind = 'tables';
     execute trunkline.fill(replace(tables, '{element}', element), queue);
@@ -791,7 +825,8 @@ begin
                        'wanted_until timestamptz not null default ''-infinity'', served_at timestamptz not null default ''-infinity'', '
                        'floor timestamptz not null default ''-infinity'', starts_until timestamptz not null default ''-infinity'', '
                        'empty_at timestamptz not null default ''-infinity'') with (fillfactor = 10)', 'lane_' || queue, 'lanekey_' || queue);
-        execute format('insert into trunkline.%I (lane) select generate_series(0, %s)', 'lane_' || queue, lanes - 1);
+        -- Beside each lane a row to be locked by whoever leases or cuts rows of it; below zero, so that nothing that changes lanes meets it.
+        execute format('insert into trunkline.%I (lane) select generate_series(%s, %s)', 'lane_' || queue, -lanes, lanes - 1);
         execute format('create table trunkline.%I (lane smallint, key text, until timestamptz not null, constraint %I primary key (lane, key)) '
                        'with (fillfactor = 50)', 'line_' || queue, 'linekey_' || queue);
     end if;
@@ -819,6 +854,8 @@ begin
                        'unique_' || queue, 'uniquekey_' || queue);
         execute format('create index %I on trunkline.%I (id) where until is null', 'uniqueid_' || queue, 'unique_' || queue);
     end if;
+    execute format('create trigger keep_letter before insert or update of id on trunkline.%I for each row execute function trunkline.keep_letter()', 'dead_' || queue);
+    execute format('create trigger keep_letter before insert on trunkline.%I for each row execute function trunkline.keep_letter()', 'archive_' || queue);
     perform trunkline.install_queue(queue);
     if uniqueness then
         execute format('create trigger free_keys after delete on trunkline.%I referencing old table as gone
@@ -958,7 +995,8 @@ begin
     tids := '{}';
     got := 0;
     ran_out := false;
-    if not pg_try_advisory_xact_lock(hashtext('trunkline.lane emails'), lane) then
+    perform from trunkline."lane_emails" h where h.lane = -1 - lane for update skip locked;
+    if not found then
         return;
     end if;
     lined := array(select l.key from trunkline."line_emails" l where l.lane = lane);
@@ -1056,7 +1094,7 @@ begin
     return query select a.* from trunkline."archive_emails" a where a.id > after order by a.id limit n;
 end ;
 
-function do_back_emails(id bigint, enqueued_at timestamp with time zone, attempt integer, released integer, error text, size integer, payload jsonb[], metadata jsonb[], own jsonb) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+function do_back_emails(id bigint, enqueued_at timestamp with time zone, attempt integer, released integer, error text, size integer, payload jsonb[], metadata jsonb[], own jsonb) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan DateStyle=ISO IntervalStyle=postgres TimeZone=UTC lc_monetary=C as 
 #variable_conflict use_variable
 declare
     named text;
@@ -1155,7 +1193,7 @@ end ;
 
 function do_bucket_emails() returns boolean language plpgsql volatile set search_path=pg_catalog, pg_temp lock_timeout=50ms as 
 begin
-    perform pg_advisory_xact_lock(hashtextextended('trunkline.bucket ' || 'emails', 0));
+    lock table trunkline."limit_emails" in exclusive mode;
     return true;
 exception when lock_not_available then
     return false;
@@ -1748,7 +1786,8 @@ begin
         end if;
         continue when n <= 0 or alone or not l.due;
         -- Meanwhile its time may have passed, and somebody else may have come: whose a lane is, is certain under its lock alone.
-        continue when not pg_try_advisory_xact_lock(hashtext('trunkline.lane emails'), l.lane);
+        perform from trunkline."lane_emails" h where h.lane = -1 - l.lane for update skip locked;
+        continue when not found;
         continue when not exists (
             select from trunkline."lane_emails" h where h.lane = l.lane and h.holder = holder and h.held_until > clock_timestamp());
         -- Keys with lines of their own have backlogs: one that is read first would leave nothing for the other lanes.
@@ -2107,10 +2146,11 @@ begin
     busy := '{}';
     if false then
         -- What is cut here is hidden from whoever leases along a lane, and what is behind it must not come first.
-        perform pg_advisory_xact_lock(hashtext('trunkline.lane emails'), l.lane) from (
-            select distinct q.lane from unnest(ids) i(id), lateral (
-                select b.lane from trunkline."queue_emails" b where b.id <= i.id and b.id >= i.id / 1024 * 1024 order by b.id desc limit 1) q
-            order by 1) l;
+        perform from trunkline."lane_emails" h
+        where h.lane in (
+            select -1 - q.lane from unnest(ids) i(id), lateral (
+                select b.lane from trunkline."queue_emails" b where b.id <= i.id and b.id >= i.id / 1024 * 1024 order by b.id desc limit 1) q)
+        order by h.lane for update;
     end if;
     for wide in
         with asked as (
@@ -2202,11 +2242,22 @@ function do_replay_emails(ids bigint[], n bigint) returns SETOF bigint language 
 declare
     letter trunkline."dead_emails"%rowtype;
     plain bigint;
+    taken bigint[];
 begin
     if ids is null then
         ids := array(select d.id from trunkline."dead_emails" d order by d.id limit n for update skip locked);
     else
         ids := array(select d.id from trunkline."dead_emails" d where d.id = any (ids) order by d.id limit n for update skip locked);
+    end if;
+    -- Where the sequence fell behind, a message may have the id by now: then the letter comes back under another (see trunkline.keep_letter).
+    taken := array(
+        select d.id from unnest(ids) d(id) where exists (
+            select from trunkline."queue_emails" q where q.id <= d.id and q.id >= d.id / 1024 * 1024 and q.id + q.size > d.id));
+    if taken <> '{}' then
+        ids := array(select d.id from unnest(ids) d(id) where d.id <> all (taken));
+        for plain in update trunkline."dead_emails" d set id = d.id where d.id = any (taken) returning d.id loop
+            ids := ids || plain;
+        end loop;
     end if;
     return query
         with back as (delete from trunkline."dead_emails" d where d.id = any (ids) and d.own is null returning d.*)
@@ -2386,7 +2437,7 @@ begin
     end if;
     if false then
         -- What is locked here is passed over by whoever leases along a lane, and what is behind it must not come first.
-        perform pg_advisory_xact_lock(hashtext('trunkline.lane emails'), h.lane) from (select h.lane from trunkline."lane_emails" h where h.lane >= 0 order by h.lane) h;
+        perform from trunkline."lane_emails" h where h.lane < 0 order by h.lane for update;
     end if;
     with held as materialized (
         select q.id, q.due_at from trunkline."queue_emails" q order by q.id for update
@@ -2729,7 +2780,7 @@ begin
     on conflict on constraint pk_dropped do update set next_id = greatest(d.next_id, excluded.next_id);
     execute format('drop view trunkline.%I', 'messages_' || queue);
     execute format('drop table trunkline.%I, trunkline.%I, trunkline.%I', 'queue_' || queue, 'dead_' || queue, 'archive_' || queue);
-    execute format('drop table if exists trunkline.%I', 'unique_' || queue);
+    execute format('drop table if exists trunkline.%I, trunkline.%I', 'unique_' || queue, 'limit_' || queue);
     execute format('drop table if exists trunkline.%I, trunkline.%I', 'lane_' || queue, 'line_' || queue);
     execute format('drop domain if exists trunkline.%I', 'payload_' || queue);
     delete from trunkline.floor f where f.queue = drop_queue.queue;
@@ -2744,6 +2795,8 @@ begin
     delete from trunkline.schedule s where s.name = name;
     perform trunkline.found_schedule(name, found);
 end ;
+
+function due_from(seconds double precision) returns timestamp with time zone language sql volatile as RETURN CASE WHEN (seconds >= (0)::double precision) THEN (clock() + (seconds * '00:00:01'::interval)) ELSE GREATEST(clock(), to_timestamp((- seconds))) END;
 
 function due_of(delay interval) returns double precision language plpgsql volatile set search_path=pg_catalog, pg_temp as 
 begin
@@ -2994,7 +3047,6 @@ begin
              'where q.due_at = h.due_at and q.attempt = h.attempt and q.size = h.size and q.line = h.line for update of q skip locked'
         else due_rows || ' for update skip locked' end);
     template := replace(template, '{ordered}', (keyed and settings.per_key = 1)::text);
-    template := replace(template, '{lock_space}', format('hashtext(%L)', 'trunkline.lane ' || queue));
     template := replace(template, '{key_lanes}', settings.lanes::text);
     template := replace(template, '{first_lane}', settings.first_lane::text);
     template := replace(template, '{place}', case when keyed then 'q.place' else 'q.due_at' end);
@@ -3124,6 +3176,29 @@ begin
     return reached;
 end ;
 
+function forget_relays() returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+declare
+    count bigint;
+begin
+    delete from trunkline.relay r
+    where (r.queue, r.name) in (
+        select o.queue, o.name from trunkline.relay o
+        where not o.inward and o.seen_at < clock_timestamp() - interval '1 day' limit 1000 for update skip locked);
+    get diagnostics count = row_count;
+    return count;
+end ;
+
+function forget_workers() returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+declare
+    count bigint;
+begin
+    delete from trunkline.worker w
+    where w.ctid = any (array(
+        select o.ctid from trunkline.worker o where o.at < now() - interval '1 hour' order by o.at limit 1000 for update skip locked));
+    get diagnostics count = row_count;
+    return count;
+end ;
+
 function found_schedule(name text, was_found boolean) returns void language plpgsql stable set search_path=pg_catalog, pg_temp as 
 begin
     if not was_found then
@@ -3140,7 +3215,7 @@ begin
         raise exception 'there are no rights of a %', coalesce(kind, 'null')
             using errcode = 'invalid_parameter_value', hint = 'Pass producer, consumer or operator.';
     end if;
-    perform pg_advisory_xact_lock(hashtextextended('trunkline.migrate', 0)); -- see trunkline.lock_queue
+    lock table trunkline.migration in share row exclusive mode; -- see trunkline.lock_queue
     if queue is not null then
         perform trunkline.check_queue(queue);
     end if;
@@ -3163,12 +3238,11 @@ begin
         return null;
     end if;
     loop
-        delete from trunkline.waiting w
-        where w.consumer = (select o.consumer from trunkline.waiting o where o.queue = hand_over.queue limit 1 for update skip locked)
-        returning w.consumer, w.alive into waiting;
+        select w.consumer, w.alive into waiting from trunkline.waiting w where w.queue = hand_over.queue limit 1 for update skip locked;
         if not found then
             return null;
         end if;
+        perform trunkline.wait_no_more(waiting.consumer);
         continue when pg_try_advisory_xact_lock(waiting.alive); -- it died
         id := nextval(format('trunkline.%I', 'id_' || queue));
         perform pg_notify(waiting.consumer, format('%s %s %s', id, (extract(epoch from clock_timestamp()) * 1000000)::bigint, text_of));
@@ -3210,7 +3284,7 @@ declare
     kept timestamptz;
 begin
     if current_setting('transaction_isolation') = 'read committed'
-       and has_table_privilege('trunkline.floor', 'update') then
+       and has_column_privilege('trunkline.floor', 'reached', 'update') and has_column_privilege('trunkline.floor', 'shown', 'update') then
         select greatest(k.reached, k.shown) into kept from trunkline.floor k
         where k.queue = keep_floor.queue
           and (k.reached < keep_floor.reached - interval '10 s' or k.reached > clock or k.shown between clock - interval '10 s' and clock is not true)
@@ -3223,23 +3297,62 @@ begin
     end if;
 end ;
 
+function keep_letter() returns trigger language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off as 
+declare
+    queue text := substr(tg_table_name, strpos(tg_table_name, '_') + 1);
+    is_there bool := tg_op = 'UPDATE';
+begin
+    if not is_there then
+        execute format('select exists (select from trunkline.%I o where o.id = $1)', tg_table_name) into is_there using new.id;
+    end if;
+    if is_there then
+        perform trunkline.repair_sequence(queue);
+        new.id := nextval(format('trunkline.%I', 'id_' || queue));
+    end if;
+    return new;
+end ;
+
 function keep_place() returns trigger language plpgsql volatile set search_path=pg_catalog, pg_temp as 
 declare
     first int := tg_argv[0];
     lanes int := tg_argv[1];
-    others int;
+    wrong text[];
+    is_placed bool;
 begin
     new.place := coalesce(new.place, new.due_at);
     if cardinality(new.keys) is distinct from new.size or array_lower(new.keys, 1) <> 1 then
         raise exception 'a row of % is no batch: it has % messages, and keys for %', tg_table_name, new.size, coalesce(cardinality(new.keys), 0)
             using errcode = 'check_violation', hint = 'Enqueue through trunkline.enqueue or enqueue_many.';
     end if;
-    if new.lane >= first and new.lane < first + lanes then
+    if new.id % 1024 > 0 then
+        -- A part of a row that is there, or a message that comes back: nobody would be served by a refusal.
+        if new.lane < first or new.lane >= first + lanes then
+            new.lane := first + trunkline.lane_of(new.keys[1], lanes);
+        end if;
         return new;
     end if;
-    new.lane := first + trunkline.lane_of(new.keys[1], lanes);
-    others := (select count(*) from unnest(new.keys) k(key) where first + trunkline.lane_of(k.key, lanes) <> new.lane);
-    if others > 0 then
+    if new.size = 1 and octet_length(new.keys[1]) between 1 and 1024 and new.lane = first + trunkline.lane_of(new.keys[1], lanes) then
+        return new; -- what is usual where messages are few, without a subquery
+    end if;
+    wrong := array(select k.key from unnest(new.keys) k(key) where (octet_length(k.key) between 1 and 1024) is not true limit 1);
+    if wrong <> '{}' then
+        raise exception 'a key of a row of % is empty, null or too long', tg_table_name
+            using errcode = 'check_violation', hint = 'A key has 1 to 1,024 bytes. Enqueue through trunkline.enqueue or enqueue_many, which say which.';
+    end if;
+    -- As trunkline.lane_of, without a call for each key. Messages of one key in several lanes would be handled at the same time.
+    if new.lane < first or new.lane >= first + lanes then
+        new.lane := first + trunkline.lane_of(new.keys[1], lanes);
+        is_placed := true;
+    end if;
+    if exists (
+        select from (select distinct u.key from unnest(new.keys) u(key)) k, lateral (select sha256(convert_to(k.key, 'UTF8')) as bytes offset 0) h
+        where first + ((get_byte(h.bytes, 0)::bigint << 24) + (get_byte(h.bytes, 1) << 16) + (get_byte(h.bytes, 2) << 8) + get_byte(h.bytes, 3)) % lanes
+              <> new.lane)
+    then
+        if is_placed is null then
+            raise exception 'a row of % is in the partition of another key', tg_table_name
+                using errcode = 'check_violation', hint = 'Enqueue through trunkline.enqueue or enqueue_many; a row by hand gets its partition from its key with lane -1.';
+        end if;
         raise exception 'a row of % has keys of several lanes: there are % now', tg_table_name, lanes
             using errcode = 'TL002', hint = 'The queue got more lanes meanwhile: call again. Whoever inserts rows by hand calls trunkline.enqueue_many instead.';
     end if;
@@ -3341,10 +3454,14 @@ begin
         key_per_second = key_per_second, key_burst = case when key_per_second is not null then key_size end
     where q.name = queue;
     begin
-        perform pg_advisory_xact_lock(hashtextextended('trunkline.bucket ' || queue, 0)); -- as whoever dequeues: see do_bucket_
+        if to_regclass(format('trunkline.%I', 'limit_' || queue)) is not null then
+            execute format('lock table trunkline.%I in exclusive mode', 'limit_' || queue); -- as whoever dequeues: see do_bucket_
+        end if;
         if max_leased is null and per_second is null then
+            execute format('drop table if exists trunkline.%I', 'limit_' || queue);
             delete from trunkline.bucket b where b.queue = queue;
         else
+            execute format('create table if not exists trunkline.%I ()', 'limit_' || queue);
             insert into trunkline.bucket as b (queue, tokens, filled_at) values (queue, size, clock_timestamp())
             on conflict on constraint pk_bucket do update
             set tokens = least(greatest(b.tokens, 0), excluded.tokens), filled_at = least(b.filled_at, excluded.filled_at);
@@ -3366,8 +3483,8 @@ end ;
 
 function lock_queue(queue text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
 begin
-    perform pg_advisory_xact_lock_shared(hashtextextended('trunkline.migrate', 0));
-    perform pg_advisory_xact_lock(hashtextextended('trunkline.queue ' || queue, 0));
+    lock table trunkline.migration in share mode;
+    perform from trunkline.queue q where q.name = queue for no key update;
 end ;
 
 function messages(queue text, first_id bigint DEFAULT NULL::bigint, last_id bigint DEFAULT NULL::bigint, due_from timestamp with time zone DEFAULT NULL::timestamp with time zone, due_before timestamp with time zone DEFAULT NULL::timestamp with time zone) returns TABLE(id bigint, enqueued_at timestamp with time zone, due_at timestamp with time zone, attempt integer, error text, payload text, metadata jsonb, priority integer, key text) language plpgsql volatile set search_path=pg_catalog, pg_temp as 
@@ -3417,8 +3534,6 @@ declare
     rows text := 'queue_' || queue;
     held text := 'lane_' || queue;
     lines text := 'line_' || queue;
-    columns text;
-    parts text;
 begin
     select * into strict now_is from trunkline.queue q where q.name = queue;
     if now_is.lanes = 0 then
@@ -3433,41 +3548,21 @@ begin
     execute format('lock table trunkline.%I, trunkline.%I, trunkline.%I in access exclusive mode', held, rows, lines);
     execute format('drop trigger keep_place on trunkline.%I', rows);
     execute format('alter table trunkline.%I drop constraint lane', rows);
-    -- What Postgres fills takes no value, not even its own.
-    select string_agg(quote_ident(a.attname), ', ' order by a.attnum), string_agg(case a.attname
-               when 'id' then 'q.id + r.place - 1' when 'size' then 'r.size' when 'lane' then '$2 + r.lane'
-               when 'metadata' then 'case when num_nonnulls(variadic q.metadata[r.place : r.place + r.size - 1]) > 0 '
-                                    'then q.metadata[r.place : r.place + r.size - 1] end'
-               when 'payload' then 'q.payload[r.place : r.place + r.size - 1]' when 'keys' then 'q.keys[r.place : r.place + r.size - 1]'
-               else format('q.%I', a.attname) end, ', ' order by a.attnum)
-    into columns, parts from pg_attribute a
-    where a.attrelid = to_regclass(format('trunkline.%I', rows)) and a.attnum > 0 and not a.attisdropped and a.attgenerated = '' and a.attidentity = '';
-    execute format($q$
-        with run as materialized (
-            select q.id, r.place, r.size, r.lane from trunkline.%1$I q, lateral (
-                select min(k.nr)::int as place, count(*)::int as size, k.lane from (
-                    select u.nr, l.lane, u.nr - row_number() over (partition by l.lane order by u.nr) as island
-                    from unnest(q.keys) with ordinality u(key, nr), lateral (select trunkline.lane_of(u.key, $1) as lane) l) k
-                group by k.lane, k.island) r
-        ), more as (
-            insert into trunkline.%1$I (%2$s) select %3$s from run r join trunkline.%1$I q on q.id = r.id where r.place > 1)
-        update trunkline.%1$I q
-        set lane = $2 + r.lane, size = r.size, payload = q.payload[:r.size], keys = q.keys[:r.size],
-            metadata = case when num_nonnulls(variadic q.metadata[:r.size]) > 0 then q.metadata[:r.size] end
-        from run r where q.id = r.id and r.place = 1 $q$, rows, columns, parts) using lanes, first;
+    perform trunkline.sort_lanes(queue, lanes, first);
     execute format('alter table trunkline.%I add constraint lane check (lane between %s and %s)', rows, first, first + lanes - 1);
     execute format('insert into trunkline.%1$I (lane, holder, held_until, wanted_until, served_at, floor, starts_until, empty_at)
                     select $1 + n, h.holder, h.held_until, h.wanted_until, h.served_at, h.floor, h.starts_until, h.empty_at
                     from generate_series(0, $2 - 1) n join trunkline.%1$I h on h.lane = $3 + n %% $4', held)
         using first, lanes, now_is.first_lane::int, now_is.lanes;
-    execute format('delete from trunkline.%I h where h.lane >= 0 and h.lane < $1', held) using first;
+    execute format('delete from trunkline.%I h where h.lane >= -$1 and h.lane < $1', held) using first;
+    execute format('insert into trunkline.%I (lane) select -1 - n from generate_series($1, $1 + $2 - 1) n', held) using first, lanes; -- see create_queue
     execute format('update trunkline.%I l set lane = $1 + trunkline.lane_of(l.key, $2)', lines) using first, lanes;
     execute format('create trigger keep_place before insert on trunkline.%I for each row execute function trunkline.keep_place(%s, %s)',
                    rows, first, lanes);
     update trunkline.queue q set lanes = lanes, first_lane = first where q.name = queue;
 end ;
 
-function own(statement text, r anyelement) returns jsonb language plpgsql stable set search_path=pg_catalog, pg_temp DateStyle=ISO IntervalStyle=postgres extra_float_digits=1 as 
+function own(statement text, r anyelement) returns jsonb language plpgsql stable set search_path=pg_catalog, pg_temp DateStyle=ISO IntervalStyle=postgres extra_float_digits=1 TimeZone=UTC lc_monetary=C as 
 declare
     own jsonb;
 begin
@@ -3498,11 +3593,6 @@ begin
                   hint = 'A payload has at most 64 MiB. Store it elsewhere and enqueue its address.';
     end if;
     return bytes;
-end ;
-
-function payload_text(payload anyelement) returns text language plpgsql stable set search_path=pg_catalog, pg_temp DateStyle=ISO, YMD IntervalStyle=postgres TimeZone=UTC extra_float_digits=3 bytea_output=hex lc_monetary=C as 
-begin
-    return payload::text;
 end ;
 
 function payload_type(queue text) returns regtype language plpgsql stable set search_path=pg_catalog, pg_temp as 
@@ -3560,6 +3650,104 @@ begin
         execute format('delete from trunkline.%I', 'line_' || queue);
     end if;
     return count;
+end ;
+
+function read_as(written text, sample anyelement) returns anyelement language plpgsql stable set search_path=pg_catalog, pg_temp DateStyle=ISO IntervalStyle=postgres TimeZone=UTC extra_float_digits=1 bytea_output=hex lc_monetary=C xmloption=content as 
+begin
+    sample := written;
+    return sample;
+end ;
+
+function rebuild(queue text) returns TABLE(what text, changed bigint) language plpgsql volatile set search_path=pg_catalog, pg_temp lock_timeout=10s client_min_messages=warning as 
+#variable_conflict use_variable
+declare
+    now_is trunkline.queue;
+    rows text := 'queue_' || queue;
+    held text := 'lane_' || queue;
+    lines text := 'line_' || queue;
+    uniques text := 'unique_' || queue;
+    first int;
+    next_id bigint;
+begin
+    perform trunkline.lock_queue(queue);
+    perform trunkline.check_queue(queue);
+    select * into strict now_is from trunkline.queue q where q.name = queue;
+    first := now_is.first_lane;
+    perform trunkline.install_queue(queue); -- what comes next calls its functions
+    if now_is.lanes > 0 then
+        begin
+            -- In the order in which whoever leases meets them.
+            execute format('lock table trunkline.%I, trunkline.%I, trunkline.%I in access exclusive mode', held, rows, lines);
+        exception when lock_not_available then
+            raise exception 'queue % is in use', quote_literal(queue) using errcode = 'lock_not_available',
+                hint = 'A transaction that touched it has been open for ten seconds. End it (see pg_stat_activity), then try again.';
+        end;
+        execute format('update trunkline.%I q set keys = array_replace(q.keys, null, '''') where array_position(q.keys, null) is not null', rows);
+        get diagnostics changed = row_count;
+        what := 'keys that were null';
+        return next;
+        what := 'rows in the partition of other keys';
+        changed := trunkline.sort_lanes(queue, now_is.lanes, first);
+        return next;
+        execute format('delete from trunkline.%I h where h.lane <> all (array(select n from generate_series($1, $1 + $2 - 1) n union all '
+                       'select -1 - n from generate_series($1, $1 + $2 - 1) n))', held) using first, now_is.lanes;
+        execute format('insert into trunkline.%I (lane) select case when s.locks then -1 - n else n end '
+                       'from generate_series($1, $1 + $2 - 1) n, (values (true), (false)) s(locks) on conflict (lane) do nothing', held) using first, now_is.lanes;
+        get diagnostics changed = row_count;
+        what := 'partitions that were missing';
+        return next;
+        -- What is leased is somebody's, and what is behind it of its key has to wait: so a partition without a holder gets one whom nobody knows, until then.
+        execute format($q$
+            update trunkline.%1$I h
+            set holder = case when h.held_until > clock_timestamp() then h.holder else (random() * 9007199254740992)::bigint end, held_until = l.until,
+                starts_until = greatest(h.starts_until, l.until), empty_at = greatest(h.empty_at, clock_timestamp())
+            from (select q.lane, max(q.due_at) as until from trunkline.%2$I q
+                  where q.attempt > 0 and q.error is null and q.due_at > clock_timestamp() group by q.lane) l
+            where l.lane = h.lane and h.held_until < l.until $q$, held, rows);
+        get diagnostics changed = row_count;
+        what := 'partitions with leases and no holder';
+        return next;
+        execute format('update trunkline.%I h set floor = ''-infinity'' where isfinite(h.floor)', held);
+        if now_is.per_key = 1 then
+            -- Of a key that waits for its retry nothing else goes first.
+            execute format('select trunkline.%I(array_agg(q.id), array_agg(q.size)) from trunkline.%I q '
+                           'where q.line = '''' and q.error is not null and q.due_at > clock_timestamp() having count(*) > 0', 'do_hold_' || queue, rows);
+        end if;
+        execute format('delete from trunkline.%1$I l where l.until <= clock_timestamp() and not exists '
+                       '(select from trunkline.%2$I q where q.lane = l.lane and q.line = l.key) or l.lane <> $1 + trunkline.lane_of(l.key, $2)', lines, rows)
+            using first, now_is.lanes;
+        execute format($q$
+            insert into trunkline.%1$I as l (lane, key, until)
+            select q.lane, q.line, coalesce(max(q.due_at) filter (where q.error is not null and q.due_at > clock_timestamp()), '-infinity')
+            from trunkline.%2$I q where q.line <> '' group by q.lane, q.line
+            on conflict (lane, key) do update set until = excluded.until where l.until < excluded.until $q$, lines, rows);
+        get diagnostics changed = row_count;
+        what := 'keys whose backlog was not known';
+        return next;
+    end if;
+    if now_is.uniqueness then
+        execute format('delete from trunkline.%I u where u.until is null and not exists (
+                            select from trunkline.%I q where q.id <= u.id and q.id >= u.id / 1024 * 1024 and q.id + q.size > u.id)', uniques, rows);
+        get diagnostics changed = row_count;
+        what := 'unique keys of messages that are gone';
+        return next;
+    end if;
+    if coalesce(now_is.max_leased, now_is.per_second) is not null then
+        insert into trunkline.bucket as b (queue, tokens, filled_at) values (queue, coalesce(now_is.burst, 1), clock_timestamp())
+        on conflict on constraint pk_bucket do update set tokens = excluded.tokens, filled_at = excluded.filled_at
+        where b.tokens > excluded.tokens or b.filled_at > excluded.filled_at;
+        get diagnostics changed = row_count;
+        what := 'limits in a state that cannot be';
+        return next;
+        execute format('create table if not exists trunkline.%I ()', 'limit_' || queue);
+    end if;
+    insert into trunkline.floor as f (queue) values (queue) on conflict on constraint pk_floor do update set reached = excluded.reached;
+    execute format('select i.last_value + case when i.is_called then 1024 else 0 end from trunkline.%I i', 'id_' || queue) into next_id;
+    what := 'sequences behind their ids';
+    changed := (trunkline.repair_sequence(queue) <> next_id)::int;
+    return next;
+    perform trunkline.apply_rights(queue), trunkline.apply_shared_rights();
+    perform pg_notify('trunkline.' || queue, '');
 end ;
 
 function refuse_keys(queue text) returns void language plpgsql stable set search_path=pg_catalog, pg_temp as 
@@ -3632,6 +3820,7 @@ begin
                         ((select a.id from trunkline.%4$I a order by a.id desc limit 1) / 1024 + 1) * 1024,
                         (select r.next_id from trunkline.dropped r where r.queue = $1)) $q$,
         'id_' || queue, 'queue_' || queue, 'dead_' || queue, 'archive_' || queue) into next_id using queue;
+    next_id := (next_id + 1023) / 1024 * 1024; -- a row begins there, whatever a hand has set
     perform setval(format('trunkline.%I', 'id_' || queue), next_id, false);
     return next_id;
 end ;
@@ -3713,7 +3902,7 @@ declare
     name text := trunkline.check_role(role);
     of_queue text;
 begin
-    perform pg_advisory_xact_lock(hashtextextended('trunkline.migrate', 0)); -- see trunkline.lock_queue
+    lock table trunkline.migration in share row exclusive mode; -- see trunkline.lock_queue
     if queue is not null then
         perform trunkline.check_queue(queue);
         if exists (select from trunkline.granted g where g.role = name and g.queue = '') then
@@ -3730,12 +3919,15 @@ begin
         if exists (select from trunkline.queue q where q.name = of_queue and q.uniqueness) then
             execute format('revoke all on trunkline.%I from %I', 'unique_' || of_queue, name);
         end if;
+        if to_regclass(format('trunkline.%I', 'limit_' || of_queue)) is not null then
+            execute format('revoke all on trunkline.%I from %I', 'limit_' || of_queue, name);
+        end if;
         if exists (select from trunkline.queue q where q.name = of_queue and q.lanes > 0) then
             execute format('revoke all on trunkline.%I, trunkline.%I from %I', 'lane_' || of_queue, 'line_' || of_queue, name);
         end if;
         perform trunkline.apply_rights(of_queue);
     end loop;
-    execute format('revoke all on trunkline.migration, trunkline.version, trunkline.queue, trunkline.bucket, trunkline.floor, trunkline.waiting, trunkline.worker, trunkline.schedule, trunkline.stripe, trunkline.audit, trunkline.relay from %I', name);
+    execute format('revoke all on trunkline.migration, trunkline.version, trunkline.queue, trunkline.bucket, trunkline.floor, trunkline.waiting, trunkline.worker, trunkline.schedule, trunkline.stripe, trunkline.audit, trunkline.history, trunkline.relay from %I', name);
     execute format('revoke all on schema %I from %I', rtrim('trunkline.', '.'), name);
     perform trunkline.apply_shared_rights(); -- what other rights of the role need
 end ;
@@ -3769,7 +3961,7 @@ function set_paused(queue text, paused boolean) returns void language plpgsql vo
 begin
     perform trunkline.lock_queue(queue);
     perform trunkline.check_queue(queue);
-    update trunkline.queue q set paused = paused where q.name = queue and q.paused <> paused;
+    update trunkline.queue q set paused = paused, paused_at = case when paused then clock_timestamp() end where q.name = queue and q.paused <> paused;
     if found then
         perform trunkline.install_queue(queue);
         perform pg_notify('trunkline.' || queue, '');
@@ -3790,7 +3982,7 @@ begin
         raise exception 'the payload of schedule % is null', quote_literal(name) using errcode = 'null_value_not_allowed',
             hint = 'Pass the payload as text, of the type of the queue.';
     end if;
-    execute format('select trunkline.payload_text($1::%s)', format_type(trunkline.payload_type(queue), -1)) into payload using payload;
+    execute format('select trunkline.written($1::%s)', format_type(trunkline.payload_type(queue), -1)) into payload using payload;
     metadata := nullif(metadata, '{}');
     perform trunkline.check_metadata(coalesce(metadata, '{}') || jsonb_build_object('schedule', name, 'tick', '2000-01-01T00:00:00Z'));
     perform trunkline.right_schedules();
@@ -3882,6 +4074,41 @@ begin
     return messages;
 end ;
 
+function sort_lanes(queue text, lanes integer, first integer) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+#variable_conflict use_variable
+declare
+    rows text := 'queue_' || queue;
+    columns text;
+    parts text;
+    count bigint;
+begin
+    -- What Postgres fills takes no value, not even its own.
+    select string_agg(quote_ident(a.attname), ', ' order by a.attnum), string_agg(case a.attname
+               when 'id' then 'q.id + r.place - 1' when 'size' then 'r.size' when 'lane' then '$2 + r.lane'
+               when 'metadata' then 'case when num_nonnulls(variadic q.metadata[r.place : r.place + r.size - 1]) > 0 '
+                                    'then q.metadata[r.place : r.place + r.size - 1] end'
+               when 'payload' then 'q.payload[r.place : r.place + r.size - 1]' when 'keys' then 'q.keys[r.place : r.place + r.size - 1]'
+               else format('q.%I', a.attname) end, ', ' order by a.attnum)
+    into columns, parts from pg_attribute a
+    where a.attrelid = to_regclass(format('trunkline.%I', rows)) and a.attnum > 0 and not a.attisdropped and a.attgenerated = '' and a.attidentity = '';
+    execute format($q$
+        with run as materialized (
+            select q.id, r.place, r.size, r.lane from trunkline.%1$I q, lateral (
+                select min(k.nr)::int as place, count(*)::int as size, k.lane from (
+                    select u.nr, l.lane, u.nr - row_number() over (partition by l.lane order by u.nr) as island
+                    from unnest(q.keys) with ordinality u(key, nr), lateral (select trunkline.lane_of(u.key, $1) as lane) l) k
+                group by k.lane, k.island) r
+            where q.lane <> $2 + r.lane or r.size < q.size
+        ), more as (
+            insert into trunkline.%1$I (%2$s) select %3$s from run r join trunkline.%1$I q on q.id = r.id where r.place > 1)
+        update trunkline.%1$I q
+        set lane = $2 + r.lane, size = r.size, payload = q.payload[:r.size], keys = q.keys[:r.size],
+            metadata = case when num_nonnulls(variadic q.metadata[:r.size]) > 0 then q.metadata[:r.size] end
+        from run r where q.id = r.id and r.place = 1 $q$, rows, columns, parts) using lanes, first;
+    get diagnostics count = row_count;
+    return count;
+end ;
+
 function stats(queue text) returns TABLE(due bigint, delayed bigint, leased bigint, to_retry bigint, dead bigint, rows bigint, oldest_due interval) language plpgsql volatile set search_path=pg_catalog, pg_temp as 
 begin
     perform trunkline.check_queue(queue);
@@ -3967,4 +4194,9 @@ function wait_no_more(consumer text) returns SETOF text language plpgsql volatil
 #variable_conflict use_variable
 begin
     return query delete from trunkline.waiting w where w.consumer = consumer returning w.consumer;
+end ;
+
+function written(payload anyelement) returns text language plpgsql stable set search_path=pg_catalog, pg_temp DateStyle=ISO IntervalStyle=postgres TimeZone=UTC extra_float_digits=1 bytea_output=hex lc_monetary=C xmloption=content as 
+begin
+    return payload::text;
 end ;

@@ -16,7 +16,7 @@ begin
         where a.queue in (apply_rights.queue, '')
     loop
         if uniqueness then
-            execute format('grant select, insert, update (id, until) on trunkline.%I to %I', 'unique_' || queue, g.role);
+            execute format('grant select, insert, update (id, until, claimed_at) on trunkline.%I to %I', 'unique_' || queue, g.role);
         end if;
         if g.kind = 'producer' then
             execute format('grant insert (due_at, size, payload, metadata%s), select (id, size) on %s to %I',

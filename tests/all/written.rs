@@ -6,7 +6,7 @@ use crate::fixture::{connect, database};
 async fn what_one_session_writes_every_other_reads_as_it_was() {
     let url = database().await;
     let (there, here) = (connect(&url).await, connect(&url).await);
-    here.batch_execute("create type odd as (day date, span interval, price money, number float8)")
+    here.batch_execute("create type public.odd as (day date, span interval, price money, number float8)")
         .await
         .expect("created");
     let values = [

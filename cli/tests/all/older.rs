@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// The older program, where there is one.
-fn program() -> Option<OsString> {
+fn older() -> Option<OsString> {
     let program = env::var_os("TRUNKLINE_OLDER");
     if program.is_none() {
         skipped(Part::Older, "TRUNKLINE_OLDER names no program of the first release: see .ci/older");
@@ -28,7 +28,7 @@ fn command(program: &OsString, url: &str, args: &[&str]) -> Command {
 }
 
 /// Runs the older program with success. Returns its standard output.
-fn older(program: &OsString, url: &str, args: &[&str]) -> String {
+fn run(program: &OsString, url: &str, args: &[&str]) -> String {
     let output = command(program, url, args).output().expect("the older program runs");
     assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("the output is text")
@@ -54,9 +54,9 @@ impl Drop for Running {
 
 #[test]
 fn older_program_works_on_every_kind_of_queue() {
-    let Some(program) = program() else { return };
+    let Some(program) = older() else { return };
     let new = Trunkline::new();
-    let old = |args: &[&str]| older(&program, &new.url, args);
+    let old = |args: &[&str]| run(&program, &new.url, args);
     // Queues that this program created, and those that the older one creates.
     let kinds: [(&str, &[&str]); 3] =
         [("plain", &[]), ("keyed", &["--lanes", "4"]), ("urgent", &["--priorities", "3"])];
@@ -85,9 +85,9 @@ fn older_program_works_on_every_kind_of_queue() {
 
 #[test]
 fn older_worker_retries_buries_and_replays() {
-    let Some(program) = program() else { return };
+    let Some(program) = older() else { return };
     let new = Trunkline::with_queue(&["--type", "text", "--max-attempts", "1"]);
-    let old = |args: &[&str]| older(&program, &new.url, args);
+    let old = |args: &[&str]| run(&program, &new.url, args);
     old(&["enqueue", "q", "a", "b"]);
     old(&["work", "q", "--drain", "--exec", "false"]);
     assert_eq!(old(&["dead", "list", "q", "--json"]).lines().count(), 2);
@@ -104,9 +104,9 @@ fn older_worker_retries_buries_and_replays() {
 
 #[test]
 fn older_schedules_tick() {
-    let Some(program) = program() else { return };
+    let Some(program) = older() else { return };
     let new = Trunkline::with_queue(&["--type", "text"]);
-    let old = |args: &[&str]| older(&program, &new.url, args);
+    let old = |args: &[&str]| run(&program, &new.url, args);
     old(&["schedule", "set", "by-old", "q", "every 1 second", "tick"]);
     new.ok(&["schedule", "set", "by-new", "q", "every 1 second", "tock"]);
     assert_eq!(old(&["schedule", "list", "--json"]).lines().count(), 2);
@@ -123,10 +123,10 @@ fn older_schedules_tick() {
 
 #[test]
 fn older_migrate_changes_nothing() {
-    let Some(program) = program() else { return };
+    let Some(program) = older() else { return };
     let new = Trunkline::with_queue(&["--type", "text"]);
     let before = functions(&new.url);
-    let report = older(&program, &new.url, &["migrate"]);
+    let report = run(&program, &new.url, &["migrate"]);
     assert!(report.contains("already"), "{report}");
     assert_eq!(functions(&new.url), before);
     // One that looked before this schema was there goes on to record its steps, and is refused as a whole.
@@ -142,9 +142,9 @@ fn older_migrate_changes_nothing() {
 
 #[test]
 fn schema_of_the_older_program_is_brought_up_to_date() {
-    let Some(program) = program() else { return };
+    let Some(program) = older() else { return };
     let new = Trunkline::bare();
-    let old = |args: &[&str]| older(&program, &new.url, args);
+    let old = |args: &[&str]| run(&program, &new.url, args);
     old(&["migrate"]);
     old(&["queue", "create", "q", "--type", "text"]);
     old(&["queue", "create", "k", "--type", "text", "--lanes", "4"]);

@@ -42,7 +42,7 @@ def let_go_at_the_end(applications: Callable[[], Iterable[Closes]]) -> None:
 
 def _wait_until_gone(connection: Any) -> None:
     named: str = connection.settings_dict.get("OPTIONS", {}).get("application_name", "trunkline")
-    asked = "select count(*) from pg_catalog.pg_stat_activity where datname = current_database() and application_name = %s and pid <> pg_backend_pid()"
+    asked = "select pg_catalog.count(*) from pg_catalog.pg_stat_activity where datname operator(pg_catalog.=) pg_catalog.current_database() and application_name operator(pg_catalog.=) %s and pid operator(pg_catalog.<>) pg_catalog.pg_backend_pid()"
     until = time.monotonic() + _LONGEST
     with connection.cursor() as cursor:
         while time.monotonic() < until:

@@ -58,7 +58,7 @@ class Written:
 
 def _value(kind: str) -> str:
     """A place for a value of a type."""
-    return f"cast(cast(? as varchar) as pg_catalog.{kind})"
+    return f"cast(cast(? as pg_catalog.varchar) as pg_catalog.{kind})"
 
 
 _SECONDS = f"pg_catalog.make_interval(secs => {_value('float8')})"
@@ -69,7 +69,7 @@ _JSON, _JSONS = _value("jsonb"), _value("jsonb[]")
 def enqueue(schema: str, queue: str, message: Written) -> Call:
     (due, delay), of = message.delay(), message.options
     return Call(
-        f"select cast({schema}.enqueue({_TEXT}, {_TEXT}, {due}, {_JSON}, {_INT}, {_TEXT}, {_SECONDS}, {_BOOL}, {_TEXT}) as varchar)",
+        f"select cast({schema}.enqueue({_TEXT}, {_TEXT}, {due}, {_JSON}, {_INT}, {_TEXT}, {_SECONDS}, {_BOOL}, {_TEXT}) as pg_catalog.varchar)",
         (queue, message.payload, delay, document(message.metadata), of.priority, of.unique, of.within, of.replaces, of.key),
     )
 
@@ -80,7 +80,7 @@ def enqueue_many(schema: str, queue: str, messages: Sequence[Written]) -> Call:
     documents = [document(one.metadata) for one in messages]
     unique, keys = [one.options.unique for one in messages], [one.options.key for one in messages]
     return Call(
-        f"select cast(id as varchar) from {schema}.enqueue_many({_TEXT}, {_TEXTS}, {due}, {_JSONS}, {_INT}, {_TEXTS}, {_SECONDS}, {_BOOL}, {_TEXTS}) id",
+        f"select cast(id as pg_catalog.varchar) from {schema}.enqueue_many({_TEXT}, {_TEXTS}, {due}, {_JSONS}, {_INT}, {_TEXTS}, {_SECONDS}, {_BOOL}, {_TEXTS}) id",
         (
             queue,
             array(one.payload for one in messages),
@@ -100,7 +100,7 @@ def enqueue_unique(schema: str, queue: str, message: Written) -> Call:
     if of.unique is None:
         raise ValueError("the draft has no unique key: give it one with unique(key)")
     return Call(
-        f"select cast(id as varchar), cast(outcome as varchar) from {schema}.enqueue_unique({_TEXT}, {_TEXT}, {_TEXT}, {_SECONDS}, {_BOOL}, {due},"
+        f"select cast(id as pg_catalog.varchar), cast(outcome as pg_catalog.varchar) from {schema}.enqueue_unique({_TEXT}, {_TEXT}, {_TEXT}, {_SECONDS}, {_BOOL}, {due},"
         f" {_JSON}, {_INT})",
         (queue, message.payload, of.unique, of.within, of.replaces, delay, document(message.metadata), of.priority),
     )
@@ -109,7 +109,7 @@ def enqueue_unique(schema: str, queue: str, message: Written) -> Call:
 def _delivered(payload: str) -> str:
     """The columns of a delivery, with the time in seconds since 1970, and the payload as the codec's column has it."""
     columns = ["id", "attempt", "extract(epoch from enqueued_at)", payload, "metadata"]
-    return ", ".join(f"cast({column} as varchar)" for column in columns)
+    return ", ".join(f"cast({column} as pg_catalog.varchar)" for column in columns)
 
 
 def _counted(n: int) -> int:
@@ -132,7 +132,7 @@ def end(schema: str, verb: str, queue: str, deliveries: Sequence[Delivery], **op
     more = "".join(f", {name} => {_SECONDS if name in spans else _TEXT}" for name in options)
     ids, attempts = array(str(one.id) for one in deliveries), array(str(one.attempt) for one in deliveries)
     return Call(
-        f"select cast({schema}.{verb}_many({_TEXT}, {_value('int8[]')}, {_value('int4[]')}{more}) as varchar)",
+        f"select cast({schema}.{verb}_many({_TEXT}, {_value('int8[]')}, {_value('int4[]')}{more}) as pg_catalog.varchar)",
         (queue, ids, attempts, *options.values()),
     )
 
