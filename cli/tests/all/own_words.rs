@@ -32,7 +32,7 @@ fn a_database_without_queues_is_said_to_have_none() {
         [&["stats"][..], &["queue", "list"], &["enqueue", "q", "x"], &["grant", "--all", "--producer", "postgres"]]
     {
         let (code, error) = trunkline.fails(args);
-        assert!(code == 1 && error.contains("there are no queues in this database"), "{error}");
+        assert!(code == 1 && error.contains("there is no schema `trunkline` in this database"), "{error}");
         assert!(error.contains("run `trunkline migrate` first") && !error.contains("version 0"), "{error}");
     }
 }
@@ -44,6 +44,6 @@ fn a_role_that_may_create_no_schema_is_told_the_right() {
     sql(&trunkline.url, &format!("create role {role} login"));
     let theirs = Trunkline { url: trunkline.url.replace("user=trunkline", &format!("user={role}")) };
     let (code, error) = theirs.fails(&["migrate"]);
-    assert!(code == 1 && error.contains("`grant create on database NAME to ROLE`"), "{error}");
+    assert!(code == 1 && error.contains("`grant create on database DATABASE to ROLE`"), "{error}");
     sql(&trunkline.url, &format!("drop role {role}"));
 }
