@@ -84,12 +84,17 @@ fn no_text_of_a_client_leaves_a_name_to_the_search_path() {
 /// Its statements over the catalog have dozens of operators each. They say no schema, and are run in a path that has the catalog alone.
 #[test]
 fn the_console_asks_in_the_catalog_alone() {
+    for bounds in ["alone", "within"] {
+        let path = format!("console/sql/metrics/{bounds}.sql");
+        let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(&path)).expect("readable");
+        assert!(text.contains("set_config('search_path', 'pg_catalog, pg_temp', true)"), "{path}: set the path first");
+    }
     for path in files("console/src", "rs") {
         let text = fs::read_to_string(&path).expect("readable");
         assert!(!text.contains("db.run(") && !text.contains("db.run_many("), "{}: run_in_catalog", path.display());
         if text.contains(".begin") && !path.ends_with("packed.rs") {
             assert!(
-                text.contains("'pg_catalog, pg_temp'") || text.contains("\"alone\""),
+                text.contains("'pg_catalog, pg_temp'") || text.contains("\"alone\"") || text.contains("/within.sql"),
                 "{}: set the path first",
                 path.display()
             );

@@ -33,9 +33,6 @@ pub async fn examine(db: &Db, queue: &Description) -> Result<Option<Finding>> {
     let transaction = db.begin_with("isolation level read committed, read only").await?;
     let within: Statement<(&str,), ()> = Statement::new(include_str!("../../sql/metrics/within.sql"));
     drop(transaction.send(&within, (super::SERVER,)).await?); // its answer comes with the next
-    let path: Statement<(), (String,)> =
-        Statement::new("select pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)");
-    let (_,) = transaction.run(&path, ()).await?;
     let settings: Statement<(&str, &str), Vec<Setting>> = Statement::new(include_str!("../../sql/doctor/plans.sql"));
     let settings = transaction.run(&settings, (db.schema_name(), &*format!("{verb}{name}"))).await?;
     let set: Statement<(&str, &str), (String,)> = Statement::new("select pg_catalog.set_config($1, $2, true)");
