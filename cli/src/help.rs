@@ -58,15 +58,12 @@ fn blocks(text: &str) -> Vec<String> {
             Some(before) => depth > before,
             None => false,
         };
-        match blocks.last_mut().filter(|_| goes_on) {
-            Some(block) => {
-                block.push(' ');
-                block.push_str(line.trim_start());
-            }
-            None => {
-                blocks.push(line.to_owned());
-                before = (!line.is_empty()).then_some(depth);
-            }
+        if let Some(block) = blocks.last_mut().filter(|_| goes_on) {
+            block.push(' ');
+            block.push_str(line.trim_start());
+        } else {
+            blocks.push(line.to_owned());
+            before = (!line.is_empty()).then_some(depth);
         }
     }
     blocks

@@ -115,7 +115,9 @@ impl Page {
         if !place.is_empty() {
             lines.insert(1, ("server", place.to_owned()));
         }
-        lines.iter().map(|(name, text)| format!("{name:<14}{}\n", print::clean(text))).collect()
+        let lines: Vec<String> =
+            lines.iter().map(|(name, text)| format!("{name:<14}{}\n", print::clean(text))).collect();
+        lines.concat()
     }
 
     fn object(&self) -> Value {

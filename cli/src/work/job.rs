@@ -163,13 +163,12 @@ impl Job {
 
     /// What never began is no attempt.
     async fn not_started(&self, id: Id, cause: &io::Error, attempt: &Attempt<Text>) -> Result<(), Failure> {
-        match absent::may_pass(cause) {
-            false => self.absent.note(format!("cannot start sh: {cause}")),
-            true => {
-                let line = format!("{} {id}: given back: cannot start sh: {cause}", self.queue);
-                self.output.say(Stream::Err, line).await;
-                let _ = timeout(BREATH, self.give_up.cancelled()).await; // either is as well
-            }
+        if absent::may_pass(cause) {
+            let line = format!("{} {id}: given back: cannot start sh: {cause}", self.queue);
+            self.output.say(Stream::Err, line).await;
+            let _ = timeout(BREATH, self.give_up.cancelled()).await; // either is as well
+        } else {
+            self.absent.note(format!("cannot start sh: {cause}"));
         }
         self.give_back(attempt).await
     }
