@@ -12,10 +12,10 @@ use trunkline::Attempt;
 
 use crate::{
     answer::reply,
-    ending::{Answers, Ended, Ending},
     bridge::Bridge,
     db::none,
     draft::seconds,
+    ending::{Answers, Ended, Ending},
     message::{Message, metadata},
     raw::Raw,
 };

@@ -36,7 +36,8 @@ impl Ending {
             let kind = ending.get_item(0)?;
             let reason = ending.get_item(2)?;
             // A text of Python's may hold what is no character.
-            let (kind, reason) = (kind.cast::<PyString>()?.to_string_lossy(), reason.cast::<PyString>()?.to_string_lossy());
+            let (kind, reason) =
+                (kind.cast::<PyString>()?.to_string_lossy(), reason.cast::<PyString>()?.to_string_lossy());
             Ok(match &*kind {
                 "release" => Self::Released,
                 "cancelled" if ends => Self::Released,

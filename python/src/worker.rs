@@ -175,7 +175,7 @@ pub struct Station {
 
 /// What a station runs: workers that share handlers, those that share processes, and those that end once nothing is due.
 struct Work {
-    shared: Workers,
+    shared: Option<Workers>,
     in_processes: Option<Workers>,
     draining: Vec<Worker<Raw>>,
 }
@@ -190,11 +190,13 @@ impl Work {
                 stop.cancel();
                 ended
             };
-            let both = match in_processes {
-                Some(workers) => tokio::join!(one(shared), one(workers)),
-                None => (one(shared).await, Ok(Summary::default())),
+            // Where there are none of a kind, nothing has ended either.
+            let of = async |workers: Option<Workers>| match workers {
+                Some(workers) => one(workers).await,
+                None => Ok(Summary::default()),
             };
-            return Ok(sum(both.0?, both.1?));
+            let (shared, in_processes) = tokio::join!(of(shared), of(in_processes));
+            return Ok(sum(shared?, in_processes?));
         }
         let drained = draining.into_iter().map(|worker| worker.drain_until(stop.clone().cancelled_owned()));
         let drained = futures_util::future::join_all(drained).await;
@@ -217,16 +219,15 @@ impl Station {
         wake.set_nonblocking(true)?;
         wakes.set_nonblocking(true)?;
         let inbox = Arc::new(Inbox { news: Mutex::default(), wake, next: AtomicU64::new(0) });
-        let mut work = Work { shared: Workers::new(concurrency), in_processes: None, draining: Vec::new() };
+        let mut work = Work { shared: None, in_processes: None, draining: Vec::new() };
         for (nr, task) in tasks.iter().enumerate() {
             task.queue.get().owner.check()?;
             let worker = task.worker(nr, &inbox, wait, reports)?.concurrency(task.processes.unwrap_or(concurrency));
             match (drains, task.processes) {
                 (true, _) => work.draining.push(worker),
-                (false, None) => work.shared = work.shared.add(worker, task.weight),
+                (false, None) => work.shared = Some(beside(work.shared, concurrency).add(worker, task.weight)),
                 (false, Some(processes)) => {
-                    let others = work.in_processes.take().unwrap_or_else(|| Workers::new(processes));
-                    work.in_processes = Some(others.add(worker, task.weight));
+                    work.in_processes = Some(beside(work.in_processes, processes).add(worker, task.weight));
                 }
             }
         }
@@ -298,6 +299,11 @@ impl Station {
         });
         Ok(())
     }
+}
+
+/// Those that share so many handlers, which another joins.
+fn beside(others: Option<Workers>, handlers: usize) -> Workers {
+    others.unwrap_or_else(|| Workers::new(handlers))
 }
 
 fn sum(a: Summary, b: Summary) -> Summary {
