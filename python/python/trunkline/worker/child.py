@@ -10,7 +10,8 @@ import threading
 from collections.abc import Sequence
 from importlib import import_module
 from multiprocessing.connection import Connection
-from typing import Any
+from types import FrameType
+from typing import Any, cast
 
 from .ending import check_finished, reason_of
 
@@ -19,7 +20,7 @@ def main(pipe: Connection, modules: list[str]) -> None:
     """The process."""
     # The worker ends it. A signal to the whole group is the worker's to answer; ignored ones would be inherited by the user's commands.
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: None)
+        signal.signal(number, _leave_to_the_worker)
     threading.Thread(target=_until_orphaned, daemon=True).start()
     try:
         for module in modules:
@@ -34,6 +35,10 @@ def main(pipe: Connection, modules: list[str]) -> None:
         except (EOFError, OSError):
             return
         pipe.send_bytes(pickle.dumps(_done(request)))
+
+
+def _leave_to_the_worker(number: int, frame: FrameType | None) -> None:
+    """Does nothing."""
 
 
 def _until_orphaned() -> None:
@@ -69,15 +74,15 @@ def outcomes(result: object) -> Sequence[object]:
     """What a handler of batches returned, if it is a list."""
     if not isinstance(result, (list, tuple)):
         raise TypeError(f"a handler of batches returns nothing, or a list with None or an error for each; not a {type(result).__name__}")
-    return result
+    return cast(Sequence[object], result)
 
 
 def error_in(outcome: object) -> BaseException | None:
     """The error of one message of a batch: what is no error is done."""
     if isinstance(outcome, BaseException):
         return outcome
-    if isinstance(outcome, type) and issubclass(outcome, BaseException):
-        return outcome()
+    if isinstance(outcome, type):
+        return outcome() if issubclass(outcome, BaseException) else None
     check_finished(outcome)
     return None
 

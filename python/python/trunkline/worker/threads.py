@@ -37,7 +37,11 @@ class Threads:
         future: asyncio.Future[Outcome] = self._loop.create_future()
         work = self._idle.pop() if self._idle else self._start()
         state = [False]  # whether it hangs
-        work.put((function, lambda outcome: self._ended(work, state, future, outcome)))
+
+        def ended(outcome: Outcome) -> None:
+            self._ended(work, state, future, outcome)
+
+        work.put((function, ended))
         try:
             returned, result = await future
         except asyncio.CancelledError:
