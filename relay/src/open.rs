@@ -22,12 +22,20 @@ pub const BROKERS: &[&str] = &[
     "redis",
 ];
 
+/// How addresses of each broker begin.
+const SCHEMES: [(&str, &[&str]); 4] = [
+    ("kafka", &["kafka"]),
+    ("nats", &["nats", "tls"]),
+    ("rabbitmq", &["rabbitmq", "rabbitmqs", "amqp", "amqps"]),
+    ("redis", &["redis", "rediss"]),
+];
+
 /// The sink of an address, and the route in its path: `nats://host/orders.{metadata.tenant}`.
 ///
 /// # Errors
 /// The address or the route makes no sense, this build knows no such broker, or it cannot be reached now.
 pub async fn sink(address: &str) -> Result<(Arc<dyn Sink>, Template)> {
-    let address: Address = address.parse()?;
+    let address = parsed(address)?;
     let route: Template = address.path.parse()?;
     let sink: Arc<dyn Sink> = match &*address.scheme {
         #[cfg(feature = "kafka")]
@@ -48,7 +56,7 @@ pub async fn sink(address: &str) -> Result<(Arc<dyn Sink>, Template)> {
 /// # Errors
 /// As [`sink`].
 pub async fn source(address: &str) -> Result<Box<dyn Source>> {
-    let address: Address = address.parse()?;
+    let address = parsed(address)?;
     let source: Box<dyn Source> = match &*address.scheme {
         #[cfg(feature = "kafka")]
         "kafka" => Box::new(crate::kafka::KafkaSource::open(&address).await?),
@@ -63,9 +71,35 @@ pub async fn source(address: &str) -> Result<Box<dyn Source>> {
     Ok(source)
 }
 
+/// The address, once it is known to be one of a broker of this build: others have other addresses.
+fn parsed(address: &str) -> Result<Address> {
+    let scheme = address.split_once("://").map_or("", |(scheme, _)| scheme);
+    let known = SCHEMES.iter().find(|(_, schemes)| schemes.contains(&scheme));
+    match known {
+        Some((broker, _)) if !BROKERS.contains(broker) => Err(unknown(scheme)),
+        None if address.contains("://") => Err(unknown(scheme)),
+        _ => address.parse(),
+    }
+}
+
 fn unknown(scheme: &str) -> Error {
     let known = if BROKERS.is_empty() { "none".to_owned() } else { BROKERS.join(", ") };
     Error::usage(format!(
         "this build knows no broker {scheme:?}, only: {known}; brokers are cargo features: nats, redis, kafka, rabbitmq"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parsed;
+
+    #[test]
+    fn a_broker_that_is_not_known_is_said_before_anything_else() {
+        for address in ["foo://x", "foo://x/y", "http://u:secret@x", "://x", "NATS://x"] {
+            let error = parsed(address).expect_err(address).to_string();
+            assert!(error.contains("knows no broker") && !error.contains("secret"), "{error}");
+        }
+        let error = parsed("x/y").expect_err("no scheme").to_string();
+        assert!(error.contains("no scheme"), "{error}");
+    }
 }
