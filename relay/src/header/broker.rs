@@ -1,6 +1,6 @@
 //! What each broker takes as a header, which names it obeys, and which are the relay's.
 
-use super::{KEY_ENCODING, Value, destination};
+use super::{KEY_ENCODING, TOMBSTONE, Value, destination};
 use crate::outgoing::{ATTEMPT, ID, KEY};
 
 /// A broker's rules.
@@ -25,7 +25,7 @@ pub(crate) struct Broker {
     pub destination: fn(&str) -> Result<(), String>,
 }
 
-const OWN: &[&str] = &[ID, ATTEMPT, KEY, KEY_ENCODING];
+const OWN: &[&str] = &[ID, ATTEMPT, KEY, KEY_ENCODING, TOMBSTONE];
 
 impl Broker {
     pub const NATS: Self = Self {

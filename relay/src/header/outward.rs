@@ -33,7 +33,9 @@ pub(crate) fn headers<'a>(broker: &Broker, message: &'a Outgoing) -> Result<Vec<
             // This message's own stand there.
             ID | ATTEMPT | KEY_ENCODING => continue,
             KEY => {
-                return Err(format!("the metadata's name {KEY:?} is the relay's own, for the key that the message has"));
+                return Err(format!(
+                    "the metadata's name {KEY:?} is the relay's own, for the key that the message has"
+                ));
             }
             TOMBSTONE if text != TRUE || !broker.key_is_header && !message.is_tombstone() => {
                 return Err(format!(
