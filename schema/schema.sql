@@ -19,7 +19,8 @@ table audit (
     action text not null,
     queue text,
     what text not null,
-    affected bigint not null
+    affected bigint not null,
+    token uuid
 );
 
 table bucket (
@@ -47,13 +48,24 @@ table dropped (
 
 table floor (
     queue text not null,
-    reached timestamp with time zone not null default '-infinity'::timestamp with time zone
+    reached timestamp with time zone not null default '-infinity'::timestamp with time zone,
+    shown timestamp with time zone
 );
 
 table granted (
     role text not null,
     kind text not null,
     queue text not null
+);
+
+table history (
+    minute timestamp with time zone not null,
+    queue text not null,
+    depth bigint not null,
+    oldest double precision not null,
+    came double precision,
+    went double precision,
+    died double precision
 );
 
 view messages_emails (
@@ -92,7 +104,8 @@ table queue (
     per_key integer not null default 1,
     key_per_second double precision,
     key_burst double precision,
-    first_lane smallint not null default 0
+    first_lane smallint not null default 0,
+    paused_at timestamp with time zone
 );
 
 table queue_emails (
@@ -140,7 +153,9 @@ table schedule (
     problem text,
     created_at timestamp with time zone not null default now(),
     priority integer not null default 0,
-    key text
+    key text,
+    placed_at timestamp with time zone,
+    owed_at timestamp with time zone
 ) with (fillfactor=50, autovacuum_vacuum_threshold=500, autovacuum_vacuum_scale_factor=0.1);
 
 table stripe (
@@ -153,6 +168,14 @@ table template (
     name text not null,
     kind text not null,
     text text not null
+);
+
+table version (
+    version integer not null,
+    name text not null,
+    applied_at timestamp with time zone not null default now(),
+    functions text not null,
+    oldest integer not null
 );
 
 table waiting (
@@ -186,7 +209,13 @@ sequence id_emails increment 1024 minvalue 1024 start 1024;
 
 alter table archive_emails add constraint archivekey_emails PRIMARY KEY (id);
 
+alter table audit add constraint audit_token UNIQUE (token);
+
 alter table audit add constraint pk_audit PRIMARY KEY (id);
+
+alter table bucket add constraint bucket_filled_at CHECK (isfinite(filled_at));
+
+alter table bucket add constraint bucket_tokens CHECK (((tokens >= ('-2000000000'::numeric)::double precision) AND (tokens <= ('1000000000'::numeric)::double precision)));
 
 alter table bucket add constraint fk_bucket_queue FOREIGN KEY (queue) REFERENCES queue(name) ON DELETE CASCADE;
 
@@ -201,6 +230,8 @@ alter table floor add constraint pk_floor PRIMARY KEY (queue);
 alter table granted add constraint granted_kind CHECK ((kind = ANY (ARRAY['producer'::text, 'consumer'::text, 'operator'::text])));
 
 alter table granted add constraint pk_granted PRIMARY KEY (role, kind, queue);
+
+alter table history add constraint pk_history PRIMARY KEY (minute, queue);
 
 alter table migration add constraint pk_migration PRIMARY KEY (version);
 
@@ -238,7 +269,7 @@ alter table queue_emails add constraint key_emails PRIMARY KEY (id);
 
 alter table relay add constraint fk_relay_queue FOREIGN KEY (queue) REFERENCES queue(name) ON DELETE CASCADE;
 
-alter table relay add constraint pk_relay PRIMARY KEY (name);
+alter table relay add constraint pk_relay PRIMARY KEY (queue, name);
 
 alter table schedule add constraint fk_schedule_queue FOREIGN KEY (queue) REFERENCES queue(name) ON DELETE CASCADE;
 
@@ -260,6 +291,10 @@ alter table template add constraint pk_template PRIMARY KEY (name);
 
 alter table template add constraint template_kind CHECK ((kind = ANY (ARRAY['tables'::text, 'view'::text, 'function'::text])));
 
+alter table version add constraint ck_version_oldest CHECK ((oldest <= version));
+
+alter table version add constraint pk_version PRIMARY KEY (version);
+
 alter table waiting add constraint pk_waiting PRIMARY KEY (consumer);
 
 alter table worker add constraint pk_worker PRIMARY KEY (at, worker);
@@ -267,6 +302,8 @@ alter table worker add constraint pk_worker PRIMARY KEY (at, worker);
 CREATE INDEX age_emails ON trunkline.archive_emails USING btree (archived_at);
 
 CREATE UNIQUE INDEX archivekey_emails ON trunkline.archive_emails USING btree (id);
+
+CREATE UNIQUE INDEX audit_token ON trunkline.audit USING btree (token);
 
 CREATE UNIQUE INDEX deadkey_emails ON trunkline.dead_emails USING btree (id);
 
@@ -284,11 +321,13 @@ CREATE UNIQUE INDEX pk_floor ON trunkline.floor USING btree (queue);
 
 CREATE UNIQUE INDEX pk_granted ON trunkline.granted USING btree (role, kind, queue);
 
+CREATE UNIQUE INDEX pk_history ON trunkline.history USING btree (minute, queue);
+
 CREATE UNIQUE INDEX pk_migration ON trunkline.migration USING btree (version);
 
 CREATE UNIQUE INDEX pk_queue ON trunkline.queue USING btree (name);
 
-CREATE UNIQUE INDEX pk_relay ON trunkline.relay USING btree (name);
+CREATE UNIQUE INDEX pk_relay ON trunkline.relay USING btree (queue, name);
 
 CREATE UNIQUE INDEX pk_schedule ON trunkline.schedule USING btree (name);
 
@@ -296,11 +335,15 @@ CREATE UNIQUE INDEX pk_stripe ON trunkline.stripe USING btree (one);
 
 CREATE UNIQUE INDEX pk_template ON trunkline.template USING btree (name);
 
+CREATE UNIQUE INDEX pk_version ON trunkline.version USING btree (version);
+
 CREATE UNIQUE INDEX pk_waiting ON trunkline.waiting USING btree (consumer);
 
 CREATE UNIQUE INDEX pk_worker ON trunkline.worker USING btree (at, worker);
 
 CREATE INDEX schedule_by_next ON trunkline.schedule USING btree (next_at) WHERE (NOT paused);
+
+CREATE INDEX schedule_by_placed ON trunkline.schedule USING btree (placed_at);
 
 CREATE INDEX waiting_by_queue ON trunkline.waiting USING btree (queue);
 
@@ -359,6 +402,7 @@ declare
     archive text := format('trunkline.%I', 'archive_' || queue);
     laned bool := (select q.priorities > 1 from trunkline.queue q where q.name = queue);
     uniqueness bool := (select q.uniqueness from trunkline.queue q where q.name = queue);
+    limited bool := to_regclass(format('trunkline.%I', 'limit_' || queue)) is not null;
     keyed bool := (select q.lanes > 0 from trunkline.queue q where q.name = queue);
 begin
     for g in
@@ -366,7 +410,7 @@ begin
         where a.queue in (apply_rights.queue, '')
     loop
         if uniqueness then
-            execute format('grant select, insert, update, delete on trunkline.%I to %I', 'unique_' || queue, g.role);
+            execute format('grant select, insert, update (id, until, claimed_at) on trunkline.%I to %I', 'unique_' || queue, g.role);
         end if;
         if g.kind = 'producer' then
             execute format('grant insert (due_at, size, payload, metadata%s), select (id, size) on %s to %I',
@@ -375,6 +419,12 @@ begin
         else
             execute format('grant select, insert, update, delete on %s to %I', main, g.role);
             execute format('grant select, insert on %s, %s to %I', dead, archive, g.role);
+            if uniqueness then
+                execute format('grant delete on trunkline.%I to %I', 'unique_' || queue, g.role);
+            end if;
+            if limited then
+                execute format('grant update on trunkline.%I to %I', 'limit_' || queue, g.role);
+            end if;
             if keyed then
                 execute format('grant select, update on trunkline.%I to %I', 'lane_' || queue, g.role);
                 execute format('grant select, insert, update, delete on trunkline.%I to %I', 'line_' || queue, g.role);
@@ -394,14 +444,15 @@ declare
 begin
     for g in select distinct a.role, a.kind from trunkline.granted a join pg_roles r on r.rolname = a.role loop
         execute format('grant usage on schema %I to %I', rtrim('trunkline.', '.'), g.role);
-        execute format('grant select on trunkline.migration, trunkline.queue, trunkline.floor, trunkline.stripe to %I', g.role);
-        -- A relay keeps its place with the right to enqueue what it read, or to dequeue what it sends.
-        execute format('grant select, insert, update, delete on trunkline.relay to %I', g.role);
+        execute format('grant select on trunkline.migration, trunkline.version, trunkline.queue, trunkline.floor, trunkline.stripe to %I', g.role);
+        -- A relay keeps its position with the right to enqueue what it read, or to dequeue what it sends.
+        execute format('grant select, insert, update (position, holder, held_until, confirmed, refused, held, lag, last_error, failed_at, started_at, seen_at) '
+                       'on trunkline.relay to %I', g.role);
         if g.kind <> 'producer' then
             execute format('grant select, update (tokens, filled_at) on trunkline.bucket to %I', g.role);
-            execute format('grant update on trunkline.floor to %I', g.role);
-            execute format('grant select, insert, update, delete on trunkline.waiting to %I', g.role);
-            execute format('grant select, insert, delete on trunkline.worker to %I', g.role);
+            execute format('grant update (reached, shown) on trunkline.floor to %I', g.role);
+            execute format('grant select, insert, update (alive) on trunkline.waiting to %I', g.role);
+            execute format('grant select, insert on trunkline.worker to %I', g.role);
         end if;
         if g.kind = 'operator' then
             execute format('grant insert on trunkline.audit to %I', g.role);
@@ -411,6 +462,7 @@ begin
     for g in select distinct a.role from trunkline.granted a join pg_roles r on r.rolname = a.role where a.kind = 'operator' and a.queue = '' loop
         execute format('grant select, insert, update, delete on trunkline.schedule to %I', g.role);
         execute format('grant select on trunkline.audit to %I', g.role);
+        execute format('grant select, insert, delete on trunkline.history to %I', g.role);
     end loop;
 end ;
 
@@ -605,7 +657,7 @@ begin
     return name;
 end ;
 
-function check_schedule(name text, expression text, zone text, missed text) returns void language plpgsql stable set search_path=pg_catalog, pg_temp as 
+function check_schedule(name text, expression text, zone text, missed text) returns void language plpgsql stable set search_path=pg_catalog, pg_temp standard_conforming_strings=on as 
 begin
     if name is null or name !~ '^[a-z][a-z0-9_.-]{0,47}$' then
         raise exception 'a schedule cannot be named %', coalesce(quote_literal(name), 'NULL')
@@ -686,7 +738,7 @@ function claim_schedules(since timestamp with time zone, n integer) returns TABL
 #variable_conflict use_column
 begin
     return query
-        select s.ctid, s.name, s.queue, s.expression, s.zone, s.missed, s.placed, s.next_at, clock_timestamp()
+        select s.ctid, s.name, s.queue, s.expression, s.zone, s.missed, s.placed, coalesce(s.owed_at, s.next_at), clock_timestamp()
         from trunkline.schedule s
         where not s.paused and s.next_at >= since and s.next_at <= clock_timestamp() order by s.next_at limit n for update skip locked;
 end ;
@@ -699,6 +751,8 @@ declare
     element text := format_type(payload, -1);
     plain bool := payload in ('bytea'::regtype, 'uuid'::regtype);
     tables text;
+    old trunkline.queue;
+    differences text[];
 begin
     if queue is null or queue !~ '^[a-z][a-z0-9_.-]{0,47}$' then
         raise exception 'a queue cannot be named %', coalesce(quote_literal(queue), 'NULL')
@@ -719,19 +773,30 @@ begin
             using errcode = 'invalid_parameter_value', hint = 'Pass lanes or uniqueness; or make a queue for each.';
     end if;
     perform trunkline.lock_queue(queue);
-    if exists (select from trunkline.queue q where q.name = queue) then
-        if exists (select from trunkline.queue q where q.name = queue and q.max_attempts = max_attempts
-                   and q.lease = lease and q.max_batch = max_batch and q.priorities = priorities and q.head_start = head_start
-                   and q.uniqueness = coalesce(uniqueness, false) and q.lanes = lanes and q.per_key = per_key)
-           and (trunkline.payload_type(queue) = payload or exists (
-                select from pg_type t where t.oid = trunkline.payload_type(queue) and t.typbasetype = payload
-                and t.typname = 'payload_' || queue)) then
+    insert into trunkline.queue (name, max_attempts, lease, max_batch, priorities, head_start, uniqueness, lanes, per_key)
+    values (queue, max_attempts, lease, max_batch, priorities, head_start, coalesce(uniqueness, false), lanes, per_key)
+    on conflict on constraint pk_queue do nothing;
+    if not found then
+        select * into old from trunkline.queue q where q.name = queue;
+        select array_agg(format('%s is %s, not %s', d.setting, d.has, d.asked)) into differences
+        from (values ('payload', trunkline.payload_type(queue)::text, payload::text, trunkline.payload_type(queue) = payload or exists (
+                          select from pg_type t where t.oid = trunkline.payload_type(queue) and t.typbasetype = payload
+                          and t.typname = 'payload_' || queue)),
+                     ('max_attempts', old.max_attempts::text, max_attempts::text, old.max_attempts = max_attempts),
+                     ('lease', old.lease::text, lease::text, old.lease = lease),
+                     ('max_batch', old.max_batch::text, max_batch::text, old.max_batch = max_batch),
+                     ('priorities', old.priorities::text, priorities::text, old.priorities = priorities),
+                     ('head_start', old.head_start::text, head_start::text, old.head_start = head_start),
+                     ('uniqueness', old.uniqueness::text, coalesce(uniqueness, false)::text, old.uniqueness = coalesce(uniqueness, false)),
+                     ('lanes', old.lanes::text, lanes::text, old.lanes = lanes),
+                     ('per_key', old.per_key::text, per_key::text, old.per_key = per_key)) d(setting, has, asked, is_same)
+        where not d.is_same;
+        if differences is null then
             return;
         end if;
-        raise exception 'queue % exists already, with payload % and other settings or another type',
-            quote_literal(queue), trunkline.payload_type(queue)
+        raise exception 'queue % exists already, with other settings than were asked for: %', quote_literal(queue), array_to_string(differences, '; ')
             using errcode = 'duplicate_object',
-                  hint = 'Change settings with trunkline.alter_queue; another payload type needs another queue.';
+                  hint = 'Change settings with trunkline.alter_queue; another payload type, other priorities or uniqueness need another queue.';
     end if;
     -- Postgres has no arrays of arrays, but it has arrays of domains over arrays.
     if exists (select from pg_type t where t.oid = payload and t.typelem <> 0 and t.typsubscript = 'array_subscript_handler'::regproc) then
@@ -739,8 +804,6 @@ begin
         execute format('create domain %s as %s', element, format_type(payload, -1));
     end if;
 
-    insert into trunkline.queue (name, max_attempts, lease, max_batch, priorities, head_start, uniqueness, lanes, per_key)
-    values (queue, max_attempts, lease, max_batch, priorities, head_start, coalesce(uniqueness, false), lanes, per_key);
     insert into trunkline.floor (queue) values (queue) on conflict do nothing;
     select t.text into strict tables from trunkline.template t where t.kind = 'tables';
     execute trunkline.fill(replace(tables, '{element}', element), queue);
@@ -762,7 +825,8 @@ begin
                        'wanted_until timestamptz not null default ''-infinity'', served_at timestamptz not null default ''-infinity'', '
                        'floor timestamptz not null default ''-infinity'', starts_until timestamptz not null default ''-infinity'', '
                        'empty_at timestamptz not null default ''-infinity'') with (fillfactor = 10)', 'lane_' || queue, 'lanekey_' || queue);
-        execute format('insert into trunkline.%I (lane) select generate_series(0, %s)', 'lane_' || queue, lanes - 1);
+        -- Beside each lane a row to be locked by whoever leases or cuts rows of it; below zero, so that nothing that changes lanes meets it.
+        execute format('insert into trunkline.%I (lane) select generate_series(%s, %s)', 'lane_' || queue, -lanes, lanes - 1);
         execute format('create table trunkline.%I (lane smallint, key text, until timestamptz not null, constraint %I primary key (lane, key)) '
                        'with (fillfactor = 50)', 'line_' || queue, 'linekey_' || queue);
     end if;
@@ -785,11 +849,13 @@ begin
         null; -- by Postgres' own method, then
     end;
     if uniqueness then
-        execute format('create table trunkline.%I (key text collate "C" constraint %I primary key, id bigint not null, until timestamptz)
+        execute format('create table trunkline.%I (key text collate "C" constraint %I primary key, id bigint not null, until timestamptz, claimed_at timestamptz)
                         with (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.05)',
                        'unique_' || queue, 'uniquekey_' || queue);
         execute format('create index %I on trunkline.%I (id) where until is null', 'uniqueid_' || queue, 'unique_' || queue);
     end if;
+    execute format('create trigger keep_letter before insert or update of id on trunkline.%I for each row execute function trunkline.keep_letter()', 'dead_' || queue);
+    execute format('create trigger keep_letter before insert on trunkline.%I for each row execute function trunkline.keep_letter()', 'archive_' || queue);
     perform trunkline.install_queue(queue);
     if uniqueness then
         execute format('create trigger free_keys after delete on trunkline.%I referencing old table as gone
@@ -876,15 +942,19 @@ end ;
 function do_allowed_emails(n integer, locks boolean) returns integer language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 declare
-    tokens float8;
+    clock timestamptz;
+    seen record;
 begin
     if locks and not trunkline."do_bucket_emails"() then
         return 0;
     end if;
     if null::float8 is not null then
-        select least(null::float8, b.tokens + null::float8 * greatest(extract(epoch from clock_timestamp() - b.filled_at), 0))
-        into tokens from trunkline.bucket b where b.queue = 'emails';
-        n := least(n, floor(tokens)::int);
+        clock := clock_timestamp();
+        select least(null::float8, greatest(b.tokens, 0) + null::float8 * extract(epoch from clock - greatest(least(b.filled_at, clock), 'epoch'))) as tokens, b.filled_at > clock as ahead into seen from trunkline.bucket b where b.queue = 'emails';
+        if locks and seen.ahead then
+            update trunkline.bucket b set tokens = seen.tokens, filled_at = clock where b.queue = 'emails';
+        end if;
+        n := least(n, floor(seen.tokens)::int);
     end if;
     if null::int is not null and n > 0 then
         n := least(n, null::int - trunkline."do_leased_emails"());
@@ -904,8 +974,7 @@ begin
                  where q.attempt > 0 and q.error is null and q.due_at > clock);
     end if;
     if null::float8 is not null then
-        token := (select (1 - b.tokens) / null::float8 + extract(epoch from b.filled_at - clock_timestamp())
-                  from trunkline.bucket b where b.queue = 'emails');
+        token := (select (1 - least(null::float8, greatest(b.tokens, 0) + null::float8 * extract(epoch from clock - greatest(least(b.filled_at, clock), 'epoch')))) / null::float8 from trunkline.bucket b where b.queue = 'emails');
     end if;
     return greatest(room, case when token > 0 then token end);
 end ;
@@ -926,7 +995,8 @@ begin
     tids := '{}';
     got := 0;
     ran_out := false;
-    if not pg_try_advisory_xact_lock(hashtext('trunkline.lane emails'), lane) then
+    perform from trunkline."lane_emails" h where h.lane = -1 - lane for update skip locked;
+    if not found then
         return;
     end if;
     lined := array(select l.key from trunkline."line_emails" l where l.lane = lane);
@@ -1024,7 +1094,7 @@ begin
     return query select a.* from trunkline."archive_emails" a where a.id > after order by a.id limit n;
 end ;
 
-function do_back_emails(id bigint, enqueued_at timestamp with time zone, attempt integer, released integer, error text, size integer, payload jsonb[], metadata jsonb[], own jsonb) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+function do_back_emails(id bigint, enqueued_at timestamp with time zone, attempt integer, released integer, error text, size integer, payload jsonb[], metadata jsonb[], own jsonb) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan DateStyle=ISO IntervalStyle=postgres TimeZone=UTC lc_monetary=C as 
 #variable_conflict use_variable
 declare
     named text;
@@ -1123,7 +1193,7 @@ end ;
 
 function do_bucket_emails() returns boolean language plpgsql volatile set search_path=pg_catalog, pg_temp lock_timeout=50ms as 
 begin
-    perform pg_advisory_xact_lock(hashtextextended('trunkline.bucket ' || 'emails', 0));
+    lock table trunkline."limit_emails" in exclusive mode;
     return true;
 exception when lock_not_available then
     return false;
@@ -1608,6 +1678,9 @@ function do_keep_emails(ids bigint[], lease interval, holders text[]) returns vo
 declare
     l record;
 begin
+    if exists (select from trunkline."lane_emails" h where h.lane >= 0 and h.served_at > clock_timestamp()) then
+        perform trunkline."do_right_emails"(1);
+    end if;
     for l in
         select h.lane, h.holder, h.held_until < clock_timestamp() + lease as ends from trunkline."lane_emails" h
         where h.lane in (select q.lane from unnest(ids) d(id) join trunkline."queue_emails" q on q.id = d.id)
@@ -1619,7 +1692,8 @@ begin
         end if;
         continue when not l.ends;
         update trunkline."lane_emails" h
-        set held_until = clock_timestamp() + lease * 1.5, starts_until = greatest(h.starts_until, clock_timestamp() + lease / 2)
+        set held_until = clock_timestamp() + lease * 1.5, starts_until = greatest(h.starts_until, clock_timestamp() + lease / 2),
+            served_at = clock_timestamp()
         where h.lane = l.lane;
     end loop;
 end ;
@@ -1691,23 +1765,29 @@ declare
     mine int := 0;
     allowed int;
     others int;
+    ahead bool := false;
+    later bool;
 begin
     if false then
         n := trunkline."do_allowed_emails"(n, true);
     end if;
     allowed := n;
     for l in
-        select h.lane, h.wanted_until > clock as wanted, h.held_until, h.floor, (exists (select from trunkline."queue_emails" q where q.lane = h.lane and q.line = '' and (q.place, q.id + 0) >= (h.floor, 0) and q.place <= clock and q.due_at <= clock) or exists (select from trunkline."line_emails" w where w.lane >= h.lane and w.lane <= h.lane and w.until <= clock)) as due from trunkline."lane_emails" h
+        select h.lane, h.wanted_until > clock as wanted, h.held_until, h.floor, h.served_at > clock as ahead, (exists (select from trunkline."queue_emails" q where q.lane = h.lane and q.line = '' and (q.place, q.id + 0) >= (h.floor, 0) and q.place <= clock and q.due_at <= clock) or exists (select from trunkline."line_emails" w where w.lane >= h.lane and w.lane <= h.lane and w.until <= clock)) as due from trunkline."lane_emails" h
         where h.lane >= 0 and h.holder = holder and h.held_until > clock order by random()
     loop
         mine := mine + 1;
-        if l.wanted then
+        if l.ahead then
+            ahead := true; -- put right below: the next call goes on with it
+            continue;
+        elsif l.wanted then
             leaving := leaving || l.lane::int;
             continue;
         end if;
         continue when n <= 0 or alone or not l.due;
         -- Meanwhile its time may have passed, and somebody else may have come: whose a lane is, is certain under its lock alone.
-        continue when not pg_try_advisory_xact_lock(hashtext('trunkline.lane emails'), l.lane);
+        perform from trunkline."lane_emails" h where h.lane = -1 - l.lane for update skip locked;
+        continue when not found;
         continue when not exists (
             select from trunkline."lane_emails" h where h.lane = l.lane and h.holder = holder and h.held_until > clock_timestamp());
         -- Keys with lines of their own have backlogs: one that is read first would leave nothing for the other lanes.
@@ -1727,7 +1807,9 @@ begin
         way := case when at.ran_out and way = 3 then 4 else greatest(way, 2) end;
     end loop;
     if n > 0 and not alone and most is distinct from 0 then
-        others := (select count(distinct h.holder) from trunkline."lane_emails" h where h.lane >= 0 and h.held_until > clock and h.holder <> holder);
+        select count(distinct h.holder) filter (where h.held_until > clock and h.holder <> holder), coalesce(bool_or(h.served_at > clock), false)
+        into others, later from trunkline."lane_emails" h where h.lane >= 0;
+        ahead := ahead or later;
         most := least(most, (0 + others) / (others + 1));
         for l in
             -- Nothing is leased in a lane without a holder: what is due there is due to whoever gets it.
@@ -1755,6 +1837,9 @@ begin
         if n > 0 and others > 0 and mine < least(most, 0 / (others + 1)) then
             perform trunkline."do_want_emails"(least(most, 0 / (others + 1)) - mine, 0 / (others + 1), holder, until);
         end if;
+    end if;
+    if ahead then
+        perform trunkline."do_right_emails"(1);
     end if;
     perform trunkline."do_holdlane_emails"(held, holder, until, floor);
     if leaving <> '{}' then
@@ -1976,6 +2061,31 @@ begin
     end if;
 end ;
 
+function do_lower_emails(low tid, high tid) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+declare
+    stray record;
+begin
+    if current_setting('transaction_read_only') = 'on' or not has_column_privilege('trunkline."lane_emails"', 'floor', 'update') then
+        return;
+    elsif low is null then
+        select array_agg(l.lane) as lanes, array_agg(f.place) as places into stray
+        from trunkline."lane_emails" l, lateral (
+            select q.place from trunkline."queue_emails" q where q.lane = l.lane and q.line = '' order by q.place, q.id + 0 limit 1) f
+        where l.lane >= 0 and f.place < l.floor;
+    else
+        select array_agg(f.lane) as lanes, array_agg(f.place) as places into stray
+        from (select q.lane, min(q.place) as place from trunkline."queue_emails" q where q.ctid >= low and q.ctid < high and q.line = '' group by q.lane) f
+        join trunkline."lane_emails" l on l.lane = f.lane where f.place < l.floor;
+    end if;
+    if stray.lanes is not null then
+        update trunkline."lane_emails" h set floor = least(h.floor, s.place)
+        from (select l.lane, u.place from unnest(stray.lanes, stray.places) u(lane, place) join trunkline."lane_emails" l on l.lane = u.lane
+              order by l.lane for update of l skip locked) s
+        where h.lane = s.lane;
+    end if;
+end ;
+
 function do_own_emails() returns text language plpgsql immutable set search_path=pg_catalog, pg_temp as 
 declare
     r trunkline."queue_emails"%rowtype;
@@ -2036,10 +2146,11 @@ begin
     busy := '{}';
     if false then
         -- What is cut here is hidden from whoever leases along a lane, and what is behind it must not come first.
-        perform pg_advisory_xact_lock(hashtext('trunkline.lane emails'), l.lane) from (
-            select distinct q.lane from unnest(ids) i(id), lateral (
-                select b.lane from trunkline."queue_emails" b where b.id <= i.id and b.id >= i.id / 1024 * 1024 order by b.id desc limit 1) q
-            order by 1) l;
+        perform from trunkline."lane_emails" h
+        where h.lane in (
+            select -1 - q.lane from unnest(ids) i(id), lateral (
+                select b.lane from trunkline."queue_emails" b where b.id <= i.id and b.id >= i.id / 1024 * 1024 order by b.id desc limit 1) q)
+        order by h.lane for update;
     end if;
     for wide in
         with asked as (
@@ -2093,6 +2204,7 @@ declare
     before timestamptz := clock_timestamp() - age;
     count bigint;
 begin
+    update trunkline."archive_emails" a set archived_at = before + age where a.archived_at > before + age;
     delete from trunkline."archive_emails" a where a.archived_at < before;
     get diagnostics count = row_count;
     return count;
@@ -2130,11 +2242,22 @@ function do_replay_emails(ids bigint[], n bigint) returns SETOF bigint language 
 declare
     letter trunkline."dead_emails"%rowtype;
     plain bigint;
+    taken bigint[];
 begin
     if ids is null then
         ids := array(select d.id from trunkline."dead_emails" d order by d.id limit n for update skip locked);
     else
         ids := array(select d.id from trunkline."dead_emails" d where d.id = any (ids) order by d.id limit n for update skip locked);
+    end if;
+    -- Where the sequence fell behind, a message may have the id by now: then the letter comes back under another (see trunkline.keep_letter).
+    taken := array(
+        select d.id from unnest(ids) d(id) where exists (
+            select from trunkline."queue_emails" q where q.id <= d.id and q.id >= d.id / 1024 * 1024 and q.id + q.size > d.id));
+    if taken <> '{}' then
+        ids := array(select d.id from unnest(ids) d(id) where d.id <> all (taken));
+        for plain in update trunkline."dead_emails" d set id = d.id where d.id = any (taken) returning d.id loop
+            ids := ids || plain;
+        end loop;
     end if;
     return query
         with back as (delete from trunkline."dead_emails" d where d.id = any (ids) and d.own is null returning d.*)
@@ -2232,6 +2355,76 @@ begin
     end loop;
 end ;
 
+function do_right_emails(how integer, ahead interval DEFAULT NULL::interval) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
+declare
+    clock timestamptz := clock_timestamp();
+    longest constant interval := '365 days';
+    messages bigint;
+begin
+    if how = 0 and not exists (
+            select from generate_series(0, 0) l(lane), lateral (
+                select q.enqueued_at, q.due_at, q.attempt > 0 and q.error is null as is_leased from trunkline."queue_emails" q
+                where q.due_at > clock + '00:00:30'::interval + interval '1 minute' order by q.due_at desc, q.id + 0 desc limit 8) m
+            where m.enqueued_at > clock or m.is_leased and m.due_at > clock + longest) then
+        return 0;
+    end if;
+    clock := trunkline.clock();
+    if false then
+        ahead := greatest(ahead, (select max(h.served_at) - clock from trunkline."lane_emails" h where h.lane >= 0 and h.served_at > clock));
+    end if;
+    with late as materialized (
+        select q.ctid as tid,
+               case when q.attempt > 0 and q.error is null then
+                        least(case when q.enqueued_at > clock then q.due_at - (q.enqueued_at - clock)
+                                   when q.due_at > clock + longest then clock + '00:00:30'::interval else q.due_at end,
+                              case when how = 2 then clock + '00:00:30'::interval else 'infinity' end)
+                    when q.enqueued_at > clock then greatest(q.due_at - (q.enqueued_at - clock), clock)
+                    when q.error <> '' and q.due_at <= clock + longest then greatest(q.due_at - ahead, clock)
+                    else clock end as due_at
+        from trunkline."queue_emails" q
+        where q.due_at > clock
+          and (q.enqueued_at > clock or q.attempt > 0 and (q.error = '' or q.due_at > clock + longest or q.error <> '' and q.due_at > clock + ahead / 2)
+               or how = 2 and q.attempt > 0 and q.error is null and q.due_at > clock + '00:00:30'::interval)
+        order by q.id for update skip locked
+    ), put as (
+        update trunkline."queue_emails" q
+        set due_at = a.due_at, enqueued_at = least(q.enqueued_at, clock)
+        from late a where q.ctid = a.tid
+        returning q.size)
+    select coalesce(sum(p.size), 0) into messages from put p;
+    if false then
+        with late as materialized (
+            select h.lane, h.served_at - clock as ahead from trunkline."lane_emails" h where h.lane >= 0 and h.served_at > clock
+            order by h.lane for update skip locked)
+        update trunkline."lane_emails" h
+        set served_at = clock, floor = '-infinity', held_until = h.held_until - a.ahead,
+            wanted_until = case when h.wanted_until > clock then h.wanted_until - a.ahead else h.wanted_until end,
+            starts_until = case when h.starts_until > clock then h.starts_until - a.ahead else h.starts_until end,
+            empty_at = case when h.empty_at > clock then h.empty_at - a.ahead else h.empty_at end
+        from late a where h.lane = a.lane;
+        update trunkline."queue_emails" q set due_at = o.due_at
+        from (select q.ctid as tid, h.held_until as due_at from trunkline."queue_emails" q join trunkline."lane_emails" h on h.lane = q.lane
+              where q.due_at > clock and q.attempt > 0 and q.error is null and h.held_until > clock and q.due_at > h.held_until
+              order by q.id for update of q skip locked) o
+        where q.ctid = o.tid;
+        update trunkline."line_emails" l set until = o.until
+        from (select l.lane, l.key, greatest(clock + interval '1 second', (
+                         select max(q.due_at) from trunkline."queue_emails" q
+                         where q.lane = l.lane and q.line = l.key and q.error is not null and q.due_at > clock)) as until
+              from trunkline."line_emails" l where l.until > clock + interval '1 second' for update of l skip locked) o
+        where l.lane = o.lane and l.key = o.key and l.until > o.until;
+    end if;
+    null;
+    if false then
+        update trunkline.bucket b set filled_at = clock where b.queue = 'emails' and b.filled_at > clock;
+    end if;
+    if messages > 0 then
+        perform pg_notify('trunkline.emails', '');
+    end if;
+    return messages;
+end ;
+
 function do_shift_emails(passed interval) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 declare
@@ -2244,7 +2437,7 @@ begin
     end if;
     if false then
         -- What is locked here is passed over by whoever leases along a lane, and what is behind it must not come first.
-        perform pg_advisory_xact_lock(hashtext('trunkline.lane emails'), h.lane) from (select h.lane from trunkline."lane_emails" h where h.lane >= 0 order by h.lane) h;
+        perform from trunkline."lane_emails" h where h.lane < 0 order by h.lane for update;
     end if;
     with held as materialized (
         select q.id, q.due_at from trunkline."queue_emails" q order by q.id for update
@@ -2358,10 +2551,16 @@ begin
             stray := case when stray < floor then stray end;
         end if;
         next_page := 0;
+        if false then
+            perform trunkline."do_lower_emails"(null, null);
+        end if;
     else
         page := coalesce(page, (floor(random() * (pg_relation_size('trunkline."queue_emails"'::regclass)
                                                   / current_setting('block_size')::bigint) / pages) * pages)::bigint);
         stray := trunkline."do_stray_emails"(floor, format('(%s,0)', page)::tid, format('(%s,0)', page + pages)::tid);
+        if false then
+            perform trunkline."do_lower_emails"(format('(%s,0)', page)::tid, format('(%s,0)', page + pages)::tid);
+        end if;
         next_page := case when (page + pages) * current_setting('block_size')::bigint
                                < pg_relation_size('trunkline."queue_emails"'::regclass) then page + pages else 0 end;
     end if;
@@ -2508,11 +2707,12 @@ end ;
 
 function do_used_emails(n integer) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
+declare
+    clock timestamptz := clock_timestamp();
 begin
     if null::float8 is not null and n > 0 then
         update trunkline.bucket b
-        set tokens = least(null::float8, b.tokens + null::float8 * greatest(extract(epoch from clock_timestamp() - b.filled_at), 0)) - n,
-            filled_at = clock_timestamp()
+        set tokens = least(null::float8, greatest(b.tokens, 0) + null::float8 * extract(epoch from clock - greatest(least(b.filled_at, clock), 'epoch'))) - n, filled_at = clock
         where b.queue = 'emails';
     end if;
 end ;
@@ -2580,7 +2780,7 @@ begin
     on conflict on constraint pk_dropped do update set next_id = greatest(d.next_id, excluded.next_id);
     execute format('drop view trunkline.%I', 'messages_' || queue);
     execute format('drop table trunkline.%I, trunkline.%I, trunkline.%I', 'queue_' || queue, 'dead_' || queue, 'archive_' || queue);
-    execute format('drop table if exists trunkline.%I', 'unique_' || queue);
+    execute format('drop table if exists trunkline.%I, trunkline.%I', 'unique_' || queue, 'limit_' || queue);
     execute format('drop table if exists trunkline.%I, trunkline.%I', 'lane_' || queue, 'line_' || queue);
     execute format('drop domain if exists trunkline.%I', 'payload_' || queue);
     delete from trunkline.floor f where f.queue = drop_queue.queue;
@@ -2595,6 +2795,8 @@ begin
     delete from trunkline.schedule s where s.name = name;
     perform trunkline.found_schedule(name, found);
 end ;
+
+function due_from(seconds double precision) returns timestamp with time zone language sql volatile as RETURN CASE WHEN (seconds >= (0)::double precision) THEN (clock() + (seconds * '00:00:01'::interval)) ELSE GREATEST(clock(), to_timestamp((- seconds))) END;
 
 function due_of(delay interval) returns double precision language plpgsql volatile set search_path=pg_catalog, pg_temp as 
 begin
@@ -2768,6 +2970,17 @@ begin
     perform trunkline.settle('extend', queue, ids, attempts, lease);
 end ;
 
+function fail_schedule(name text, tick timestamp with time zone, next timestamp with time zone, problem text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off as 
+#variable_conflict use_variable
+declare
+    clock timestamptz := clock_timestamp();
+begin
+    update trunkline.schedule s
+    set owed_at = case when next is null then tick end, problem = problem, placed = true, placed_at = clock,
+        next_at = coalesce(next, clock + least(greatest(clock - tick, interval '1 second'), interval '5 minutes'))
+    where s.name = name and s.placed and coalesce(s.owed_at, s.next_at) = tick;
+end ;
+
 function fill(template text, queue text) returns text language plpgsql stable set search_path=pg_catalog, pg_temp standard_conforming_strings=on as 
 declare
     settings trunkline.queue;
@@ -2814,6 +3027,9 @@ begin
     template := replace(template, '{next_line}', case when settings.key_per_second is not null
         then '(select min(w.until) from trunkline.{lane_} h join trunkline.{line_} w on w.lane = h.lane '
              'where h.holder = holder and h.held_until > clock and w.until > clock),' else '' end);
+    -- Until as many as a worker holds of a key, and what fits into its bucket, may have begun; else a worker lets it rest for a moment.
+    template := replace(template, '{longest_rest}', case when settings.key_per_second is not null
+        then 'least((64 + {key_burst}) / {key_per_second}, 31536000) * interval ''1 second''' else 'interval ''1 second''' end);
     template := replace(template, '{key_per_second}', coalesce(settings.key_per_second::text, 'null') || '::float8');
     template := replace(template, '{key_burst}', coalesce(settings.key_burst::text, 'null') || '::float8');
     template := replace(template, '{row_key}', case when keyed then 'q.keys[m.k + 1]' else 'null::text' end);
@@ -2831,7 +3047,6 @@ begin
              'where q.due_at = h.due_at and q.attempt = h.attempt and q.size = h.size and q.line = h.line for update of q skip locked'
         else due_rows || ' for update skip locked' end);
     template := replace(template, '{ordered}', (keyed and settings.per_key = 1)::text);
-    template := replace(template, '{lock_space}', format('hashtext(%L)', 'trunkline.lane ' || queue));
     template := replace(template, '{key_lanes}', settings.lanes::text);
     template := replace(template, '{first_lane}', settings.first_lane::text);
     template := replace(template, '{place}', case when keyed then 'q.place' else 'q.due_at' end);
@@ -2847,6 +3062,8 @@ begin
     template := replace(template, '{set_keys}', case when keyed then ', keys = r.keys, line = r.line' else '' end);
     template := replace(template, '{then_place}', case when keyed
         then ' place = case when due > clock_timestamp() then due else q.place end,' else '' end);
+    template := replace(template, '{right_place}', case when keyed
+        then ', place = case when q.enqueued_at > clock and q.place > clock then greatest(q.place - (q.enqueued_at - clock), clock) else q.place end' else '' end);
     template := replace(template, '{shift_place}', case when keyed
         then 'place = case when q.place <= began then q.place else greatest(l.due_at - passed, began + l.place * interval ''1 microsecond'') end,' else '' end);
     template := replace(template, '{shift_lines}', case when keyed
@@ -2856,6 +3073,8 @@ begin
     template := replace(template, '{lane_columns}', case
         when keyed then 'array[''lane'', ''line'', ''place'', ''keys'']' when laned then 'array[''lane'']' else 'array[]' end);
     -- A queue with priorities has a column more, and a floor for each lane.
+    template := replace(template, '{last_lane}', (settings.priorities - 1)::text);
+    template := replace(template, '{of_lane}', case when laned then 'q.lane = l.lane and ' else '' end);
     template := replace(template, '{laned}', laned::text);
     template := replace(template, '{lanes}', settings.priorities::text);
     template := replace(template, '{head_start}', format('%L::interval', settings.head_start));
@@ -2873,11 +3092,17 @@ begin
     template := replace(template, '{priority}', case when laned then ', priority' else '' end);
     -- One with uniqueness has a table more.
     template := replace(template, '{passed_keys}', case when settings.uniqueness
-        then 'update trunkline.{unique_} u set until = u.until - passed where u.until is not null' else 'null' end);
+        then 'update trunkline.{unique_} u set until = u.until - passed, claimed_at = u.claimed_at - passed where u.until is not null' else 'null' end);
+    template := replace(template, '{right_keys}', case when settings.uniqueness
+        then 'update trunkline.{unique_} u set until = clock + (u.until - u.claimed_at), claimed_at = clock where u.key = any (array('
+             'select a.key from trunkline.{unique_} a where a.claimed_at > clock for update skip locked))' else 'null' end);
     template := replace(template, '{row_priority}', case when laned then 'q.lane::int' else '0' end);
     template := replace(template, '{own_priority}', case when laned then 'coalesce((q.own ->> ''lane'')::int, 0)' else '0' end);
     template := replace(template, '{literal}', quote_literal(queue));
     template := replace(template, '{channel}', quote_literal('trunkline.' || queue));
+    -- What is in the bucket now. A time of the future was written by a clock that was ahead; a bucket that a hand has made absurd is one that is empty or full.
+    template := replace(template, '{tokens}', 'least({burst}, greatest(b.tokens, 0) '
+        '+ {per_second} * extract(epoch from clock - greatest(least(b.filled_at, clock), ''epoch'')))');
     template := replace(template, '{paused}', settings.paused::text);
     template := replace(template, '{limited}', (coalesce(settings.max_leased, settings.per_second) is not null)::text);
     template := replace(template, '{max_leased}', coalesce(settings.max_leased::text, 'null::int'));
@@ -2951,6 +3176,29 @@ begin
     return reached;
 end ;
 
+function forget_relays() returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+declare
+    count bigint;
+begin
+    delete from trunkline.relay r
+    where (r.queue, r.name) in (
+        select o.queue, o.name from trunkline.relay o
+        where not o.inward and o.seen_at < clock_timestamp() - interval '1 day' limit 1000 for update skip locked);
+    get diagnostics count = row_count;
+    return count;
+end ;
+
+function forget_workers() returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+declare
+    count bigint;
+begin
+    delete from trunkline.worker w
+    where w.ctid = any (array(
+        select o.ctid from trunkline.worker o where o.at < now() - interval '1 hour' order by o.at limit 1000 for update skip locked));
+    get diagnostics count = row_count;
+    return count;
+end ;
+
 function found_schedule(name text, was_found boolean) returns void language plpgsql stable set search_path=pg_catalog, pg_temp as 
 begin
     if not was_found then
@@ -2967,7 +3215,7 @@ begin
         raise exception 'there are no rights of a %', coalesce(kind, 'null')
             using errcode = 'invalid_parameter_value', hint = 'Pass producer, consumer or operator.';
     end if;
-    perform pg_advisory_xact_lock(hashtextextended('trunkline.migrate', 0)); -- see trunkline.lock_queue
+    lock table trunkline.migration in share row exclusive mode; -- see trunkline.lock_queue
     if queue is not null then
         perform trunkline.check_queue(queue);
     end if;
@@ -2990,12 +3238,11 @@ begin
         return null;
     end if;
     loop
-        delete from trunkline.waiting w
-        where w.consumer = (select o.consumer from trunkline.waiting o where o.queue = hand_over.queue limit 1 for update skip locked)
-        returning w.consumer, w.alive into waiting;
+        select w.consumer, w.alive into waiting from trunkline.waiting w where w.queue = hand_over.queue limit 1 for update skip locked;
         if not found then
             return null;
         end if;
+        perform trunkline.wait_no_more(waiting.consumer);
         continue when pg_try_advisory_xact_lock(waiting.alive); -- it died
         id := nextval(format('trunkline.%I', 'id_' || queue));
         perform pg_notify(waiting.consumer, format('%s %s %s', id, (extract(epoch from clock_timestamp()) * 1000000)::bigint, text_of));
@@ -3032,32 +3279,80 @@ begin
 end ;
 
 function keep_floor(queue text, reached timestamp with time zone) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off as 
+declare
+    clock timestamptz := clock_timestamp();
+    kept timestamptz;
 begin
     if current_setting('transaction_isolation') = 'read committed'
-       and has_table_privilege('trunkline.floor', 'update') then
-        update trunkline.floor f set reached = keep_floor.reached
-        where f.queue = (select k.queue from trunkline.floor k
-                         where k.queue = keep_floor.queue and k.reached < keep_floor.reached - interval '10 s' for update skip locked);
+       and has_column_privilege('trunkline.floor', 'reached', 'update') and has_column_privilege('trunkline.floor', 'shown', 'update') then
+        select greatest(k.reached, k.shown) into kept from trunkline.floor k
+        where k.queue = keep_floor.queue
+          and (k.reached < keep_floor.reached - interval '10 s' or k.reached > clock or k.shown between clock - interval '10 s' and clock is not true)
+        for update skip locked;
+        if found then
+            update trunkline.floor f set reached = least(keep_floor.reached, clock), shown = clock where f.queue = keep_floor.queue;
+            execute format('select trunkline.%I($1, $2)', 'do_right_' || queue)
+                using case when kept > clock + interval '1 minute' then 1 else 0 end, case when kept > clock + interval '1 minute' then kept - clock end;
+        end if;
     end if;
+end ;
+
+function keep_letter() returns trigger language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off as 
+declare
+    queue text := substr(tg_table_name, strpos(tg_table_name, '_') + 1);
+    is_there bool := tg_op = 'UPDATE';
+begin
+    if not is_there then
+        execute format('select exists (select from trunkline.%I o where o.id = $1)', tg_table_name) into is_there using new.id;
+    end if;
+    if is_there then
+        perform trunkline.repair_sequence(queue);
+        new.id := nextval(format('trunkline.%I', 'id_' || queue));
+    end if;
+    return new;
 end ;
 
 function keep_place() returns trigger language plpgsql volatile set search_path=pg_catalog, pg_temp as 
 declare
     first int := tg_argv[0];
     lanes int := tg_argv[1];
-    others int;
+    wrong text[];
+    is_placed bool;
 begin
     new.place := coalesce(new.place, new.due_at);
     if cardinality(new.keys) is distinct from new.size or array_lower(new.keys, 1) <> 1 then
         raise exception 'a row of % is no batch: it has % messages, and keys for %', tg_table_name, new.size, coalesce(cardinality(new.keys), 0)
             using errcode = 'check_violation', hint = 'Enqueue through trunkline.enqueue or enqueue_many.';
     end if;
-    if new.lane >= first and new.lane < first + lanes then
+    if new.id % 1024 > 0 then
+        -- A part of a row that is there, or a message that comes back: nobody would be served by a refusal.
+        if new.lane < first or new.lane >= first + lanes then
+            new.lane := first + trunkline.lane_of(new.keys[1], lanes);
+        end if;
         return new;
     end if;
-    new.lane := first + trunkline.lane_of(new.keys[1], lanes);
-    others := (select count(*) from unnest(new.keys) k(key) where first + trunkline.lane_of(k.key, lanes) <> new.lane);
-    if others > 0 then
+    if new.size = 1 and octet_length(new.keys[1]) between 1 and 1024 and new.lane = first + trunkline.lane_of(new.keys[1], lanes) then
+        return new; -- what is usual where messages are few, without a subquery
+    end if;
+    wrong := array(select k.key from unnest(new.keys) k(key) where (octet_length(k.key) between 1 and 1024) is not true limit 1);
+    if wrong <> '{}' then
+        raise exception 'a key of a row of % is empty, null or too long', tg_table_name
+            using errcode = 'check_violation', hint = 'A key has 1 to 1,024 bytes. Enqueue through trunkline.enqueue or enqueue_many, which say which.';
+    end if;
+    -- As trunkline.lane_of, without a call for each key. Messages of one key in several lanes would be handled at the same time.
+    if new.lane < first or new.lane >= first + lanes then
+        new.lane := first + trunkline.lane_of(new.keys[1], lanes);
+        is_placed := true;
+    end if;
+    if exists (
+        select from (select distinct u.key from unnest(new.keys) u(key)) k, lateral (select sha256(convert_to(k.key, 'UTF8')) as bytes offset 0) h
+        where first + ((get_byte(h.bytes, 0)::bigint << 24) + (get_byte(h.bytes, 1) << 16) + (get_byte(h.bytes, 2) << 8) + get_byte(h.bytes, 3)) % lanes
+              <> new.lane)
+    then
+        if is_placed is null then
+            raise exception 'a row of % is in the partition of another key', tg_table_name
+                using errcode = 'check_violation', hint = 'Enqueue through trunkline.enqueue or enqueue_many; a row by hand gets its partition from its key with lane -1.';
+        end if;
         raise exception 'a row of % has keys of several lanes: there are % now', tg_table_name, lanes
             using errcode = 'TL002', hint = 'The queue got more lanes meanwhile: call again. Whoever inserts rows by hand calls trunkline.enqueue_many instead.';
     end if;
@@ -3159,12 +3454,17 @@ begin
         key_per_second = key_per_second, key_burst = case when key_per_second is not null then key_size end
     where q.name = queue;
     begin
-        perform pg_advisory_xact_lock(hashtextextended('trunkline.bucket ' || queue, 0)); -- as whoever dequeues: see do_bucket_
+        if to_regclass(format('trunkline.%I', 'limit_' || queue)) is not null then
+            execute format('lock table trunkline.%I in exclusive mode', 'limit_' || queue); -- as whoever dequeues: see do_bucket_
+        end if;
         if max_leased is null and per_second is null then
+            execute format('drop table if exists trunkline.%I', 'limit_' || queue);
             delete from trunkline.bucket b where b.queue = queue;
         else
+            execute format('create table if not exists trunkline.%I ()', 'limit_' || queue);
             insert into trunkline.bucket as b (queue, tokens, filled_at) values (queue, size, clock_timestamp())
-            on conflict on constraint pk_bucket do update set tokens = least(b.tokens, excluded.tokens);
+            on conflict on constraint pk_bucket do update
+            set tokens = least(greatest(b.tokens, 0), excluded.tokens), filled_at = least(b.filled_at, excluded.filled_at);
         end if;
         if max_leased is null then
             execute format('drop index if exists trunkline.%I', 'leased_' || queue);
@@ -3183,8 +3483,8 @@ end ;
 
 function lock_queue(queue text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
 begin
-    perform pg_advisory_xact_lock_shared(hashtextextended('trunkline.migrate', 0));
-    perform pg_advisory_xact_lock(hashtextextended('trunkline.queue ' || queue, 0));
+    lock table trunkline.migration in share mode;
+    perform from trunkline.queue q where q.name = queue for no key update;
 end ;
 
 function messages(queue text, first_id bigint DEFAULT NULL::bigint, last_id bigint DEFAULT NULL::bigint, due_from timestamp with time zone DEFAULT NULL::timestamp with time zone, due_before timestamp with time zone DEFAULT NULL::timestamp with time zone) returns TABLE(id bigint, enqueued_at timestamp with time zone, due_at timestamp with time zone, attempt integer, error text, payload text, metadata jsonb, priority integer, key text) language plpgsql volatile set search_path=pg_catalog, pg_temp as 
@@ -3234,8 +3534,6 @@ declare
     rows text := 'queue_' || queue;
     held text := 'lane_' || queue;
     lines text := 'line_' || queue;
-    columns text;
-    parts text;
 begin
     select * into strict now_is from trunkline.queue q where q.name = queue;
     if now_is.lanes = 0 then
@@ -3250,41 +3548,21 @@ begin
     execute format('lock table trunkline.%I, trunkline.%I, trunkline.%I in access exclusive mode', held, rows, lines);
     execute format('drop trigger keep_place on trunkline.%I', rows);
     execute format('alter table trunkline.%I drop constraint lane', rows);
-    -- What Postgres fills takes no value, not even its own.
-    select string_agg(quote_ident(a.attname), ', ' order by a.attnum), string_agg(case a.attname
-               when 'id' then 'q.id + r.place - 1' when 'size' then 'r.size' when 'lane' then '$2 + r.lane'
-               when 'metadata' then 'case when num_nonnulls(variadic q.metadata[r.place : r.place + r.size - 1]) > 0 '
-                                    'then q.metadata[r.place : r.place + r.size - 1] end'
-               when 'payload' then 'q.payload[r.place : r.place + r.size - 1]' when 'keys' then 'q.keys[r.place : r.place + r.size - 1]'
-               else format('q.%I', a.attname) end, ', ' order by a.attnum)
-    into columns, parts from pg_attribute a
-    where a.attrelid = to_regclass(format('trunkline.%I', rows)) and a.attnum > 0 and not a.attisdropped and a.attgenerated = '' and a.attidentity = '';
-    execute format($q$
-        with run as materialized (
-            select q.id, r.place, r.size, r.lane from trunkline.%1$I q, lateral (
-                select min(k.nr)::int as place, count(*)::int as size, k.lane from (
-                    select u.nr, l.lane, u.nr - row_number() over (partition by l.lane order by u.nr) as island
-                    from unnest(q.keys) with ordinality u(key, nr), lateral (select trunkline.lane_of(u.key, $1) as lane) l) k
-                group by k.lane, k.island) r
-        ), more as (
-            insert into trunkline.%1$I (%2$s) select %3$s from run r join trunkline.%1$I q on q.id = r.id where r.place > 1)
-        update trunkline.%1$I q
-        set lane = $2 + r.lane, size = r.size, payload = q.payload[:r.size], keys = q.keys[:r.size],
-            metadata = case when num_nonnulls(variadic q.metadata[:r.size]) > 0 then q.metadata[:r.size] end
-        from run r where q.id = r.id and r.place = 1 $q$, rows, columns, parts) using lanes, first;
+    perform trunkline.sort_lanes(queue, lanes, first);
     execute format('alter table trunkline.%I add constraint lane check (lane between %s and %s)', rows, first, first + lanes - 1);
     execute format('insert into trunkline.%1$I (lane, holder, held_until, wanted_until, served_at, floor, starts_until, empty_at)
                     select $1 + n, h.holder, h.held_until, h.wanted_until, h.served_at, h.floor, h.starts_until, h.empty_at
                     from generate_series(0, $2 - 1) n join trunkline.%1$I h on h.lane = $3 + n %% $4', held)
         using first, lanes, now_is.first_lane::int, now_is.lanes;
-    execute format('delete from trunkline.%I h where h.lane >= 0 and h.lane < $1', held) using first;
+    execute format('delete from trunkline.%I h where h.lane >= -$1 and h.lane < $1', held) using first;
+    execute format('insert into trunkline.%I (lane) select -1 - n from generate_series($1, $1 + $2 - 1) n', held) using first, lanes; -- see create_queue
     execute format('update trunkline.%I l set lane = $1 + trunkline.lane_of(l.key, $2)', lines) using first, lanes;
     execute format('create trigger keep_place before insert on trunkline.%I for each row execute function trunkline.keep_place(%s, %s)',
                    rows, first, lanes);
     update trunkline.queue q set lanes = lanes, first_lane = first where q.name = queue;
 end ;
 
-function own(statement text, r anyelement) returns jsonb language plpgsql stable set search_path=pg_catalog, pg_temp DateStyle=ISO IntervalStyle=postgres extra_float_digits=1 as 
+function own(statement text, r anyelement) returns jsonb language plpgsql stable set search_path=pg_catalog, pg_temp DateStyle=ISO IntervalStyle=postgres extra_float_digits=1 TimeZone=UTC lc_monetary=C as 
 declare
     own jsonb;
 begin
@@ -3323,9 +3601,18 @@ begin
             where a.attrelid = to_regclass(format('trunkline.%I', 'dead_' || queue)) and a.attname = 'payload');
 end ;
 
+function payloads_of(texts text[], typed anyarray) returns anyarray language plpgsql stable set search_path=pg_catalog, pg_temp DateStyle=ISO, YMD IntervalStyle=postgres TimeZone=UTC extra_float_digits=3 bytea_output=hex lc_monetary=C as 
+begin
+    typed := texts;
+    return typed;
+end ;
+
 function place_schedules(tids tid[], nexts timestamp with time zone[], lasts timestamp with time zone[], problems text[]) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_hashjoin=off enable_mergejoin=off jit=off as 
 begin
-    update trunkline.schedule s set next_at = p.next_at, placed = true, last_at = coalesce(p.last_at, s.last_at), problem = p.problem
+    update trunkline.schedule s
+    set next_at = case when p.next_at = 'infinity' and p.problem is not null then clock_timestamp() + interval '1 hour' else p.next_at end,
+        placed = p.next_at < 'infinity' or p.problem is null, placed_at = clock_timestamp(), owed_at = null,
+        last_at = coalesce(p.last_at, s.last_at), problem = p.problem
     from unnest(tids, nexts, lasts, problems) p(tid, next_at, last_at, problem) where s.ctid = p.tid;
 end ;
 
@@ -3365,10 +3652,114 @@ begin
     return count;
 end ;
 
+function read_as(written text, sample anyelement) returns anyelement language plpgsql stable set search_path=pg_catalog, pg_temp DateStyle=ISO IntervalStyle=postgres TimeZone=UTC extra_float_digits=1 bytea_output=hex lc_monetary=C xmloption=content as 
+begin
+    sample := written;
+    return sample;
+end ;
+
+function rebuild(queue text) returns TABLE(what text, changed bigint) language plpgsql volatile set search_path=pg_catalog, pg_temp lock_timeout=10s client_min_messages=warning as 
+#variable_conflict use_variable
+declare
+    now_is trunkline.queue;
+    rows text := 'queue_' || queue;
+    held text := 'lane_' || queue;
+    lines text := 'line_' || queue;
+    uniques text := 'unique_' || queue;
+    first int;
+    next_id bigint;
+begin
+    perform trunkline.lock_queue(queue);
+    perform trunkline.check_queue(queue);
+    select * into strict now_is from trunkline.queue q where q.name = queue;
+    first := now_is.first_lane;
+    perform trunkline.install_queue(queue); -- what comes next calls its functions
+    if now_is.lanes > 0 then
+        begin
+            -- In the order in which whoever leases meets them.
+            execute format('lock table trunkline.%I, trunkline.%I, trunkline.%I in access exclusive mode', held, rows, lines);
+        exception when lock_not_available then
+            raise exception 'queue % is in use', quote_literal(queue) using errcode = 'lock_not_available',
+                hint = 'A transaction that touched it has been open for ten seconds. End it (see pg_stat_activity), then try again.';
+        end;
+        execute format('update trunkline.%I q set keys = array_replace(q.keys, null, '''') where array_position(q.keys, null) is not null', rows);
+        get diagnostics changed = row_count;
+        what := 'keys that were null';
+        return next;
+        what := 'rows in the partition of other keys';
+        changed := trunkline.sort_lanes(queue, now_is.lanes, first);
+        return next;
+        execute format('delete from trunkline.%I h where h.lane <> all (array(select n from generate_series($1, $1 + $2 - 1) n union all '
+                       'select -1 - n from generate_series($1, $1 + $2 - 1) n))', held) using first, now_is.lanes;
+        execute format('insert into trunkline.%I (lane) select case when s.locks then -1 - n else n end '
+                       'from generate_series($1, $1 + $2 - 1) n, (values (true), (false)) s(locks) on conflict (lane) do nothing', held) using first, now_is.lanes;
+        get diagnostics changed = row_count;
+        what := 'partitions that were missing';
+        return next;
+        -- What is leased is somebody's, and what is behind it of its key has to wait: so a partition without a holder gets one whom nobody knows, until then.
+        execute format($q$
+            update trunkline.%1$I h
+            set holder = case when h.held_until > clock_timestamp() then h.holder else (random() * 9007199254740992)::bigint end, held_until = l.until,
+                starts_until = greatest(h.starts_until, l.until), empty_at = greatest(h.empty_at, clock_timestamp())
+            from (select q.lane, max(q.due_at) as until from trunkline.%2$I q
+                  where q.attempt > 0 and q.error is null and q.due_at > clock_timestamp() group by q.lane) l
+            where l.lane = h.lane and h.held_until < l.until $q$, held, rows);
+        get diagnostics changed = row_count;
+        what := 'partitions with leases and no holder';
+        return next;
+        execute format('update trunkline.%I h set floor = ''-infinity'' where isfinite(h.floor)', held);
+        if now_is.per_key = 1 then
+            -- Of a key that waits for its retry nothing else goes first.
+            execute format('select trunkline.%I(array_agg(q.id), array_agg(q.size)) from trunkline.%I q '
+                           'where q.line = '''' and q.error is not null and q.due_at > clock_timestamp() having count(*) > 0', 'do_hold_' || queue, rows);
+        end if;
+        execute format('delete from trunkline.%1$I l where l.until <= clock_timestamp() and not exists '
+                       '(select from trunkline.%2$I q where q.lane = l.lane and q.line = l.key) or l.lane <> $1 + trunkline.lane_of(l.key, $2)', lines, rows)
+            using first, now_is.lanes;
+        execute format($q$
+            insert into trunkline.%1$I as l (lane, key, until)
+            select q.lane, q.line, coalesce(max(q.due_at) filter (where q.error is not null and q.due_at > clock_timestamp()), '-infinity')
+            from trunkline.%2$I q where q.line <> '' group by q.lane, q.line
+            on conflict (lane, key) do update set until = excluded.until where l.until < excluded.until $q$, lines, rows);
+        get diagnostics changed = row_count;
+        what := 'keys whose backlog was not known';
+        return next;
+    end if;
+    if now_is.uniqueness then
+        execute format('delete from trunkline.%I u where u.until is null and not exists (
+                            select from trunkline.%I q where q.id <= u.id and q.id >= u.id / 1024 * 1024 and q.id + q.size > u.id)', uniques, rows);
+        get diagnostics changed = row_count;
+        what := 'unique keys of messages that are gone';
+        return next;
+    end if;
+    if coalesce(now_is.max_leased, now_is.per_second) is not null then
+        insert into trunkline.bucket as b (queue, tokens, filled_at) values (queue, coalesce(now_is.burst, 1), clock_timestamp())
+        on conflict on constraint pk_bucket do update set tokens = excluded.tokens, filled_at = excluded.filled_at
+        where b.tokens > excluded.tokens or b.filled_at > excluded.filled_at;
+        get diagnostics changed = row_count;
+        what := 'limits in a state that cannot be';
+        return next;
+        execute format('create table if not exists trunkline.%I ()', 'limit_' || queue);
+    end if;
+    insert into trunkline.floor as f (queue) values (queue) on conflict on constraint pk_floor do update set reached = excluded.reached;
+    execute format('select i.last_value + case when i.is_called then 1024 else 0 end from trunkline.%I i', 'id_' || queue) into next_id;
+    what := 'sequences behind their ids';
+    changed := (trunkline.repair_sequence(queue) <> next_id)::int;
+    return next;
+    perform trunkline.apply_rights(queue), trunkline.apply_shared_rights();
+    perform pg_notify('trunkline.' || queue, '');
+end ;
+
 function refuse_keys(queue text) returns void language plpgsql stable set search_path=pg_catalog, pg_temp as 
 begin
     raise exception 'queue % has keys: its messages are leased along lanes', quote_literal(queue)
         using errcode = 'feature_not_supported', hint = 'Run a worker; or lease a lane with trunkline.lease_lane.';
+end ;
+
+function refuse_older() returns trigger language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+begin
+    raise exception 'this schema is at version %, newer than this program supports', (select max(v.version) from trunkline.version v)
+        using errcode = 'object_not_in_prerequisite_state', hint = 'Nothing was changed; migrate with a newer trunkline.';
 end ;
 
 function refuse_row() returns trigger language plpgsql volatile as 
@@ -3429,8 +3820,25 @@ begin
                         ((select a.id from trunkline.%4$I a order by a.id desc limit 1) / 1024 + 1) * 1024,
                         (select r.next_id from trunkline.dropped r where r.queue = $1)) $q$,
         'id_' || queue, 'queue_' || queue, 'dead_' || queue, 'archive_' || queue) into next_id using queue;
+    next_id := (next_id + 1023) / 1024 * 1024; -- a row begins there, whatever a hand has set
     perform setval(format('trunkline.%I', 'id_' || queue), next_id, false);
     return next_id;
+end ;
+
+function repair_times(queue text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+declare
+    messages bigint;
+begin
+    perform trunkline.check_queue(queue);
+    execute format('select trunkline.%I(2, (select greatest(f.reached, f.shown) - clock_timestamp() from trunkline.floor f
+                                           where f.queue = $1 and greatest(f.reached, f.shown) > clock_timestamp()))', 'do_right_' || queue)
+        into messages using queue;
+    update trunkline.floor f set reached = case when f.reached <= clock_timestamp() then f.reached else '-infinity' end, shown = clock_timestamp()
+    where f.queue = repair_times.queue and greatest(f.reached, f.shown) > clock_timestamp();
+    if has_table_privilege('trunkline.schedule', 'update') then
+        perform trunkline.right_schedules();
+    end if;
+    return messages;
 end ;
 
 function replay(queue text, ids bigint[]) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
@@ -3469,7 +3877,7 @@ function resume_schedule(name text) returns void language plpgsql volatile set s
 #variable_conflict use_variable
 begin
     update trunkline.schedule s
-    set paused = false, placed = s.placed and not s.paused, next_at = case when s.paused then clock_timestamp() else s.next_at end
+    set paused = false, placed = s.placed and not s.paused, owed_at = case when not s.paused then s.owed_at end, next_at = case when s.paused then clock_timestamp() else s.next_at end
     where s.name = name;
     perform trunkline.found_schedule(name, found);
     perform pg_notify('trunkline._schedules', '');
@@ -3494,7 +3902,7 @@ declare
     name text := trunkline.check_role(role);
     of_queue text;
 begin
-    perform pg_advisory_xact_lock(hashtextextended('trunkline.migrate', 0)); -- see trunkline.lock_queue
+    lock table trunkline.migration in share row exclusive mode; -- see trunkline.lock_queue
     if queue is not null then
         perform trunkline.check_queue(queue);
         if exists (select from trunkline.granted g where g.role = name and g.queue = '') then
@@ -3511,18 +3919,37 @@ begin
         if exists (select from trunkline.queue q where q.name = of_queue and q.uniqueness) then
             execute format('revoke all on trunkline.%I from %I', 'unique_' || of_queue, name);
         end if;
+        if to_regclass(format('trunkline.%I', 'limit_' || of_queue)) is not null then
+            execute format('revoke all on trunkline.%I from %I', 'limit_' || of_queue, name);
+        end if;
         if exists (select from trunkline.queue q where q.name = of_queue and q.lanes > 0) then
             execute format('revoke all on trunkline.%I, trunkline.%I from %I', 'lane_' || of_queue, 'line_' || of_queue, name);
         end if;
         perform trunkline.apply_rights(of_queue);
     end loop;
-    execute format('revoke all on trunkline.migration, trunkline.queue, trunkline.bucket, trunkline.floor, trunkline.waiting, trunkline.worker, trunkline.schedule, trunkline.stripe, trunkline.audit, trunkline.relay from %I', name);
+    execute format('revoke all on trunkline.migration, trunkline.version, trunkline.queue, trunkline.bucket, trunkline.floor, trunkline.waiting, trunkline.worker, trunkline.schedule, trunkline.stripe, trunkline.audit, trunkline.history, trunkline.relay from %I', name);
     execute format('revoke all on schema %I from %I', rtrim('trunkline.', '.'), name);
     perform trunkline.apply_shared_rights(); -- what other rights of the role need
 end ;
 
-function schedules_due_in(since timestamp with time zone, OUT due_in double precision, OUT clock timestamp with time zone) returns record language plpgsql stable set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off as 
+function right_schedules() returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off as 
+declare
+    clock timestamptz := clock_timestamp();
+    count bigint := 0;
 begin
+    if exists (select from trunkline.schedule s where s.placed_at > clock + interval '1 minute') then
+        update trunkline.schedule s
+        set placed = false, placed_at = null, owed_at = null, next_at = clock, last_at = least(s.last_at, clock)
+        where s.name = any (array(
+            select a.name from trunkline.schedule a where a.placed_at > clock + interval '1 minute' for update skip locked));
+        get diagnostics count = row_count;
+    end if;
+    return count;
+end ;
+
+function schedules_due_in(since timestamp with time zone, OUT due_in double precision, OUT clock timestamp with time zone) returns record language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off as 
+begin
+    perform trunkline.right_schedules();
     select s.next_at into clock from trunkline.schedule s
     where not s.paused and s.next_at >= since and s.next_at < 'infinity' order by s.next_at limit 1;
     due_in := extract(epoch from clock - clock_timestamp());
@@ -3534,7 +3961,7 @@ function set_paused(queue text, paused boolean) returns void language plpgsql vo
 begin
     perform trunkline.lock_queue(queue);
     perform trunkline.check_queue(queue);
-    update trunkline.queue q set paused = paused where q.name = queue and q.paused <> paused;
+    update trunkline.queue q set paused = paused, paused_at = case when paused then clock_timestamp() end where q.name = queue and q.paused <> paused;
     if found then
         perform trunkline.install_queue(queue);
         perform pg_notify('trunkline.' || queue, '');
@@ -3555,9 +3982,10 @@ begin
         raise exception 'the payload of schedule % is null', quote_literal(name) using errcode = 'null_value_not_allowed',
             hint = 'Pass the payload as text, of the type of the queue.';
     end if;
-    execute format('select $1::%s', format_type(trunkline.payload_type(queue), -1)) using payload;
+    execute format('select trunkline.written($1::%s)', format_type(trunkline.payload_type(queue), -1)) into payload using payload;
     metadata := nullif(metadata, '{}');
     perform trunkline.check_metadata(coalesce(metadata, '{}') || jsonb_build_object('schedule', name, 'tick', '2000-01-01T00:00:00Z'));
+    perform trunkline.right_schedules();
     select * into known from trunkline.schedule s where s.name = name for update;
     if (known.queue, known.expression, known.zone, known.payload, known.metadata, known.missed, known.priority, known.key)
        is not distinct from (queue, expression, zone, payload, metadata, missed, priority, key) then
@@ -3569,7 +3997,7 @@ begin
     on conflict on constraint pk_schedule do update
         set queue = excluded.queue, expression = excluded.expression, zone = excluded.zone, payload = excluded.payload,
             metadata = excluded.metadata, missed = excluded.missed, priority = excluded.priority, key = excluded.key, placed = same_times and s.placed,
-            next_at = case when same_times then s.next_at else excluded.next_at end,
+            next_at = case when same_times then coalesce(s.owed_at, s.next_at) else excluded.next_at end, owed_at = null,
             problem = case when same_times then s.problem end;
     perform pg_notify('trunkline._schedules', '');
     return true;
@@ -3586,6 +4014,10 @@ begin
        or array_position(attempts, null) is not null then
         raise exception 'every message needs its attempt: % ids, % attempts', coalesce(cardinality(ids), 0), coalesce(cardinality(attempts), 0)
             using errcode = 'invalid_parameter_value', hint = 'Pass id and attempt as trunkline.lease returned them.';
+    end if;
+    if length(reason) > 16384 then
+        -- As the library bounds it: tracebacks begin with the call and end with the error.
+        reason := left(reason, 8000) || chr(10) || format('... %s characters left out ...', length(reason) - 16000) || chr(10) || right(reason, 8000);
     end if;
     select q.lanes > 0 and q.per_key = 1, q.max_leased is not null into is_ordered, is_limited from trunkline.queue q where q.name = settle.queue;
     if is_ordered and verb in ('ack', 'archive') then
@@ -3636,10 +4068,45 @@ begin
     execute format('select trunkline.%I($1)', 'do_shift_' || queue) into messages using passed;
     perform pg_notify('trunkline.' || queue, '');
     if has_table_privilege('trunkline.schedule', 'update') then
-        update trunkline.schedule s set next_at = s.next_at - passed where s.queue = shift.queue and s.placed;
+        update trunkline.schedule s set next_at = s.next_at - passed, owed_at = s.owed_at - passed where s.queue = shift.queue and s.placed;
         perform pg_notify('trunkline._schedules', '') where found;
     end if;
     return messages;
+end ;
+
+function sort_lanes(queue text, lanes integer, first integer) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+#variable_conflict use_variable
+declare
+    rows text := 'queue_' || queue;
+    columns text;
+    parts text;
+    count bigint;
+begin
+    -- What Postgres fills takes no value, not even its own.
+    select string_agg(quote_ident(a.attname), ', ' order by a.attnum), string_agg(case a.attname
+               when 'id' then 'q.id + r.place - 1' when 'size' then 'r.size' when 'lane' then '$2 + r.lane'
+               when 'metadata' then 'case when num_nonnulls(variadic q.metadata[r.place : r.place + r.size - 1]) > 0 '
+                                    'then q.metadata[r.place : r.place + r.size - 1] end'
+               when 'payload' then 'q.payload[r.place : r.place + r.size - 1]' when 'keys' then 'q.keys[r.place : r.place + r.size - 1]'
+               else format('q.%I', a.attname) end, ', ' order by a.attnum)
+    into columns, parts from pg_attribute a
+    where a.attrelid = to_regclass(format('trunkline.%I', rows)) and a.attnum > 0 and not a.attisdropped and a.attgenerated = '' and a.attidentity = '';
+    execute format($q$
+        with run as materialized (
+            select q.id, r.place, r.size, r.lane from trunkline.%1$I q, lateral (
+                select min(k.nr)::int as place, count(*)::int as size, k.lane from (
+                    select u.nr, l.lane, u.nr - row_number() over (partition by l.lane order by u.nr) as island
+                    from unnest(q.keys) with ordinality u(key, nr), lateral (select trunkline.lane_of(u.key, $1) as lane) l) k
+                group by k.lane, k.island) r
+            where q.lane <> $2 + r.lane or r.size < q.size
+        ), more as (
+            insert into trunkline.%1$I (%2$s) select %3$s from run r join trunkline.%1$I q on q.id = r.id where r.place > 1)
+        update trunkline.%1$I q
+        set lane = $2 + r.lane, size = r.size, payload = q.payload[:r.size], keys = q.keys[:r.size],
+            metadata = case when num_nonnulls(variadic q.metadata[:r.size]) > 0 then q.metadata[:r.size] end
+        from run r where q.id = r.id and r.place = 1 $q$, rows, columns, parts) using lanes, first;
+    get diagnostics count = row_count;
+    return count;
 end ;
 
 function stats(queue text) returns TABLE(due bigint, delayed bigint, leased bigint, to_retry bigint, dead bigint, rows bigint, oldest_due interval) language plpgsql volatile set search_path=pg_catalog, pg_temp as 
@@ -3700,7 +4167,7 @@ begin
     end loop;
 end ;
 
-function tick(tids tid[], ticks timestamp with time zone[]) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_hashjoin=off enable_mergejoin=off jit=off as 
+function tick(tids tid[], ticks timestamp with time zone[]) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_hashjoin=off enable_mergejoin=off jit=off lock_timeout=1s as 
 declare
     q record;
 begin
@@ -3712,7 +4179,9 @@ begin
         from unnest(tids, ticks) with ordinality t(tid, at, nr) join trunkline.schedule s on s.ctid = t.tid
         group by s.queue, s.priority order by s.queue, s.priority desc
     loop
-        return query select * from trunkline.enqueue_many(q.queue, q.payloads::text[], interval '0', q.metadata, q.priority, keys => q.keys);
+        return query execute format(
+            'select * from trunkline.enqueue_many($1, trunkline.payloads_of($2, null::%s[]), interval ''0'', $3, $4, keys => $5)',
+            format_type(trunkline.payload_type(q.queue), -1)) using q.queue, q.payloads::text[], q.metadata, q.priority, q.keys;
     end loop;
 end ;
 
@@ -3725,4 +4194,9 @@ function wait_no_more(consumer text) returns SETOF text language plpgsql volatil
 #variable_conflict use_variable
 begin
     return query delete from trunkline.waiting w where w.consumer = consumer returning w.consumer;
+end ;
+
+function written(payload anyelement) returns text language plpgsql stable set search_path=pg_catalog, pg_temp DateStyle=ISO IntervalStyle=postgres TimeZone=UTC extra_float_digits=1 bytea_output=hex lc_monetary=C xmloption=content as 
+begin
+    return payload::text;
 end ;

@@ -1,2 +1,2 @@
 -- As enqueue, for queues with priorities, of which each has a lane.
-insert into trunkline.{queue_} (due_at, size, payload, metadata, lane) values (case when $1::float8 >= 0 then trunkline.clock() + $1::float8 * interval '1 second' else greatest(trunkline.clock(), to_timestamp(-$1::float8)) end, $2, $3, $4, $5) returning id
+insert into trunkline.{queue_} (due_at, size, payload, metadata, lane) values (trunkline.due_from($1), $2, $3, $4, $5) returning id

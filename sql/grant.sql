@@ -1,2 +1,2 @@
 -- Roles and what they do, all or none; null is every queue.
-select trunkline.grant_rights(quote_ident(g.role)::regrole, g.kind, $3) from unnest($1::text[], $2::text[]) g(role, kind)
+select trunkline.grant_rights(pg_catalog.quote_ident(g.role)::pg_catalog.regrole, g.kind, $3) from rows from (pg_catalog.unnest($1::pg_catalog.text[]), pg_catalog.unnest($2::pg_catalog.text[])) g(role, kind)

@@ -1,2 +1,2 @@
 -- Along the lanes of a holder: as lease_apart, with the key of each message, and their rate.
-select id, attempt, size, enqueued_at, payload, metadata, ran_out, released, keys, rate from trunkline.{do_lanes_}($1, $2 * interval '1 second', $3, $4)
+select id, attempt, size, enqueued_at, payload, metadata, ran_out, released, keys, rate from trunkline.{do_lanes_}($1, $2 operator(pg_catalog.*) interval '1 second', $3, $4)

@@ -1,10 +1,10 @@
--- The lock comes first: two processes may find no schema at the same time. What others own in the schema could be
+-- Two processes may find no schema at the same time: one waits for the other at what it makes, and then at the lock. That of a table, for which a role needs the
+-- owner's rights; an advisory lock could be held by any role. What others own in the schema could be
 -- changed by them afterwards, and would then run with the rights of whoever calls it.
 set local search_path = pg_catalog, pg_temp;
 set local standard_conforming_strings = on;
 set local check_function_bodies = off;
 set local client_min_messages = warning;
-select pg_advisory_xact_lock(hashtextextended('trunkline.migrate', 0));
 do $$
 declare
     stranger text;
@@ -13,24 +13,45 @@ begin
         raise exception 'the database has the encoding SQL_ASCII, in which texts need not be valid'
             using errcode = 'feature_not_supported', hint = 'Use a database with the encoding UTF8.';
     end if;
-    if not exists (select from pg_namespace n where n.nspname || '.' = 'trunkline.') then
-        execute format('create schema %I', rtrim('trunkline.', '.'));
-    end if;
+    while not exists (select from pg_namespace n where n.nspname || '.' = 'trunkline.') loop
+        begin
+            execute format('create schema %I', rtrim('trunkline.', '.'));
+        exception when unique_violation or duplicate_schema then
+            null;
+        end;
+    end loop;
     select pg_get_userbyid(n.nspowner) into stranger from pg_namespace n
-    where n.nspname || '.' = 'trunkline.' and n.nspowner <> current_user::regrole;
+    where n.nspname || '.' = 'trunkline.' and n.nspowner <> quote_ident(current_user)::regrole;
     if stranger is null then
         select pg_get_userbyid(o.owner) into stranger
         from (select relowner, relnamespace from pg_class union all select proowner, pronamespace from pg_proc
               union all select typowner, typnamespace from pg_type) o(owner, namespace)
         join pg_namespace n on n.oid = o.namespace
-        where n.nspname || '.' = 'trunkline.' and o.owner <> current_user::regrole limit 1;
+        where n.nspname || '.' = 'trunkline.' and o.owner <> quote_ident(current_user)::regrole limit 1;
     end if;
     if stranger is not null then
         raise exception 'the schema, or something in it, belongs to %, not to %', stranger, current_user
             using errcode = 'insufficient_privilege',
                   hint = format('Migrate as %s, or give the schema and all that is in it to %s, if it is trusted.', stranger, current_user);
     end if;
+    while to_regclass('trunkline.migration') is null loop
+        begin
+            create table trunkline.migration (
+                version int constraint pk_migration primary key, name text not null, applied_at timestamptz not null default now(),
+                functions text not null default '');
+        exception when unique_violation or duplicate_table or duplicate_object then
+            null;
+        end;
+    end loop;
 end $$;
-create table if not exists trunkline.migration (
-    version int constraint pk_migration primary key, name text not null, applied_at timestamptz not null default now(),
-    functions text not null default '');
+lock table trunkline.migration in share row exclusive mode;
+-- Before step 16 the rows were in `migration` alone.
+do $$
+begin
+    if to_regclass('trunkline.version') is null then
+        create table trunkline.version (
+            version int constraint pk_version primary key, name text not null, applied_at timestamptz not null default now(),
+            functions text not null, oldest int not null constraint ck_version_oldest check (oldest <= version));
+        insert into trunkline.version select m.version, m.name, m.applied_at, m.functions, m.version from trunkline.migration m;
+    end if;
+end $$;

@@ -1,2 +1,3 @@
 -- With the step, in its transaction.
-insert into trunkline.migration (version, name, functions) values ($1, $2, $3) on conflict (version) do update set functions = excluded.functions
+insert into trunkline.version (version, name, functions, oldest) values ($1, $2, $3, $4)
+on conflict (version) do update set functions = excluded.functions, oldest = excluded.oldest

@@ -1,2 +1,2 @@
 -- The other stripe has them.
-delete from trunkline.moving m where m.queue = $1 and m.target = $2 and m.id = any ($3::bigint[])
+delete from trunkline.moving m where m.queue operator(pg_catalog.=) $1 and m.target operator(pg_catalog.=) $2 and m.id operator(pg_catalog.=) any ($3::bigint[])

@@ -1,6 +1,7 @@
 -- For messages that move to another stripe, which no transaction of one server can do. What was taken out of a queue waits in "moving" until the
 -- other has it; the other writes down in "moved" what it has, so that a move which is made again moves nothing twice. Made by the first drain
 -- that moves, for the owner of everything else. The lock is for two that begin at the same time.
+set local search_path = pg_catalog, pg_temp;
 lock table trunkline.stripe in share update exclusive mode;
 create table if not exists trunkline.moving (
     queue       text not null references trunkline.queue (name) on delete cascade,
@@ -31,11 +32,11 @@ declare
     made regclass;
 begin
     for made in
-        select c.oid from pg_catalog.pg_class c, pg_catalog.pg_class s
+        select c.oid from pg_class c, pg_class s
         where c.oid in ('trunkline.moving'::regclass, 'trunkline.moved'::regclass) and s.oid = 'trunkline.stripe'::regclass
           and c.relowner <> s.relowner
     loop
-        execute pg_catalog.format('alter table %s owner to %I', made, (
-            select pg_catalog.pg_get_userbyid(s.relowner) from pg_catalog.pg_class s where s.oid = 'trunkline.stripe'::regclass));
+        execute format('alter table %s owner to %I', made, (
+            select pg_get_userbyid(s.relowner) from pg_class s where s.oid = 'trunkline.stripe'::regclass));
     end loop;
 end $$

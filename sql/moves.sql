@@ -1,2 +1,2 @@
 -- Whether anything ever moved from here; the tables are made by the first drain that moves.
-select to_regclass('trunkline.moving') is not null
+select pg_catalog.to_regclass('trunkline.moving') is not null

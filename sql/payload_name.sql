@@ -1,2 +1,2 @@
 -- The type of a queue's payloads, as it stands in a statement.
-select format_type(trunkline.payload_type($1), -1)
+select pg_catalog.format_type(trunkline.payload_type($1), -1)

@@ -1,7 +1,7 @@
 -- Reads without locking; whole batches, of which the caller shows as many messages as it was asked for. The states are those
 -- of do_find_, by the server's clock.
 select id, enqueued_at, due_at, attempt, error, size, payload, metadata,
-       case when due_at <= clock_timestamp() then 'due' when error is not null then 'retrying'
-            when attempt = 0 then 'delayed' else 'leased' end as state,
-       0 as priority, null::text as key
+       case when due_at operator(pg_catalog.<=) pg_catalog.clock_timestamp() then 'due' when error is not null then 'retrying'
+            when attempt operator(pg_catalog.=) 0 then 'delayed' else 'leased' end as state,
+       0 as priority, null::pg_catalog.text as key
 from trunkline.{do_peek_}($1, $2, $3)

@@ -1,2 +1,2 @@
 -- By age, along the index.
-select trunkline.{do_prune_}($1 * interval '1 second')
+select trunkline.{do_prune_}($1 operator(pg_catalog.*) interval '1 second')

@@ -1,2 +1,2 @@
 -- All or none; null is every queue.
-select trunkline.revoke_rights(quote_ident(role)::regrole, $2) from unnest($1::text[]) role
+select trunkline.revoke_rights(pg_catalog.quote_ident(role)::pg_catalog.regrole, $2) from pg_catalog.unnest($1::pg_catalog.text[]) role

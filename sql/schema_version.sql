@@ -1,2 +1,2 @@
--- Steps are only ever added.
-select coalesce(max(version), 0) from trunkline.migration
+-- The last step, and the oldest version whose programs work with it; nothing before the first.
+select v.version, v.oldest from trunkline.version v order by v.version desc limit 1

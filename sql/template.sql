@@ -1,2 +1,2 @@
 -- What every queue has; install_queue fills its holes.
-insert into trunkline.template (name, kind, text) select * from unnest($1::text[], $2::text[], $3::text[])
+insert into trunkline.template (name, kind, text) select * from rows from (pg_catalog.unnest($1::pg_catalog.text[]), pg_catalog.unnest($2::pg_catalog.text[]), pg_catalog.unnest($3::pg_catalog.text[]))

@@ -1,7 +1,7 @@
 -- What a type is made of, for parameters and columns of types that Postgres does not come with.
 select t.typname, n.nspname, t.typtype,
-    coalesce(r.rngsubtype, case when t.typlen = -1 then t.typelem end, 0::oid), t.typbasetype, t.typrelid
+    coalesce(r.rngsubtype, case when t.typlen operator(pg_catalog.=) '-1' then t.typelem end, 0::pg_catalog.oid), t.typbasetype, t.typrelid
 from pg_catalog.pg_type t
-join pg_catalog.pg_namespace n on n.oid = t.typnamespace
-left join pg_catalog.pg_range r on r.rngtypid = t.oid
-where t.oid = $1
+join pg_catalog.pg_namespace n on n.oid operator(pg_catalog.=) t.typnamespace
+left join pg_catalog.pg_range r on r.rngtypid operator(pg_catalog.=) t.oid
+where t.oid operator(pg_catalog.=) $1

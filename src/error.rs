@@ -1,7 +1,9 @@
 //! What can go wrong, as facts observed. Whether to try again is the caller's verdict.
 
 mod advice;
+mod caught;
 mod described;
+mod refusal;
 mod stripes;
 mod text;
 mod words;
@@ -13,11 +15,15 @@ use std::{io, sync::Arc};
 
 use tokio_postgres::error::{Severity, SqlState};
 
-pub(crate) use self::described::Described;
 use self::server::ServerError;
 use self::{
-    advice::{advice, is_collision},
-    words::{listed, of_stripes, placed, reasons, shortened},
+    advice::{advice, misses_queue},
+    words::{listed, of_schema, of_stripes, placed, reasons, shortened},
+};
+pub(crate) use self::{
+    caught::{caught, text_of},
+    described::Described,
+    refusal::Search,
 };
 
 /// The result of everything in this crate.
@@ -120,8 +126,8 @@ pub(crate) enum Kind {
     Stripes(Vec<(String, Error)>),
     #[error("{0}")]
     Invalid(String),
-    #[error("the schema in the database is at version {found}, this library needs {wanted}; {todo}")]
-    Schema { found: i32, wanted: i32, todo: &'static str },
+    #[error("{}", of_schema(.schema, *.found, *.wanted))]
+    Schema { schema: String, found: i32, wanted: i32 },
 }
 
 fn meanwhile(sent: bool) -> &'static str {
@@ -170,9 +176,11 @@ impl Error {
             return named.or_no_queue(queue);
         }
         match self.sqlstate() {
-            Some(code) if *code == SqlState::UNDEFINED_TABLE || *code == SqlState::UNDEFINED_FUNCTION => {
-                Self::new(Kind::NoQueue(queue.to_owned()))
-            }
+            Some(code) if *code == SqlState::UNDEFINED_TABLE || *code == SqlState::UNDEFINED_FUNCTION => match &*self.0
+            {
+                Kind::Server { error, .. } if !misses_queue(error, queue) => self,
+                _ => Self::new(Kind::NoQueue(queue.to_owned())),
+            },
             _ => self,
         }
     }
@@ -252,11 +260,6 @@ impl Error {
         })
     }
 
-    /// The server refused a statement of our own, for what it was asked or for what it met; nothing of it has happened.
-    pub(crate) fn is_refusal(&self) -> bool {
-        matches!(&*self.0, Kind::Server { .. })
-    }
-
     /// Permanent: no retry can succeed until the queue, the program or the credentials change.
     pub(crate) fn is_final(&self) -> bool {
         match &*self.0 {
@@ -277,32 +280,6 @@ impl Error {
     #[must_use]
     pub fn is_wrong_type(&self) -> bool {
         self.is_or_has(|kind| matches!(kind, Kind::WrongType { .. }))
-    }
-
-    /// The payload itself was refused, by its encoder, by its size or by the server (a check, an invalid character). Not if a queue's
-    /// sequence is behind its table: then every payload collides with a message that is there.
-    #[must_use]
-    pub fn is_bad_payload(&self) -> bool {
-        match &*self.0 {
-            Kind::Encode { .. } | Kind::TooLarge { .. } => true,
-            Kind::Stripes(parts) => parts.iter().any(|(_, error)| error.is_bad_payload()),
-            Kind::Server { .. } if self.is_drained() => false,
-            Kind::Server { error, .. } if is_collision(error.table.as_deref(), error.constraint.as_deref()) => false,
-            Kind::Postgres(Described(error))
-                if error.as_db_error().is_some_and(|db| is_collision(db.table(), db.constraint())) =>
-            {
-                false
-            }
-            Kind::Postgres(_) | Kind::Server { .. } => {
-                self.sqlstate().is_some_and(|code| ["22", "23", "54", "P0"].contains(&&code.code()[..2]))
-            }
-            _ => false,
-        }
-    }
-
-    /// A row was batched for lanes of which the queue has more by now.
-    pub(crate) fn is_of_other_lanes(&self) -> bool {
-        self.sqlstate().is_some_and(|code| code.code() == "TL002")
     }
 
     /// Which statement of a pipeline the server refused, counted from 0; the one past the last is the commit. None of the

@@ -6,6 +6,7 @@ mod emptied;
 use std::fmt::Write;
 
 use tokio_postgres::Client;
+use trunkline_programs::say;
 
 use self::{each::EACH, emptied::EMPTIED};
 use crate::{
@@ -70,14 +71,14 @@ pub async fn run(asked: &Claims) -> Result<(), Failure> {
             ground.drop(database).await?;
         }
         sections += &section(claim, &turns?, asked);
-        println!("{}", claim.name);
+        say(claim.name);
     }
     let text = head(&ground.server, asked, began) + &sections;
     if let Some(folder) = file.parent() {
         std::fs::create_dir_all(folder)?;
     }
     std::fs::write(&file, text)?;
-    println!("{}", file.display());
+    say(file.display());
     Ok(())
 }
 

@@ -1,5 +1,8 @@
 //! The benchmark suite: Trunkline's layers and its peers, side by side, in one run.
 
+// A reader that has gone away, as `head` does, is no panic.
+#![deny(clippy::print_stdout)]
+
 mod results;
 mod contenders;
 mod prepare;

@@ -261,5 +261,5 @@ fn bar(turns: u64) -> ProgressBar {
 }
 
 fn say(bar: &ProgressBar, line: &str) {
-    bar.suspend(|| println!("{line}"));
+    bar.suspend(|| trunkline_programs::say(line));
 }

@@ -3,6 +3,7 @@
 use std::{ffi::OsString, path::Path, time::Duration};
 
 use trunkline_embedded::Binaries;
+use trunkline_programs::say;
 
 use crate::{
     Claims, Failure, Publication,
@@ -38,9 +39,9 @@ pub async fn run(asked: &Publication) -> Result<(), Failure> {
     }
     if asked.plan {
         for plan in &plans {
-            println!("{} × {} s {}", plan.rounds, plan.told.seconds, name(plan));
+            say(format_args!("{} × {} s {}", plan.rounds, plan.told.seconds, name(plan)));
         }
-        println!("about {:.1} hours, once everything is built", estimate(&plans).as_secs_f64() / 3600.0);
+        say(format_args!("about {:.1} hours, once everything is built", estimate(&plans).as_secs_f64() / 3600.0));
         return Ok(());
     }
     let mut making = open(asked, &folder.join("results.json"), &plans)?;
@@ -55,7 +56,7 @@ pub async fn run(asked: &Publication) -> Result<(), Failure> {
     pages(asked, &folder).await?;
     making.write()?;
     report::write(&making.results, &folder)?;
-    println!("{}\n`trunkline-bench publish` puts it into bench/results", folder.join("index.html").display());
+    say(format_args!("{}\n`trunkline-bench publish` puts it into bench/results", folder.join("index.html").display()));
     Ok(())
 }
 

@@ -5,6 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use trunkline_programs::say;
+
 use crate::{
     Failure, Publish, report,
     results::{Made, Outcome, Results},
@@ -27,7 +29,7 @@ pub fn report(file: Option<PathBuf>) -> Result<(), Failure> {
     }
     let folder = file.parent().unwrap_or(Path::new("."));
     report::write(&report::read(&file)?, folder)?;
-    println!("{}", folder.join("index.html").display());
+    say(folder.join("index.html").display());
     Ok(())
 }
 
@@ -46,7 +48,7 @@ pub fn publish(asked: &Publish) -> Result<(), Failure> {
         // The rows stay as they were measured, to the letter.
         fs::remove_file(published.join("results.json"))?;
         fs::write(published.join("results.json.gz"), rows)?;
-        println!("{}", published.join("README.md").display());
+        say(published.join("README.md").display());
         return Ok(());
     }
     let folder = match &asked.folder {
@@ -71,7 +73,7 @@ pub fn publish(asked: &Publish) -> Result<(), Failure> {
     for page in PAGES.into_iter().chain([CSV]) {
         fs::copy(folder.join(page), published.join(page))?;
     }
-    println!("{}", published.join("README.md").display());
+    say(published.join("README.md").display());
     Ok(())
 }
 

@@ -1,5 +1,7 @@
 //! A run: every row that was chosen, in turns.
 
+use trunkline_programs::say;
+
 use crate::{
     Failure, Run, Server,
     choose::chosen,
@@ -31,11 +33,11 @@ pub async fn run(asked: &Run) -> Result<(), Failure> {
     };
     let mut making = Making::begin(&file, &plans, asked.choice.left_out())?;
     making.turns(&plans, &asked.server.wanted(), asked.server.skip_cleanup).await?;
-    println!("\nmedian (least, most) of the turns");
+    say(format_args!("\nmedian (least, most) of the turns"));
     for row in &making.results.rows {
-        println!("{}", show::row(row));
+        say(show::row(row));
     }
-    println!("\nkept in {}", file.display());
+    say(format_args!("\nkept in {}", file.display()));
     if let Some(path) = &asked.csv {
         std::fs::write(path, report::csv(&making.results))?;
     }

@@ -1,5 +1,7 @@
 //! What is said on the terminal.
 
+use trunkline_programs::say;
+
 use crate::{
     Choice,
     choose::{chosen, name},
@@ -11,10 +13,10 @@ use crate::{
 /// The names of the rows.
 pub fn list(choice: &Choice) {
     for plan in chosen(choice) {
-        println!("{}", name(&plan));
+        say(name(&plan));
     }
     if drivers::is_chosen(choice) {
-        println!("{}", drivers::NAME);
+        say(drivers::NAME);
     }
 }
 

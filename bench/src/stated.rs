@@ -10,6 +10,8 @@ mod sources;
 
 use std::path::PathBuf;
 
+use trunkline_programs::say;
+
 use self::{figure::Figure, sources::Sources};
 use crate::{Failure, tree};
 
@@ -25,7 +27,7 @@ pub fn run(documents: &[PathBuf]) -> Result<(), Failure> {
     }
     match wrong.is_empty() {
         true => {
-            println!("{stated} figures are what their rows say");
+            say(format_args!("{stated} figures are what their rows say"));
             Ok(())
         }
         false => Err(wrong.join("\n").into()),

@@ -53,6 +53,15 @@ pub struct Args {
     /// The certificate's key, in PEM. Both are read again when they change
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
+    /// What all paths begin with, where a proxy serves the console beside other sites
+    #[arg(long, value_name = "PATH", default_value = "")]
+    path_prefix: String,
+    /// Leave out these checks on the doctor's page
+    #[arg(long, value_name = "CHECKS", value_delimiter = ',')]
+    doctor_skip_check: Vec<String>,
+    /// Leave out these queues on the doctor's page; a * at the end of a name stands for any end
+    #[arg(long, value_name = "QUEUES", value_delimiter = ',')]
+    doctor_skip_queue: Vec<String>,
     /// Nobody may act
     #[arg(long)]
     read_only: bool,
@@ -68,13 +77,15 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     let access = access(&args)?;
     let token = args.token_file.as_deref().map(token).transpose()?;
     let certificate = certificate(&args)?;
+    let (doctor, prefix) =
+        (crate::doctor::doctor(&args.doctor_skip_check, &args.doctor_skip_queue)?, &*args.path_prefix);
     let scheme = if certificate.is_some() { "https" } else { "http" };
     let db = database.connect().await?;
     let listener = TcpListener::bind(&args.listen).await.map_err(|cause| {
         Error::new(format!("cannot listen on {}: {cause}", args.listen)).hint("name another with --listen ADDRESS:PORT")
     })?;
     let address = listener.local_addr().map_err(|cause| Error::new(cause.to_string()))?;
-    let mut console = Console::new(db).access(access).read_only(args.read_only);
+    let mut console = Console::new(db).access(access).read_only(args.read_only).doctor(doctor).path_prefix(prefix);
     if let Some(token) = token {
         console = console.token(token);
     }
@@ -82,10 +93,13 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
         console = console.certificate(certificate);
     }
     console.check(address).map_err(|refused| {
+        if refused.kind() == std::io::ErrorKind::InvalidInput {
+            return Error::usage(refused.to_string());
+        }
         Error::usage(refused.to_string()).hint("pass --users FILE or --proxy-header NAME, or listen on 127.0.0.1")
     })?;
     let mut stop = Stop::on_signals()?;
-    print::note(format!("console: {scheme}://{address}"));
+    print::note(format!("console: {scheme}://{address}{}", prefix.trim_end_matches('/')));
     let served = console.serve(listener, async move { stop.asked().await }).await;
     served.map_err(|cause| Error::new(format!("the console ended: {cause}")))
 }

@@ -38,6 +38,9 @@ pub struct Database {
     /// Say nothing on standard error but what goes wrong: neither which database it is nor a last line of numbers
     #[arg(short, long, global = true)]
     pub quiet: bool,
+    /// Say on standard error which database it is, also where `DATABASE_URL` or --database-url names it
+    #[arg(short, long, global = true, conflicts_with = "quiet")]
+    pub verbose: bool,
 }
 
 impl Database {
@@ -50,13 +53,13 @@ impl Database {
         self.given().len() > 1
     }
 
-    /// Connects to one database, and says to which.
+    /// Connects to one database, and says to which where no connection string does.
     pub async fn connect(&self) -> Result<Db> {
         match self.given()[..] {
             [] => {}
             [url] => {
                 check(url)?;
-                self.say(&format!("database: {}", without_secrets(url)));
+                self.say_more(&format!("database: {}", without_secrets(url)));
                 return Ok(Db::connect(&in_schema(url, self.schema.as_deref())).await?);
             }
             _ => {
@@ -84,7 +87,7 @@ impl Database {
         for url in self.given() {
             check(url)?;
             let shown = without_secrets(url);
-            self.say(&format!("database: {shown}"));
+            self.say_more(&format!("database: {shown}"));
             let db = Db::connect(&in_schema(url, self.schema.as_deref())).await;
             dbs.push((shown.clone(), db.map_err(|error| Error::from(error).at(&shown))?));
         }
@@ -96,13 +99,20 @@ impl Database {
         let given = self.given();
         given.iter().try_for_each(|url| check(url))?;
         let shown: Vec<String> = given.iter().map(|url| without_secrets(url)).collect();
-        self.say(&format!("databases: {}", shown.join(", ")));
+        self.say_more(&format!("databases: {}", shown.join(", ")));
         let urls: Vec<String> = given.iter().map(|url| in_schema(url, self.schema.as_deref())).collect();
         Ok(Db::connect_striped(urls).await?)
     }
 
     fn say(&self, line: &str) {
         if !self.quiet {
+            print::note(line);
+        }
+    }
+
+    /// What the user said by an option or a variable.
+    fn say_more(&self, line: &str) {
+        if self.verbose {
             print::note(line);
         }
     }

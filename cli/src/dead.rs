@@ -9,7 +9,7 @@ use crate::{
     json::{self, Line},
     number,
     print::{self, Table},
-    text::{Text, Unread, preview_of_metadata},
+    text::{Text, Unread, preview_of_error, preview_of_metadata},
     time,
 };
 
@@ -34,7 +34,7 @@ Examples:
         /// Begin after this id: the last one of the page before
         #[arg(long, value_name = "ID", default_value = "0")]
         after: Id,
-        /// A line of JSON for each letter, with its whole payload
+        /// A line of JSON for each letter, with its whole error and payload
         #[arg(long)]
         json: bool,
     },
@@ -48,8 +48,14 @@ Examples:
     #[command(after_help = "\
 Examples:
   trunkline dead discard emails 1024 1025
-  trunkline dead discard emails --all")]
-    Discard(Which),
+  trunkline dead discard emails --all --yes")]
+    Discard {
+        #[command(flatten)]
+        which: Which,
+        /// Do not ask, with --all
+        #[arg(long, conflicts_with = "ids")]
+        yes: bool,
+    },
 }
 
 /// Some dead letters of a queue.
@@ -73,7 +79,10 @@ pub async fn run(verb: Verb, database: &Database) -> Result<()> {
             let count = queue.replay((!which.all).then_some(&*which.ids)).await?;
             told(&queue, count, &which)
         }
-        Verb::Discard(which) => {
+        Verb::Discard { which, yes } => {
+            if which.all {
+                crate::confirm(format!("delete all dead letters of queue {:?}", which.queue), yes).await?;
+            }
             let queue = database.queue_unread(&which.queue).await?;
             let count = queue.discard((!which.all).then_some(&*which.ids)).await?;
             told(&queue, count, &which)
@@ -105,7 +114,7 @@ async fn list(queue: &AnyQueue<Readable<Text>>, n: usize, after: Id, as_json: bo
             letter.attempt.to_string(),
             letter.priority.to_string(),
             letter.key.as_deref().unwrap_or_default().to_owned(),
-            letter.error,
+            preview_of_error(&letter.error),
             Text::preview_of(&letter.payload),
             preview_of_metadata(&letter.metadata),
         ]);

@@ -16,29 +16,53 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Nothing is changed or locked, and no payload is read. A finding is `wrong` (do something), `advice`
-(it works, and could be better or safer) or `unchecked` (the role may not look there). The exit code
-is 1 when something is wrong.
+(it works, and could be better or safer) or `unchecked` (the role may not look there). What is the
+case in four queues or more is one finding.
+
+The exit code follows the worst finding: 0 where there is none, or advice alone; 1 where something is
+wrong, or the database does not answer; 3 where nothing is wrong and a check could not look. With
+--strict, advice alone is 4. 2 are arguments that make no sense.
 
 Looked at: who holds back the cleaning of dead rows (transactions, prepared transactions, slots,
 standbys), dead rows, autovacuum, indexes, sequences and transaction ids, the notification queue,
-whether notifications arrive, settings, rights; and for each queue whether what is due is consumed,
-its floor and its sequence.
+whether notifications arrive, settings, rights, workers that report, relays; and for each queue whether
+what is due is consumed, its dead letters, its floor and its sequence.
 
 Examples:
   trunkline doctor
   trunkline doctor --patience 1m
+  trunkline doctor --skip-check bloat,versions --skip-queue 'nightly_*'
   trunkline doctor --json | jq -r 'select(.severity == \"wrong\") | .mend'")]
 pub struct Args {
     /// For how long a transaction may be open, a slot unread and a message due
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = time::duration)]
     patience: Duration,
+    /// Leave out these checks, by the names in brackets
+    #[arg(long, value_name = "CHECKS", value_delimiter = ',')]
+    skip_check: Vec<String>,
+    /// Leave out these queues; a * at the end of a name stands for any end
+    #[arg(long, value_name = "QUEUES", value_delimiter = ',')]
+    skip_queue: Vec<String>,
+    /// End with code 4 where there is advice, and nothing worse
+    #[arg(long)]
+    strict: bool,
     /// A line of JSON for each finding
     #[arg(long)]
     json: bool,
 }
 
+/// A doctor that leaves out these checks and queues.
+pub fn doctor(skip_checks: &[String], skip_queues: &[String]) -> Result<Doctor> {
+    if let Some(other) = skip_checks.iter().find(|name| !Doctor::checks().any(|check| check == *name)) {
+        let checks = Doctor::checks().collect::<Vec<_>>().join(", ");
+        return Err(Error::usage(format!("there is no check {other:?}")).hint(format!("the checks are {checks}")));
+    }
+    let doctor = skip_checks.iter().fold(Doctor::new(), Doctor::skip_check);
+    Ok(skip_queues.iter().fold(doctor, Doctor::skip_queue))
+}
+
 pub async fn run(args: Args, database: &Database) -> Result<()> {
-    let doctor = Doctor::new().patience(args.patience);
+    let doctor = doctor(&args.skip_check, &args.skip_queue)?.patience(args.patience);
     let mut found = Vec::new();
     for (server, db) in database.connect_each().await? {
         found.extend(doctor.examine(&db).await?.into_iter().map(|finding| (server.clone(), finding)));
@@ -51,10 +75,20 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
         let told: Vec<String> = found.iter().map(|(server, finding)| told(server, finding)).collect();
         print::text(told.join("\n"))?;
     }
-    match found.iter().filter(|(_, finding)| finding.severity == Severity::Wrong).count() {
-        0 => Ok(()),
-        1 => Err(Error::new("one thing is wrong")),
-        more => Err(Error::new(format!("{more} things are wrong"))),
+    let of = |severity| found.iter().filter(|(_, finding)| finding.severity == severity).count();
+    match (of(Severity::Wrong), of(Severity::Unchecked), of(Severity::Advice)) {
+        (0, 0, 0) => Ok(()),
+        (0, 0, 1) if args.strict => Err(Error::found("nothing is wrong; there is one piece of advice", 4)),
+        (0, 0, advice) if args.strict => {
+            Err(Error::found(format!("nothing is wrong; there are {advice} pieces of advice"), 4))
+        }
+        (0, 0, _) => Ok(()),
+        (0, 1, _) => Err(Error::found("nothing is wrong as far as it is known: one check could not look", 3)),
+        (0, unchecked, _) => {
+            Err(Error::found(format!("nothing is wrong as far as it is known: {unchecked} checks could not look"), 3))
+        }
+        (1, ..) => Err(Error::new("one thing is wrong")),
+        (wrong, ..) => Err(Error::new(format!("{wrong} things are wrong"))),
     }
 }
 
@@ -64,7 +98,10 @@ fn object(server: &str, finding: &Finding) -> Line {
         true => line,
         false => line.with("server", server),
     };
-    let line = line.with("queue", finding.queue.clone()).with("what", finding.what.clone());
+    let line = line
+        .with("queue", finding.queue.clone())
+        .with("queues", finding.queues.clone())
+        .with("what", finding.what.clone());
     line.with("since", finding.since.map(time::exact))
         .with("why", finding.why.clone())
         .with("mend", finding.mend.clone())

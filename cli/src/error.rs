@@ -4,7 +4,7 @@ use std::{fmt, io};
 
 use trunkline::Metadata;
 
-use crate::{print::clean, text::Text};
+use crate::{own_words::own, print::clean, text::Text};
 
 /// The result of every verb.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -18,6 +18,8 @@ pub enum Error {
     Database(trunkline::Error),
     /// The arguments make no sense together; exit code 2.
     Usage(String, Option<String>),
+    /// What was looked for was found; this exit code.
+    Found(String, u8),
     /// Whoever reads our output has gone away, which is theirs to do: no error for the user.
     OutputClosed,
 }
@@ -31,11 +33,27 @@ impl Error {
         Self::Usage(text.into(), None)
     }
 
+    /// What was looked for was found, which programs see by this exit code.
+    pub fn found(text: impl Into<String>, code: u8) -> Self {
+        Self::Found(text.into(), code)
+    }
+
+    /// The exit code of the program.
+    pub fn code(&self) -> u8 {
+        match self {
+            Self::OutputClosed => 0,
+            Self::Usage(..) => 2,
+            Self::Found(_, code) => *code,
+            Self::Failed(..) | Self::Database(_) => 1,
+        }
+    }
+
     pub fn hint(self, hint: impl Into<String>) -> Self {
         match self {
             Self::Failed(text, _) => Self::Failed(text, Some(hint.into())),
             Self::Database(error) => Self::Failed(told(&error), Some(hint.into())),
             Self::Usage(text, _) => Self::Usage(text, Some(hint.into())),
+            found @ Self::Found(..) => found,
             Self::OutputClosed => Self::OutputClosed,
         }
     }
@@ -53,6 +71,7 @@ impl Error {
     pub fn told(&self) -> (String, Option<String>) {
         match self {
             Self::Failed(text, hint) => (text.clone(), hint.clone()),
+            Self::Found(text, _) => (text.clone(), None),
             Self::Database(error) => (told(error), hint_of(error).map(str::to_owned)),
             Self::Usage(text, hint) => {
                 let usual = || "`trunkline help` and `trunkline help VERB` show how".to_owned();
@@ -82,7 +101,7 @@ impl fmt::Display for Error {
 /// The library names the Rust type, which means nothing to the user of a program.
 fn told(error: &trunkline::Error) -> String {
     let (text, metadata) = (std::any::type_name::<Text>(), std::any::type_name::<Metadata>());
-    error.to_string().replace(text, "the text").replace(metadata, "the metadata")
+    own(&error.to_string()).replace(text, "the text").replace(metadata, "the metadata")
 }
 
 fn hint_of(error: &trunkline::Error) -> Option<&'static str> {
@@ -125,7 +144,7 @@ impl From<trunkline_embedded::Error> for Error {
 impl From<tokio_postgres::Error> for Error {
     fn from(error: tokio_postgres::Error) -> Self {
         match error.as_db_error() {
-            Some(db) => Self::Failed(db.message().to_owned(), db.hint().map(str::to_owned)),
+            Some(db) => Self::Failed(own(db.message()), db.hint().map(own)),
             None => Self::new(error.to_string()),
         }
     }

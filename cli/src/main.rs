@@ -1,9 +1,14 @@
 //! The program `trunkline`: its arguments, then one line a verb.
 
+// A reader that has gone away, as `head` does, is no panic.
+#![deny(clippy::print_stdout)]
+
+mod own_words;
 mod error;
 mod print;
 mod progress;
 mod time;
+mod help;
 mod number;
 mod float;
 mod text;
@@ -12,6 +17,7 @@ mod stop;
 mod outlet;
 mod outage;
 mod lines;
+mod input;
 mod any;
 mod database;
 mod demo;
@@ -44,7 +50,7 @@ use std::{
     process::ExitCode,
 };
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 
 use crate::{
     database::Database,
@@ -213,11 +219,12 @@ async fn run(Program { verb, database }: Program) -> Result<()> {
 }
 
 fn main() -> ExitCode {
-    match on_runtime(Program::parse()) {
+    let program = Program::from_arg_matches(&help::laid_out(Program::command()).get_matches());
+    match on_runtime(program.unwrap_or_else(|wrong| wrong.exit())) {
         Ok(()) | Err(Error::OutputClosed) => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(io::stderr(), "error: {error}"); // a closed standard error is no panic either
-            if matches!(error, Error::Usage(..)) { ExitCode::from(2) } else { ExitCode::FAILURE }
+            ExitCode::from(error.code())
         }
     }
 }
@@ -246,7 +253,7 @@ async fn confirm(what: String, yes: bool) -> Result<()> {
             .hint("with --yes it is done without asking"));
     }
     blocking(move || {
-        eprint!("{what}? [y/N] ");
+        let _ = write!(io::stderr(), "{what}? [y/N] "); // who cannot read it answers nothing
         let mut answer = String::new();
         io::stdin().read_line(&mut answer).map_err(|cause| Error::new(format!("cannot read the answer: {cause}")))?;
         match answer.trim() {

@@ -31,6 +31,9 @@ pub struct Teardown {
 /// The arguments of `trunkline prune`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
+It does not ask, because the age says what goes; but an age of 0 is the whole archive, and that is
+asked for.
+
 Example:
   trunkline prune emails --older-than 7d")]
 pub struct Prune {
@@ -39,6 +42,9 @@ pub struct Prune {
     /// The age from which on messages go
     #[arg(long, value_name = "TIME", value_parser = time::duration)]
     older_than: Duration,
+    /// Do not ask, with an age of 0
+    #[arg(long)]
+    yes: bool,
 }
 
 pub async fn purge(args: Purge, database: &Database) -> Result<()> {
@@ -47,6 +53,9 @@ pub async fn purge(args: Purge, database: &Database) -> Result<()> {
 }
 
 pub async fn prune(args: Prune, database: &Database) -> Result<()> {
+    if args.older_than.is_zero() {
+        crate::confirm(format!("delete the whole archive of queue {:?}", args.queue), args.yes).await?;
+    }
     print::done([database.queue_unread(&args.queue).await?.prune(args.older_than).await?].iter())
 }
 

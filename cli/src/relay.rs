@@ -17,7 +17,9 @@ Addresses, each in builds with its feature:
   kafka://HOST[:PORT][,…]/TOPIC                     from: /TOPIC                    relay-kafka
   rabbitmq://[USER:PASSWORD@]HOST[:PORT]/…          from: /QUEUE                    relay-rabbitmq
 Over TLS: tls://, rediss:// and rabbitmqs://, with ?ca=FILE for a server's own certificates.
-cargo install trunkline-cli --features relay builds it with all of them.
+A program with all of them:
+  cargo install --locked --git https://github.com/trunkline/trunkline trunkline-cli \
+    --features relay
 
 The subject, stream or topic may have places that each message fills: {queue}, {key},
 {metadata.NAME}, {payload.FIELD}. A message that cannot fill them is a dead letter.
@@ -63,7 +65,8 @@ pub struct Args {
 #[allow(clippy::unused_async, reason = "as it is in builds that can")]
 pub async fn run(_: Args, _: &crate::database::Database) -> crate::error::Result<()> {
     Err(crate::error::Error::usage("this program was built without relays").hint(
-        "cargo install trunkline-cli --features relay, or one of relay-nats, relay-redis, relay-kafka, relay-rabbitmq",
+        "cargo install --locked --git https://github.com/trunkline/trunkline trunkline-cli --features relay, or one of \
+         relay-nats, relay-redis, relay-kafka, relay-rabbitmq",
     ))
 }
 

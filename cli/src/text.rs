@@ -60,6 +60,17 @@ impl Text {
     }
 }
 
+/// An error in a line of a table: of a long one the beginning and the end.
+pub fn preview_of_error(error: &str) -> String {
+    const ENDS: (usize, usize) = (160, 80);
+    let left_out = error.chars().count().saturating_sub(ENDS.0 + ENDS.1);
+    if left_out == 0 {
+        return error.to_owned();
+    }
+    let tail: String = error.chars().skip(ENDS.0 + left_out).collect();
+    error.chars().take(ENDS.0).chain(" … ".chars()).chain(tail.chars()).collect()
+}
+
 /// Names and texts in a line of a table.
 pub fn preview_of_metadata(metadata: &Metadata) -> String {
     let named: Vec<String> = metadata.iter().map(|(name, text)| format!("{name}={text}")).collect();

@@ -2,6 +2,9 @@
 // What is on the page stays there: texts change in their place, so that nothing flickers, and what is focused or selected remains so.
 "use strict";
 
+// What all paths begin with, where a proxy serves the console below one.
+const base = new URL(document.currentScript.src).pathname.replace(/\/assets\/live\.js$/, "");
+
 const problem = document.getElementById("problem");
 const verdict = document.querySelector(".verdict");
 
@@ -24,11 +27,21 @@ function numbers(place, of) {
     if (of[name] === undefined) continue;
     write(cell, of[name]);
     dim(cell.closest("td, .numbers > div"), of[name]);
-    const badge = name === "state" && cell.closest(".state");
-    if (badge) badge.className = "state " + of.state;
   }
+  const states = place.querySelector("[data-states]");
+  if (states && of.states) badges(states, of.states);
   const line = place.querySelector("polyline");
   if (line && line.getAttribute("points") !== of.points) line.setAttribute("points", of.points);
+}
+
+function badges(place, states) {
+  states.forEach((state, at) => {
+    const badge = place.children[at] || place.appendChild(document.createElement("span"));
+    const name = "state " + state;
+    if (badge.className !== name) badge.className = name;
+    write(badge, state);
+  });
+  while (place.children.length > states.length) place.lastChild.remove();
 }
 
 function judge(is) {
@@ -49,7 +62,7 @@ function judge(is) {
       line.replaceChildren(link, " ", document.createElement("span"));
     }
     line.className = trouble.state;
-    const where = "/queues/" + trouble.queue + trouble.place;
+    const where = base + "/queues/" + trouble.queue + trouble.place;
     if (link.getAttribute("href") !== where) link.setAttribute("href", where);
     write(link, trouble.queue);
     write(line.querySelector("span"), trouble.what);
@@ -67,7 +80,7 @@ async function rows(names) {
   const body = document.getElementById("queues");
   const shown = new Map(body ? [...body.rows].map((row) => [row.dataset.queue, row]) : []);
   if (shown.size === names.length && names.every((name) => shown.has(name))) return;
-  const answer = await fetch("/");
+  const answer = await fetch(base + "/");
   if (!answer.ok) return;
   const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
   const anew = fresh.getElementById("queues");
@@ -97,7 +110,7 @@ async function anew() {
 }
 if (parts.length) setInterval(anew, 10000);
 
-const events = new EventSource("/live");
+const events = new EventSource(base + "/live");
 events.onmessage = (event) => {
   const told = JSON.parse(event.data);
   tell(told.problem ? "The numbers stand still: " + told.problem : "");

@@ -1,6 +1,78 @@
-//! The schema that holds the queues.
+//! Statements about the schema that holds the queues.
 
-/// A statement about another schema. Its name needs no quotes: `[a-z][a-z0-9_]*`.
-pub fn in_schema(text: &str, schema: &str) -> String {
-    text.replace("trunkline.", &format!("{schema}.")).replace("'trunkline'", &format!("'{schema}'"))
+use trunkline::{
+    Db, Result,
+    postgres::{Params, Rows, Statement, Transaction},
+};
+
+/// A statement's text. `trunkline.` and `'trunkline'` in it stand for the schema, whatever its name is.
+///
+/// The schema is named before anything else is filled in, so that a queue may be called `trunkline` or `trunkline.x`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Text(String);
+
+impl Text {
+    /// `text` about the schema of `db`.
+    pub fn of(db: &Db, text: &str) -> Self {
+        Self::in_schema(db.schema_name(), text)
+    }
+
+    /// The schema's name needs no quotes: `[a-z][a-z0-9_]*`.
+    pub fn in_schema(schema: &str, text: &str) -> Self {
+        Self(text.replace("trunkline.", &format!("{schema}.")).replace("'trunkline'", &format!("'{schema}'")))
+    }
+
+    /// With a value in a hole such as `{queue}`. A value holds no holes.
+    #[must_use]
+    pub fn with(self, hole: &str, value: &str) -> Self {
+        Self(self.0.replace(&format!("{{{hole}}}"), value))
+    }
+
+    /// With another text in a hole.
+    #[must_use]
+    pub fn with_text(self, hole: &str, text: &Self) -> Self {
+        self.with(hole, &text.0)
+    }
+
+    /// With the name of a queue's table of a kind in the hole of that kind: `{dead}` becomes `"dead_emails"`.
+    ///
+    /// A queue's name has no quotes: `[a-z][a-z0-9_.-]*`.
+    #[must_use]
+    pub fn with_tables(self, queue: &str) -> Self {
+        ["queue", "dead", "archive", "lane", "line", "unique", "id"]
+            .into_iter()
+            .fold(self, |text, kind| text.with(kind, &format!("\"{kind}_{queue}\"")))
+            .with("name", &format!("'{queue}'"))
+    }
+
+    pub fn into_string(self) -> String {
+        self.0
+    }
+
+    /// Runs it.
+    pub async fn run<P: Params, R: Rows>(self, db: &Db, params: P) -> Result<R> {
+        let statement: Statement<P, R> = Statement::of(self.0);
+        db.run_in_catalog(&statement, params).await
+    }
+
+    /// Runs it within a transaction.
+    pub async fn run_in<P: Params, R: Rows>(self, transaction: &Transaction, params: P) -> Result<R> {
+        let statement: Statement<P, R> = Statement::of(self.0);
+        transaction.run(&statement, params).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queue_named_like_the_schema_keeps_its_name() {
+        let text = "select '{x}', {name} from trunkline.{dead} where 'trunkline'::regnamespace";
+        for queue in ["trunkline", "trunkline.x", "my-trunkline.y"] {
+            let filled = Text::in_schema("other", text).with_tables(queue).into_string();
+            let expected = format!("select '{{x}}', '{queue}' from other.\"dead_{queue}\" where 'other'::regnamespace");
+            assert_eq!(filled, expected);
+        }
+    }
 }

@@ -3,10 +3,16 @@
 //! Whatever is built or installed lies below the target folder, never in the tree.
 
 use std::{
-    fmt, fs, io,
+    fmt, fs,
+    io::{self, Write},
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
+
+/// Prints a line. A reader that has gone away, as `head` does, ends no run: what counts is kept in files.
+pub fn say(line: impl fmt::Display) {
+    let _ = writeln!(io::stdout(), "{line}");
+}
 
 /// How a program is started.
 #[derive(Debug, Clone)]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from functools import lru_cache
 
 import trunkline
 from flask import Flask, abort, jsonify, request
 from flask.typing import ResponseReturnValue
 from sqlalchemy import create_engine, text
-from trunkline import sync, transaction
+from trunkline import transaction
 
 app = trunkline.App(os.environ["DATABASE_URL"])
 engine = create_engine(os.environ["SQLALCHEMY_URL"])
@@ -28,24 +27,18 @@ def send(mail: Mail) -> None:  # a plain function: it runs in a thread
     sent.append(mail.to)
 
 
-@lru_cache(maxsize=1)
-def mails() -> sync.Queue[Mail]:
-    """Opened with the first request, so that each process that the server forks has its own."""
-    return sync.Db.connect(app.url).queue("mails", Mail)
-
-
 api = Flask(__name__)
 
 
 @api.post("/mails")
 def enqueue() -> ResponseReturnValue:
-    id = mails().enqueue(Mail(**request.get_json()))  # on disk; the threads of this moment share one commit
+    id = app.queue_sync(send).enqueue(Mail(**request.get_json()))  # on disk; the threads of this moment share one commit
     return jsonify(id=id), 202
 
 
 @api.get("/mails/<int:id>")
 def look(id: int) -> ResponseReturnValue:
-    found = mails().find(id) or abort(404)
+    found = app.queue_sync(send).find(id) or abort(404)
     return jsonify(state=found.state, attempt=found.attempt, error=found.error)
 
 

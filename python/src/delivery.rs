@@ -8,23 +8,19 @@ use pyo3::{
     types::{PyBytes, PyDict, PyList},
 };
 use tokio::sync::oneshot;
-use trunkline::{Attempt, Failure};
+use trunkline::Attempt;
 
 use crate::{
     answer::reply,
     bridge::Bridge,
     db::none,
     draft::seconds,
+    ending::{Answers, Ended, Ending},
     message::{Message, metadata},
     raw::Raw,
 };
 
-/// What a handler answers: for each of its messages nothing, or why it failed.
-pub type Answers = Vec<Result<(), Failure>>;
 type Loop<'a> = Option<PyRef<'a, Bridge>>;
-
-/// As Python says it: nothing, or the kind of failure ("retry", "after", "dead"), the seconds, and the reason.
-type Said = Option<(String, f64, String)>;
 
 /// One call of a handler. Dropped without an answer, it has failed.
 #[pyclass(frozen, module = "trunkline._trunkline")]
@@ -36,6 +32,7 @@ pub struct Delivery {
     nr: u64,
     messages: Vec<trunkline::Message<Raw>>,
     attempt: Option<Attempt<Raw>>,
+    queue: trunkline::Queue<Raw>,
     answer: Mutex<Option<oneshot::Sender<Answers>>>,
 }
 
@@ -45,31 +42,29 @@ pub struct Call {
     pub nr: u64,
     pub messages: Vec<trunkline::Message<Raw>>,
     pub attempt: Option<Attempt<Raw>>,
+    pub queue: trunkline::Queue<Raw>,
     pub answer: oneshot::Sender<Answers>,
 }
 
 impl From<Call> for Delivery {
-    fn from(Call { task, nr, messages, attempt, answer }: Call) -> Self {
-        Self { task, nr, messages, attempt, answer: Mutex::new(Some(answer)) }
+    fn from(Call { task, nr, messages, attempt, queue, answer }: Call) -> Self {
+        Self { task, nr, messages, attempt, queue, answer: Mutex::new(Some(answer)) }
     }
 }
 
 impl Delivery {
-    /// The answer with its way to the worker.
-    pub fn answered(&self, said: Said) -> PyResult<Option<(oneshot::Sender<Answers>, Answers)>> {
-        let answer = answer_of(said)?;
-        let answers = vec![answer; self.messages.len()];
-        Ok(self.take().map(|sender| (sender, answers)))
-    }
-
-    /// The same of several messages, each with its own.
-    pub fn answered_each(&self, said: Vec<Said>) -> PyResult<Option<(oneshot::Sender<Answers>, Answers)>> {
-        let answers = said.into_iter().map(answer_of).collect::<PyResult<Answers>>()?;
-        Ok(self.take().map(|sender| (sender, answers)))
-    }
-
-    fn take(&self) -> Option<oneshot::Sender<Answers>> {
-        self.answer.lock().unwrap_or_else(PoisonError::into_inner).take()
+    /// How its messages ended, with the way to the worker; nothing if that was said before.
+    pub fn ended(&self, ending: &Bound<'_, PyAny>, ends: bool) -> Option<Ended> {
+        let sender = self.answer.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        let mut endings: Vec<Ending> = match ending.cast::<PyList>() {
+            Ok(each) => each.iter().map(|one| Ending::read(&one, ends)).collect(),
+            Err(_) => vec![Ending::read(ending, ends)],
+        };
+        endings.resize_with(self.messages.len(), || Ending::failed("the handler did not say how the message ended"));
+        let releases = self.messages.iter().zip(&endings).filter(|(_, ending)| matches!(ending, Ending::Released));
+        let releases = releases.map(|(message, _)| message.lease()).collect();
+        let answers = endings.into_iter().map(Ending::answer).collect();
+        Some(Ended { sender, answers, releases, attempt: self.attempt.clone(), queue: self.queue.clone() })
     }
 
     fn first(&self) -> PyResult<&trunkline::Message<Raw>> {
@@ -81,15 +76,6 @@ impl Delivery {
             .clone()
             .ok_or_else(|| PyRuntimeError::new_err("a handler of batches has no attempt of one message"))
     }
-}
-
-fn answer_of(said: Said) -> PyResult<Result<(), Failure>> {
-    let Some((kind, after, reason)) = said else { return Ok(Ok(())) };
-    Ok(Err(match &*kind {
-        "after" => Failure::retry_after(seconds(after)?, reason),
-        "dead" => Failure::dead(reason),
-        _ => Failure::retry(reason),
-    }))
 }
 
 #[pymethods]

@@ -9,6 +9,7 @@ mod logs;
 mod raw;
 mod message;
 mod draft;
+mod ending;
 mod offer;
 mod pages;
 mod settings;

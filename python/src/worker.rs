@@ -22,8 +22,9 @@ use trunkline::{Attempt, Failure, Message, RetryPolicy, Summary, Worker, Workers
 use crate::{
     answer::reply,
     bridge::Bridge,
-    delivery::{Answers, Call, Delivery},
+    delivery::{Call, Delivery},
     draft::seconds,
+    ending::Answers,
     queue::{Queue, wait_of},
     raw::Raw,
     runtime,
@@ -58,11 +59,17 @@ impl Inbox {
     }
 
     /// Calls the handler of a task, in Python.
-    async fn call(self: Arc<Self>, task: usize, messages: Vec<Message<Raw>>, attempt: Option<Attempt<Raw>>) -> Answers {
+    async fn call(
+        self: Arc<Self>,
+        task: usize,
+        queue: trunkline::Queue<Raw>,
+        messages: Vec<Message<Raw>>,
+        attempt: Option<Attempt<Raw>>,
+    ) -> Answers {
         let (nr, count) = (self.next.fetch_add(1, Ordering::Relaxed), messages.len());
         let (answer, answered) = oneshot::channel();
         let lost = attempt.as_ref().map(Attempt::lost);
-        self.push(News::Call(Call { task, nr, messages, attempt, answer }));
+        self.push(News::Call(Call { task, nr, messages, attempt, queue, answer }));
         let mut running = Running { inbox: self, nr, is_over: false };
         let answers = running.wait(answered, lost).await;
         running.is_over = true;
@@ -118,6 +125,9 @@ struct Task {
     lease: Option<f64>,
     #[pyo3(item)]
     shutdown_after: f64,
+    /// Handlers at a time, where each takes a process; all such tasks share them.
+    #[pyo3(item)]
+    processes: Option<usize>,
     /// Whether delays grow, the first and the longest of them, and how many attempts there are.
     #[pyo3(item)]
     retry: (bool, f64, f64, Option<u32>),
@@ -126,10 +136,13 @@ struct Task {
 impl Task {
     fn worker(&self, nr: usize, inbox: &Arc<Inbox>, wait: &Bound<'_, PyAny>, reports: bool) -> PyResult<Worker<Raw>> {
         let (queue, inbox) = (self.queue.get().queue.clone(), inbox.clone());
+        let from = queue.clone();
         let worker = match self.batch {
-            Some(most) => Worker::of_batches(queue, most, move |messages| inbox.clone().call(nr, messages, None)),
+            Some(most) => {
+                Worker::of_batches(queue, most, move |messages| inbox.clone().call(nr, from.clone(), messages, None))
+            }
             None => Worker::with_attempt(queue, move |message, attempt| {
-                let answers = inbox.clone().call(nr, vec![message], Some(attempt));
+                let answers = inbox.clone().call(nr, from.clone(), vec![message], Some(attempt));
                 async move { answers.await.pop().unwrap_or(Ok(())) }
             }),
         };
@@ -157,7 +170,38 @@ pub struct Station {
     inbox: Arc<Inbox>,
     wakes: UnixStream,
     stop: CancellationToken,
-    workers: Mutex<Option<(Workers, Vec<Worker<Raw>>)>>,
+    workers: Mutex<Option<Work>>,
+}
+
+/// What a station runs: workers that share handlers, those that share processes, and those that end once nothing is due.
+struct Work {
+    shared: Option<Workers>,
+    in_processes: Option<Workers>,
+    draining: Vec<Worker<Raw>>,
+}
+
+impl Work {
+    async fn run(self, stop: CancellationToken) -> trunkline::Result<Summary> {
+        let Self { shared, in_processes, draining } = self;
+        if draining.is_empty() {
+            // The first that ends with an error ends the others in order.
+            let one = async |workers: Workers| {
+                let ended = workers.run(stop.clone().cancelled_owned()).await;
+                stop.cancel();
+                ended
+            };
+            // Where there are none of a kind, nothing has ended either.
+            let of = async |workers: Option<Workers>| match workers {
+                Some(workers) => one(workers).await,
+                None => Ok(Summary::default()),
+            };
+            let (shared, in_processes) = tokio::join!(of(shared), of(in_processes));
+            return Ok(sum(shared?, in_processes?));
+        }
+        let drained = draining.into_iter().map(|worker| worker.drain_until(stop.clone().cancelled_owned()));
+        let drained = futures_util::future::join_all(drained).await;
+        drained.into_iter().try_fold(Summary::default(), |all, one| Ok(sum(all, one?)))
+    }
 }
 
 #[pymethods]
@@ -175,16 +219,19 @@ impl Station {
         wake.set_nonblocking(true)?;
         wakes.set_nonblocking(true)?;
         let inbox = Arc::new(Inbox { news: Mutex::default(), wake, next: AtomicU64::new(0) });
-        let (mut workers, mut draining) = (Workers::new(concurrency), Vec::new());
+        let mut work = Work { shared: None, in_processes: None, draining: Vec::new() };
         for (nr, task) in tasks.iter().enumerate() {
             task.queue.get().owner.check()?;
-            let worker = task.worker(nr, &inbox, wait, reports)?.concurrency(concurrency);
-            match drains {
-                true => draining.push(worker),
-                false => workers = workers.add(worker, task.weight),
+            let worker = task.worker(nr, &inbox, wait, reports)?.concurrency(task.processes.unwrap_or(concurrency));
+            match (drains, task.processes) {
+                (true, _) => work.draining.push(worker),
+                (false, None) => work.shared = Some(beside(work.shared, concurrency).add(worker, task.weight)),
+                (false, Some(processes)) => {
+                    work.in_processes = Some(beside(work.in_processes, processes).add(worker, task.weight));
+                }
             }
         }
-        Ok(Self { inbox, wakes, stop: CancellationToken::new(), workers: Mutex::new(Some((workers, draining))) })
+        Ok(Self { inbox, wakes, stop: CancellationToken::new(), workers: Mutex::new(Some(work)) })
     }
 
     /// What the loop has to watch.
@@ -196,16 +243,8 @@ impl Station {
     #[pyo3(signature = (bridge))]
     fn run(&self, py: Python<'_>, bridge: Option<PyRef<'_, Bridge>>) -> PyResult<Py<PyAny>> {
         let workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let (workers, draining) = workers.ok_or_else(|| PyRuntimeError::new_err("the worker was run before"))?;
-        let stop = self.stop.clone();
-        let work = async move {
-            if draining.is_empty() {
-                return workers.run(async move { stop.cancelled().await }).await;
-            }
-            let drained = futures_util::future::join_all(draining.into_iter().map(Worker::drain)).await;
-            drained.into_iter().try_fold(Summary::default(), |all, one| Ok(sum(all, one?)))
-        };
-        reply(py, bridge.as_deref(), work, |py, summary| {
+        let work = workers.ok_or_else(|| PyRuntimeError::new_err("the worker was run before"))?;
+        reply(py, bridge.as_deref(), work.run(self.stop.clone()), |py, summary| {
             let dict = PyDict::new(py);
             dict.set_item("done", summary.done)?;
             dict.set_item("retried", summary.retried)?;
@@ -237,27 +276,34 @@ impl Station {
         Ok(list)
     }
 
-    /// The answers of calls that are done: each a delivery with what `Delivery` says about answers, for all of its messages or, as a list,
-    /// for each of them.
+    /// The answers of calls that have ended: each a delivery with what `Delivery` says about endings, for its message or, as a list, for each of
+    /// them. What cannot be read is a failure of that message alone. With `ends`, a cancelled handler's message is given back.
     #[expect(clippy::unused_self, reason = "in Python it is the station that settles")]
-    fn settle(&self, answers: &Bound<'_, PyList>) -> PyResult<()> {
+    fn settle(&self, answers: &Bound<'_, PyList>, ends: bool) -> PyResult<()> {
         let mut all = Vec::with_capacity(answers.len());
         for answer in answers {
-            let (delivery, said): (PyRef<'_, Delivery>, Bound<'_, PyAny>) = answer.extract()?;
-            let answered = match said.cast::<PyList>() {
-                Ok(each) => delivery.answered_each(each.extract()?)?,
-                Err(_) => delivery.answered(said.extract()?)?,
-            };
-            all.extend(answered);
+            let Ok((delivery, ending)) = answer.extract::<(PyRef<'_, Delivery>, Bound<'_, PyAny>)>() else { continue };
+            all.extend(delivery.ended(&ending, ends));
         }
         // Within the runtime, where waking many tasks costs little.
         runtime::handle()?.spawn(async move {
-            for (sender, answers) in all {
-                let _ = sender.send(answers); // nobody waits for it any more
+            let mut given_back = Vec::new();
+            for ended in all {
+                if ended.gives_back() {
+                    given_back.push(ended.settle());
+                } else {
+                    ended.send();
+                }
             }
+            futures_util::future::join_all(given_back).await;
         });
         Ok(())
     }
+}
+
+/// Those that share so many handlers, which another joins.
+fn beside(others: Option<Workers>, handlers: usize) -> Workers {
+    others.unwrap_or_else(|| Workers::new(handlers))
 }
 
 fn sum(a: Summary, b: Summary) -> Summary {

@@ -91,7 +91,7 @@ def test_a_role_that_must_not_works_on_and_it_is_said_why(url: str, run: Any, ca
             sql.execute("select trunkline.grant_rights('a_worker_unheard', 'consumer', 'mails')")
             sql.execute("revoke all on trunkline.worker from a_worker_unheard")
         try:
-            app.url, app._db = f"{url} user=a_worker_unheard", None  # pyright: ignore[reportPrivateUsage]
+            app.url = f"{url} user=a_worker_unheard"
             assert (await app.drain(queues=["mails"], reports=True)).done == 2
             while not (said := [one for one in caplog.records if one.name == "trunkline.worker.tell"]):
                 await asyncio.sleep(0.01)

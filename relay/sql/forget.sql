@@ -1,2 +1,2 @@
--- A relay that ended, and those that ended without a word a day ago.
-delete from trunkline.relay where name = $1 or not inward and seen_at < pg_catalog.clock_timestamp() - interval '1 day'
+-- A relay that ended; its row goes with those that were silent for a day. See trunkline.forget_relays.
+update trunkline.relay set seen_at = '-infinity' where name operator(pg_catalog.=) $1 and queue operator(pg_catalog.=) $2 and not inward

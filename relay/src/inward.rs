@@ -148,8 +148,9 @@ impl Running {
         let queue = self.queue.description().name.clone();
         let insert: Statement<(&str, &str, &str), u64> = sql::of(&self.db, include_str!("../sql/found.sql"));
         self.db.run(&insert, (&*self.name, &*queue, &*self.broker)).await?;
-        let owner: Statement<(&str,), (String, String, bool)> = sql::of(&self.db, include_str!("../sql/owner.sql"));
-        let (of, from, inward) = self.db.run(&owner, (&*self.name,)).await?;
+        let owner: Statement<(&str, &str), (String, String, bool)> =
+            sql::of(&self.db, include_str!("../sql/owner.sql"));
+        let (of, from, inward) = self.db.run(&owner, (&*self.name, &*queue)).await?;
         if (&of, &from, inward) == (&queue, &self.broker, true) {
             return Ok(());
         }

@@ -21,7 +21,8 @@ pub(crate) struct Report {
     broker: String,
     progress: Arc<Progress>,
     told: Statement<Row<'static>, u64>,
-    forget: Statement<(&'static str,), u64>,
+    forget: Statement<(&'static str, &'static str), u64>,
+    forgotten: Statement<(), (i64,)>,
 }
 
 /// What waits in the queue, and when it is counted again.
@@ -44,6 +45,7 @@ impl Report {
             progress,
             told: sql::of(db, include_str!("../sql/report.sql")),
             forget: sql::of(db, include_str!("../sql/forget.sql")),
+            forgotten: sql::of(db, include_str!("../sql/forgotten.sql")),
             queue: queue.clone(),
         }
     }
@@ -95,7 +97,12 @@ impl Report {
 
     /// The row goes: this relay has ended in order.
     pub async fn end(&self) {
-        let statement: Statement<(&str,), u64> = Statement::of(self.forget.text().to_owned());
-        let _ = timeout(LAST_WORDS, self.queue.db().run(&statement, (&*self.name,))).await; // a day later another one does it
+        let statement: Statement<(&str, &str), u64> = Statement::of(self.forget.text().to_owned());
+        let end = async {
+            let db = self.queue.db();
+            db.run(&statement, (&*self.name, &*self.queue.description().name)).await?;
+            db.run(&self.forgotten, ()).await.map(drop)
+        };
+        let _ = timeout(LAST_WORDS, end).await; // a day later another one does it
     }
 }

@@ -8,6 +8,7 @@ declare
     archive text := format('trunkline.%I', 'archive_' || queue);
     laned bool := (select q.priorities > 1 from trunkline.queue q where q.name = queue);
     uniqueness bool := (select q.uniqueness from trunkline.queue q where q.name = queue);
+    limited bool := to_regclass(format('trunkline.%I', 'limit_' || queue)) is not null;
     keyed bool := (select q.lanes > 0 from trunkline.queue q where q.name = queue);
 begin
     for g in
@@ -15,7 +16,7 @@ begin
         where a.queue in (apply_rights.queue, '')
     loop
         if uniqueness then
-            execute format('grant select, insert, update, delete on trunkline.%I to %I', 'unique_' || queue, g.role);
+            execute format('grant select, insert, update (id, until, claimed_at) on trunkline.%I to %I', 'unique_' || queue, g.role);
         end if;
         if g.kind = 'producer' then
             execute format('grant insert (due_at, size, payload, metadata%s), select (id, size) on %s to %I',
@@ -24,6 +25,12 @@ begin
         else
             execute format('grant select, insert, update, delete on %s to %I', main, g.role);
             execute format('grant select, insert on %s, %s to %I', dead, archive, g.role);
+            if uniqueness then
+                execute format('grant delete on trunkline.%I to %I', 'unique_' || queue, g.role);
+            end if;
+            if limited then
+                execute format('grant update on trunkline.%I to %I', 'limit_' || queue, g.role);
+            end if;
             if keyed then
                 execute format('grant select, update on trunkline.%I to %I', 'lane_' || queue, g.role);
                 execute format('grant select, insert, update, delete on trunkline.%I to %I', 'line_' || queue, g.role);

@@ -1,4 +1,4 @@
--- Makes a message a dead letter at once, however many attempts are left. Errs with TL001 where it is not leased any more.
+-- Makes a message a dead letter at once, however many attempts are left. Errs with TL001 where it is not leased any more. Of a reason of more than 16,384 characters, the first and the last 8,000 are kept.
 --
 -- Example:
 --     select trunkline.bury('emails', id, attempt, 'no such address') from trunkline.lease('emails');

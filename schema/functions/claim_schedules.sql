@@ -6,7 +6,7 @@ create or replace function trunkline.claim_schedules(since timestamptz, n int)
 #variable_conflict use_column
 begin
     return query
-        select s.ctid, s.name, s.queue, s.expression, s.zone, s.missed, s.placed, s.next_at, clock_timestamp()
+        select s.ctid, s.name, s.queue, s.expression, s.zone, s.missed, s.placed, coalesce(s.owed_at, s.next_at), clock_timestamp()
         from trunkline.schedule s
         where not s.paused and s.next_at >= since and s.next_at <= clock_timestamp() order by s.next_at limit n for update skip locked;
 end $$;

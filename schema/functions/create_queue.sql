@@ -22,6 +22,8 @@ declare
     element text := format_type(payload, -1);
     plain bool := payload in ('bytea'::regtype, 'uuid'::regtype);
     tables text;
+    old trunkline.queue;
+    differences text[];
 begin
     if queue is null or queue !~ '^[a-z][a-z0-9_.-]{0,47}$' then
         raise exception 'a queue cannot be named %', coalesce(quote_literal(queue), 'NULL')
@@ -42,19 +44,30 @@ begin
             using errcode = 'invalid_parameter_value', hint = 'Pass lanes or uniqueness; or make a queue for each.';
     end if;
     perform trunkline.lock_queue(queue);
-    if exists (select from trunkline.queue q where q.name = queue) then
-        if exists (select from trunkline.queue q where q.name = queue and q.max_attempts = max_attempts
-                   and q.lease = lease and q.max_batch = max_batch and q.priorities = priorities and q.head_start = head_start
-                   and q.uniqueness = coalesce(uniqueness, false) and q.lanes = lanes and q.per_key = per_key)
-           and (trunkline.payload_type(queue) = payload or exists (
-                select from pg_type t where t.oid = trunkline.payload_type(queue) and t.typbasetype = payload
-                and t.typname = 'payload_' || queue)) then
+    insert into trunkline.queue (name, max_attempts, lease, max_batch, priorities, head_start, uniqueness, lanes, per_key)
+    values (queue, max_attempts, lease, max_batch, priorities, head_start, coalesce(uniqueness, false), lanes, per_key)
+    on conflict on constraint pk_queue do nothing;
+    if not found then
+        select * into old from trunkline.queue q where q.name = queue;
+        select array_agg(format('%s is %s, not %s', d.setting, d.has, d.asked)) into differences
+        from (values ('payload', trunkline.payload_type(queue)::text, payload::text, trunkline.payload_type(queue) = payload or exists (
+                          select from pg_type t where t.oid = trunkline.payload_type(queue) and t.typbasetype = payload
+                          and t.typname = 'payload_' || queue)),
+                     ('max_attempts', old.max_attempts::text, max_attempts::text, old.max_attempts = max_attempts),
+                     ('lease', old.lease::text, lease::text, old.lease = lease),
+                     ('max_batch', old.max_batch::text, max_batch::text, old.max_batch = max_batch),
+                     ('priorities', old.priorities::text, priorities::text, old.priorities = priorities),
+                     ('head_start', old.head_start::text, head_start::text, old.head_start = head_start),
+                     ('uniqueness', old.uniqueness::text, coalesce(uniqueness, false)::text, old.uniqueness = coalesce(uniqueness, false)),
+                     ('lanes', old.lanes::text, lanes::text, old.lanes = lanes),
+                     ('per_key', old.per_key::text, per_key::text, old.per_key = per_key)) d(setting, has, asked, is_same)
+        where not d.is_same;
+        if differences is null then
             return;
         end if;
-        raise exception 'queue % exists already, with payload % and other settings or another type',
-            quote_literal(queue), trunkline.payload_type(queue)
+        raise exception 'queue % exists already, with other settings than were asked for: %', quote_literal(queue), array_to_string(differences, '; ')
             using errcode = 'duplicate_object',
-                  hint = 'Change settings with trunkline.alter_queue; another payload type needs another queue.';
+                  hint = 'Change settings with trunkline.alter_queue; another payload type, other priorities or uniqueness need another queue.';
     end if;
     -- Postgres has no arrays of arrays, but it has arrays of domains over arrays.
     if exists (select from pg_type t where t.oid = payload and t.typelem <> 0 and t.typsubscript = 'array_subscript_handler'::regproc) then
@@ -62,8 +75,6 @@ begin
         execute format('create domain %s as %s', element, format_type(payload, -1));
     end if;
 
-    insert into trunkline.queue (name, max_attempts, lease, max_batch, priorities, head_start, uniqueness, lanes, per_key)
-    values (queue, max_attempts, lease, max_batch, priorities, head_start, coalesce(uniqueness, false), lanes, per_key);
     insert into trunkline.floor (queue) values (queue) on conflict do nothing;
     select t.text into strict tables from trunkline.template t where t.kind = 'tables';
     execute trunkline.fill(replace(tables, '{element}', element), queue);
@@ -85,7 +96,8 @@ begin
                        'wanted_until timestamptz not null default ''-infinity'', served_at timestamptz not null default ''-infinity'', '
                        'floor timestamptz not null default ''-infinity'', starts_until timestamptz not null default ''-infinity'', '
                        'empty_at timestamptz not null default ''-infinity'') with (fillfactor = 10)', 'lane_' || queue, 'lanekey_' || queue);
-        execute format('insert into trunkline.%I (lane) select generate_series(0, %s)', 'lane_' || queue, lanes - 1);
+        -- Beside each lane a row to be locked by whoever leases or cuts rows of it; below zero, so that nothing that changes lanes meets it.
+        execute format('insert into trunkline.%I (lane) select generate_series(%s, %s)', 'lane_' || queue, -lanes, lanes - 1);
         execute format('create table trunkline.%I (lane smallint, key text, until timestamptz not null, constraint %I primary key (lane, key)) '
                        'with (fillfactor = 50)', 'line_' || queue, 'linekey_' || queue);
     end if;
@@ -108,11 +120,13 @@ begin
         null; -- by Postgres' own method, then
     end;
     if uniqueness then
-        execute format('create table trunkline.%I (key text collate "C" constraint %I primary key, id bigint not null, until timestamptz)
+        execute format('create table trunkline.%I (key text collate "C" constraint %I primary key, id bigint not null, until timestamptz, claimed_at timestamptz)
                         with (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.05)',
                        'unique_' || queue, 'uniquekey_' || queue);
         execute format('create index %I on trunkline.%I (id) where until is null', 'uniqueid_' || queue, 'unique_' || queue);
     end if;
+    execute format('create trigger keep_letter before insert or update of id on trunkline.%I for each row execute function trunkline.keep_letter()', 'dead_' || queue);
+    execute format('create trigger keep_letter before insert on trunkline.%I for each row execute function trunkline.keep_letter()', 'archive_' || queue);
     perform trunkline.install_queue(queue);
     if uniqueness then
         execute format('create trigger free_keys after delete on trunkline.%I referencing old table as gone

@@ -32,7 +32,7 @@ begin
     on conflict on constraint pk_dropped do update set next_id = greatest(d.next_id, excluded.next_id);
     execute format('drop view trunkline.%I', 'messages_' || queue);
     execute format('drop table trunkline.%I, trunkline.%I, trunkline.%I', 'queue_' || queue, 'dead_' || queue, 'archive_' || queue);
-    execute format('drop table if exists trunkline.%I', 'unique_' || queue);
+    execute format('drop table if exists trunkline.%I, trunkline.%I', 'unique_' || queue, 'limit_' || queue);
     execute format('drop table if exists trunkline.%I, trunkline.%I', 'lane_' || queue, 'line_' || queue);
     execute format('drop domain if exists trunkline.%I', 'payload_' || queue);
     delete from trunkline.floor f where f.queue = drop_queue.queue;

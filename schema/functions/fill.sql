@@ -47,6 +47,9 @@ begin
     template := replace(template, '{next_line}', case when settings.key_per_second is not null
         then '(select min(w.until) from trunkline.{lane_} h join trunkline.{line_} w on w.lane = h.lane '
              'where h.holder = holder and h.held_until > clock and w.until > clock),' else '' end);
+    -- Until as many as a worker holds of a key, and what fits into its bucket, may have begun; else a worker lets it rest for a moment.
+    template := replace(template, '{longest_rest}', case when settings.key_per_second is not null
+        then 'least((64 + {key_burst}) / {key_per_second}, 31536000) * interval ''1 second''' else 'interval ''1 second''' end);
     template := replace(template, '{key_per_second}', coalesce(settings.key_per_second::text, 'null') || '::float8');
     template := replace(template, '{key_burst}', coalesce(settings.key_burst::text, 'null') || '::float8');
     template := replace(template, '{row_key}', case when keyed then 'q.keys[m.k + 1]' else 'null::text' end);
@@ -64,7 +67,6 @@ begin
              'where q.due_at = h.due_at and q.attempt = h.attempt and q.size = h.size and q.line = h.line for update of q skip locked'
         else due_rows || ' for update skip locked' end);
     template := replace(template, '{ordered}', (keyed and settings.per_key = 1)::text);
-    template := replace(template, '{lock_space}', format('hashtext(%L)', 'trunkline.lane ' || queue));
     template := replace(template, '{key_lanes}', settings.lanes::text);
     template := replace(template, '{first_lane}', settings.first_lane::text);
     template := replace(template, '{place}', case when keyed then 'q.place' else 'q.due_at' end);
@@ -80,6 +82,8 @@ begin
     template := replace(template, '{set_keys}', case when keyed then ', keys = r.keys, line = r.line' else '' end);
     template := replace(template, '{then_place}', case when keyed
         then ' place = case when due > clock_timestamp() then due else q.place end,' else '' end);
+    template := replace(template, '{right_place}', case when keyed
+        then ', place = case when q.enqueued_at > clock and q.place > clock then greatest(q.place - (q.enqueued_at - clock), clock) else q.place end' else '' end);
     template := replace(template, '{shift_place}', case when keyed
         then 'place = case when q.place <= began then q.place else greatest(l.due_at - passed, began + l.place * interval ''1 microsecond'') end,' else '' end);
     template := replace(template, '{shift_lines}', case when keyed
@@ -89,6 +93,8 @@ begin
     template := replace(template, '{lane_columns}', case
         when keyed then 'array[''lane'', ''line'', ''place'', ''keys'']' when laned then 'array[''lane'']' else 'array[]' end);
     -- A queue with priorities has a column more, and a floor for each lane.
+    template := replace(template, '{last_lane}', (settings.priorities - 1)::text);
+    template := replace(template, '{of_lane}', case when laned then 'q.lane = l.lane and ' else '' end);
     template := replace(template, '{laned}', laned::text);
     template := replace(template, '{lanes}', settings.priorities::text);
     template := replace(template, '{head_start}', format('%L::interval', settings.head_start));
@@ -106,11 +112,17 @@ begin
     template := replace(template, '{priority}', case when laned then ', priority' else '' end);
     -- One with uniqueness has a table more.
     template := replace(template, '{passed_keys}', case when settings.uniqueness
-        then 'update trunkline.{unique_} u set until = u.until - passed where u.until is not null' else 'null' end);
+        then 'update trunkline.{unique_} u set until = u.until - passed, claimed_at = u.claimed_at - passed where u.until is not null' else 'null' end);
+    template := replace(template, '{right_keys}', case when settings.uniqueness
+        then 'update trunkline.{unique_} u set until = clock + (u.until - u.claimed_at), claimed_at = clock where u.key = any (array('
+             'select a.key from trunkline.{unique_} a where a.claimed_at > clock for update skip locked))' else 'null' end);
     template := replace(template, '{row_priority}', case when laned then 'q.lane::int' else '0' end);
     template := replace(template, '{own_priority}', case when laned then 'coalesce((q.own ->> ''lane'')::int, 0)' else '0' end);
     template := replace(template, '{literal}', quote_literal(queue));
     template := replace(template, '{channel}', quote_literal('trunkline.' || queue));
+    -- What is in the bucket now. A time of the future was written by a clock that was ahead; a bucket that a hand has made absurd is one that is empty or full.
+    template := replace(template, '{tokens}', 'least({burst}, greatest(b.tokens, 0) '
+        '+ {per_second} * extract(epoch from clock - greatest(least(b.filled_at, clock), ''epoch'')))');
     template := replace(template, '{paused}', settings.paused::text);
     template := replace(template, '{limited}', (coalesce(settings.max_leased, settings.per_second) is not null)::text);
     template := replace(template, '{max_leased}', coalesce(settings.max_leased::text, 'null::int'));

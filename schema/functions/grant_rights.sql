@@ -16,7 +16,7 @@ begin
         raise exception 'there are no rights of a %', coalesce(kind, 'null')
             using errcode = 'invalid_parameter_value', hint = 'Pass producer, consumer or operator.';
     end if;
-    perform pg_advisory_xact_lock(hashtextextended('trunkline.migrate', 0)); -- see trunkline.lock_queue
+    lock table trunkline.migration in share row exclusive mode; -- see trunkline.lock_queue
     if queue is not null then
         perform trunkline.check_queue(queue);
     end if;

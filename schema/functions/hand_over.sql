@@ -18,12 +18,11 @@ begin
         return null;
     end if;
     loop
-        delete from trunkline.waiting w
-        where w.consumer = (select o.consumer from trunkline.waiting o where o.queue = hand_over.queue limit 1 for update skip locked)
-        returning w.consumer, w.alive into waiting;
+        select w.consumer, w.alive into waiting from trunkline.waiting w where w.queue = hand_over.queue limit 1 for update skip locked;
         if not found then
             return null;
         end if;
+        perform trunkline.wait_no_more(waiting.consumer);
         continue when pg_try_advisory_xact_lock(waiting.alive); -- it died
         id := nextval(format('trunkline.%I', 'id_' || queue));
         perform pg_notify(waiting.consumer, format('%s %s %s', id, (extract(epoch from clock_timestamp()) * 1000000)::bigint, text_of));

@@ -1,13 +1,23 @@
 -- Keeps a floor for sessions and processes that begin later. Waits for nobody, and writes every ten seconds at most. At
 -- other isolation levels than read committed a concurrent update would be an error: there it keeps nothing. Neither does a
--- role that was given rights by hand, and not this one.
+-- role that was given rights by hand, and not this one. With it goes a look for what a clock that was ahead has left: one at a few messages, unless the clock
+-- showed more than a minute more when a floor was kept last.
 create or replace function trunkline.keep_floor(queue text, reached timestamptz) returns void
     language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+declare
+    clock timestamptz := clock_timestamp();
+    kept timestamptz;
 begin
     if current_setting('transaction_isolation') = 'read committed'
-       and has_table_privilege('trunkline.floor', 'update') then
-        update trunkline.floor f set reached = keep_floor.reached
-        where f.queue = (select k.queue from trunkline.floor k
-                         where k.queue = keep_floor.queue and k.reached < keep_floor.reached - interval '10 s' for update skip locked);
+       and has_column_privilege('trunkline.floor', 'reached', 'update') and has_column_privilege('trunkline.floor', 'shown', 'update') then
+        select greatest(k.reached, k.shown) into kept from trunkline.floor k
+        where k.queue = keep_floor.queue
+          and (k.reached < keep_floor.reached - interval '10 s' or k.reached > clock or k.shown between clock - interval '10 s' and clock is not true)
+        for update skip locked;
+        if found then
+            update trunkline.floor f set reached = least(keep_floor.reached, clock), shown = clock where f.queue = keep_floor.queue;
+            execute format('select trunkline.%I($1, $2)', 'do_right_' || queue)
+                using case when kept > clock + interval '1 minute' then 1 else 0 end, case when kept > clock + interval '1 minute' then kept - clock end;
+        end if;
     end if;
 end $$;

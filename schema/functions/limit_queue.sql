@@ -38,12 +38,17 @@ begin
         key_per_second = key_per_second, key_burst = case when key_per_second is not null then key_size end
     where q.name = queue;
     begin
-        perform pg_advisory_xact_lock(hashtextextended('trunkline.bucket ' || queue, 0)); -- as whoever dequeues: see do_bucket_
+        if to_regclass(format('trunkline.%I', 'limit_' || queue)) is not null then
+            execute format('lock table trunkline.%I in exclusive mode', 'limit_' || queue); -- as whoever dequeues: see do_bucket_
+        end if;
         if max_leased is null and per_second is null then
+            execute format('drop table if exists trunkline.%I', 'limit_' || queue);
             delete from trunkline.bucket b where b.queue = queue;
         else
+            execute format('create table if not exists trunkline.%I ()', 'limit_' || queue);
             insert into trunkline.bucket as b (queue, tokens, filled_at) values (queue, size, clock_timestamp())
-            on conflict on constraint pk_bucket do update set tokens = least(b.tokens, excluded.tokens);
+            on conflict on constraint pk_bucket do update
+            set tokens = least(greatest(b.tokens, 0), excluded.tokens), filled_at = least(b.filled_at, excluded.filled_at);
         end if;
         if max_leased is null then
             execute format('drop index if exists trunkline.%I', 'leased_' || queue);

@@ -3,7 +3,7 @@
 -- the settings; only queues with such columns pay it.
 create or replace function trunkline.own(statement text, r anyelement) returns jsonb
     language plpgsql stable set search_path = pg_catalog, pg_temp
-    set datestyle = 'ISO' set intervalstyle = 'postgres' set extra_float_digits = 1 as $$
+    set datestyle = 'ISO' set intervalstyle = 'postgres' set extra_float_digits = 1 set timezone = 'UTC' set lc_monetary = 'C' as $$
 declare
     own jsonb;
 begin

@@ -1,7 +1,11 @@
--- With the ticks, in their transaction: when the next ones are (infinity where there is none), and what went wrong.
+-- With the ticks, in their transaction: when the next ones are (infinity where there is none), and what went wrong. Where it is not known when the next one is,
+-- because the process that looked cannot read the expression, one looks again in an hour: another may be able to.
 create or replace function trunkline.place_schedules(tids tid[], nexts timestamptz[], lasts timestamptz[], problems text[]) returns void
     language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 begin
-    update trunkline.schedule s set next_at = p.next_at, placed = true, last_at = coalesce(p.last_at, s.last_at), problem = p.problem
+    update trunkline.schedule s
+    set next_at = case when p.next_at = 'infinity' and p.problem is not null then clock_timestamp() + interval '1 hour' else p.next_at end,
+        placed = p.next_at < 'infinity' or p.problem is null, placed_at = clock_timestamp(), owed_at = null,
+        last_at = coalesce(p.last_at, s.last_at), problem = p.problem
     from unnest(tids, nexts, lasts, problems) p(tid, next_at, last_at, problem) where s.ctid = p.tid;
 end $$;

@@ -16,6 +16,7 @@ begin
                         ((select a.id from trunkline.%4$I a order by a.id desc limit 1) / 1024 + 1) * 1024,
                         (select r.next_id from trunkline.dropped r where r.queue = $1)) $q$,
         'id_' || queue, 'queue_' || queue, 'dead_' || queue, 'archive_' || queue) into next_id using queue;
+    next_id := (next_id + 1023) / 1024 * 1024; -- a row begins there, whatever a hand has set
     perform setval(format('trunkline.%I', 'id_' || queue), next_id, false);
     return next_id;
 end $$;

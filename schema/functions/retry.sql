@@ -1,4 +1,4 @@
--- Gives a message back after a failure: due again after the delay, or a dead letter after its last attempt. Errs with TL001 where it is not leased any more.
+-- Gives a message back after a failure: due again after the delay, or a dead letter after its last attempt. Errs with TL001 where it is not leased any more. Of an error of more than 16,384 characters, the first and the last 8,000 are kept.
 --
 -- Example:
 --     select trunkline.retry('emails', id, attempt, delay => '5 minutes', error => 'no such host') from trunkline.lease('emails');

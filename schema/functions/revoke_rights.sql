@@ -8,7 +8,7 @@ declare
     name text := trunkline.check_role(role);
     of_queue text;
 begin
-    perform pg_advisory_xact_lock(hashtextextended('trunkline.migrate', 0)); -- see trunkline.lock_queue
+    lock table trunkline.migration in share row exclusive mode; -- see trunkline.lock_queue
     if queue is not null then
         perform trunkline.check_queue(queue);
         if exists (select from trunkline.granted g where g.role = name and g.queue = '') then
@@ -25,12 +25,15 @@ begin
         if exists (select from trunkline.queue q where q.name = of_queue and q.uniqueness) then
             execute format('revoke all on trunkline.%I from %I', 'unique_' || of_queue, name);
         end if;
+        if to_regclass(format('trunkline.%I', 'limit_' || of_queue)) is not null then
+            execute format('revoke all on trunkline.%I from %I', 'limit_' || of_queue, name);
+        end if;
         if exists (select from trunkline.queue q where q.name = of_queue and q.lanes > 0) then
             execute format('revoke all on trunkline.%I, trunkline.%I from %I', 'lane_' || of_queue, 'line_' || of_queue, name);
         end if;
         perform trunkline.apply_rights(of_queue);
     end loop;
-    execute format('revoke all on trunkline.migration, trunkline.queue, trunkline.bucket, trunkline.floor, trunkline.waiting, trunkline.worker, trunkline.schedule, trunkline.stripe, trunkline.audit, trunkline.relay from %I', name);
+    execute format('revoke all on trunkline.migration, trunkline.version, trunkline.queue, trunkline.bucket, trunkline.floor, trunkline.waiting, trunkline.worker, trunkline.schedule, trunkline.stripe, trunkline.audit, trunkline.history, trunkline.relay from %I', name);
     execute format('revoke all on schema %I from %I', rtrim('trunkline.', '.'), name);
     perform trunkline.apply_shared_rights(); -- what other rights of the role need
 end $$;

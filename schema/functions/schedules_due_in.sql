@@ -1,7 +1,9 @@
--- Seconds until something is to be done, also by others (null where nothing is), and what the clock shows.
+-- Seconds until something is to be done, also by others (null where nothing is), and what the clock shows. Puts right what a clock that was ahead
+-- has left.
 create or replace function trunkline.schedules_due_in(since timestamptz, out due_in float8, out clock timestamptz)
-    language plpgsql stable set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+    language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 begin
+    perform trunkline.right_schedules();
     select s.next_at into clock from trunkline.schedule s
     where not s.paused and s.next_at >= since and s.next_at < 'infinity' order by s.next_at limit 1;
     due_in := extract(epoch from clock - clock_timestamp());

@@ -5,7 +5,7 @@ create or replace function trunkline.set_paused(queue text, paused bool) returns
 begin
     perform trunkline.lock_queue(queue);
     perform trunkline.check_queue(queue);
-    update trunkline.queue q set paused = paused where q.name = queue and q.paused <> paused;
+    update trunkline.queue q set paused = paused, paused_at = case when paused then clock_timestamp() end where q.name = queue and q.paused <> paused;
     if found then
         perform trunkline.install_queue(queue);
         perform pg_notify('trunkline.' || queue, '');

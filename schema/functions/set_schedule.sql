@@ -3,7 +3,8 @@
 -- returns whether something changed. Ticks are made by processes with a worker, and by `trunkline schedule run`: SQL alone makes none.
 --
 -- name: as a queue's. expression: five fields of cron, or six with seconds first (`0 3 * * mon-fri`); `@hourly`, `@daily`, `@weekly`, `@monthly`,
--- `@yearly`; or `every 90 seconds` (minutes, hours, days), which counts from 1970-01-01 UTC. payload: as text, of the queue's type.
+-- `@yearly`; or `every 90 seconds` (minutes, hours, days), which counts from 1970-01-01 UTC. payload: as text, of the queue's type; it is read by the settings of
+-- the session (DateStyle and the like), and stored so that the ticks do not depend on any.
 -- zone: the time zone whose clock the fields mean. metadata: that of each message, which gets `schedule` (the name) and `tick` (the
 -- time, UTC) besides. missed: the ticks that nobody made in time, by a minute: `skip` them; make up for all of them `once`; make `each`, the
 -- last 1,000 at most. priority: of each message, in a queue with priorities, from 0, the lowest. key: of each message, in a queue with keys. What only a process that makes ticks can
@@ -29,9 +30,10 @@ begin
         raise exception 'the payload of schedule % is null', quote_literal(name) using errcode = 'null_value_not_allowed',
             hint = 'Pass the payload as text, of the type of the queue.';
     end if;
-    execute format('select $1::%s', format_type(trunkline.payload_type(queue), -1)) using payload;
+    execute format('select trunkline.written($1::%s)', format_type(trunkline.payload_type(queue), -1)) into payload using payload;
     metadata := nullif(metadata, '{}');
     perform trunkline.check_metadata(coalesce(metadata, '{}') || jsonb_build_object('schedule', name, 'tick', '2000-01-01T00:00:00Z'));
+    perform trunkline.right_schedules();
     select * into known from trunkline.schedule s where s.name = name for update;
     if (known.queue, known.expression, known.zone, known.payload, known.metadata, known.missed, known.priority, known.key)
        is not distinct from (queue, expression, zone, payload, metadata, missed, priority, key) then
@@ -43,7 +45,7 @@ begin
     on conflict on constraint pk_schedule do update
         set queue = excluded.queue, expression = excluded.expression, zone = excluded.zone, payload = excluded.payload,
             metadata = excluded.metadata, missed = excluded.missed, priority = excluded.priority, key = excluded.key, placed = same_times and s.placed,
-            next_at = case when same_times then s.next_at else excluded.next_at end,
+            next_at = case when same_times then coalesce(s.owed_at, s.next_at) else excluded.next_at end, owed_at = null,
             problem = case when same_times then s.problem end;
     perform pg_notify('trunkline._schedules', '');
     return true;

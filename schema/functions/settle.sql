@@ -13,6 +13,10 @@ begin
         raise exception 'every message needs its attempt: % ids, % attempts', coalesce(cardinality(ids), 0), coalesce(cardinality(attempts), 0)
             using errcode = 'invalid_parameter_value', hint = 'Pass id and attempt as trunkline.lease returned them.';
     end if;
+    if length(reason) > 16384 then
+        -- As the library bounds it: tracebacks begin with the call and end with the error.
+        reason := left(reason, 8000) || chr(10) || format('... %s characters left out ...', length(reason) - 16000) || chr(10) || right(reason, 8000);
+    end if;
     select q.lanes > 0 and q.per_key = 1, q.max_leased is not null into is_ordered, is_limited from trunkline.queue q where q.name = settle.queue;
     if is_ordered and verb in ('ack', 'archive') then
         execute format('select trunkline.%I($1)', 'do_behind_' || queue) into lost using ids;

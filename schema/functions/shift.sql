@@ -16,7 +16,7 @@ begin
     execute format('select trunkline.%I($1)', 'do_shift_' || queue) into messages using passed;
     perform pg_notify('trunkline.' || queue, '');
     if has_table_privilege('trunkline.schedule', 'update') then
-        update trunkline.schedule s set next_at = s.next_at - passed where s.queue = shift.queue and s.placed;
+        update trunkline.schedule s set next_at = s.next_at - passed, owed_at = s.owed_at - passed where s.queue = shift.queue and s.placed;
         perform pg_notify('trunkline._schedules', '') where found;
     end if;
     return messages;

@@ -1,7 +1,8 @@
 -- Enqueues the messages of ticks, for whoever has the schedules' rows locked: those of a queue and a priority together. Rows are told by their
--- places, which costs the same whatever is dead around them.
+-- places, which costs the same whatever is dead around them. A queue that somebody has locked holds up the others for a second at most.
 create or replace function trunkline.tick(tids tid[], ticks timestamptz[]) returns setof bigint
-    language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+    language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
+    set lock_timeout = '1s' as $$
 declare
     q record;
 begin
@@ -13,6 +14,8 @@ begin
         from unnest(tids, ticks) with ordinality t(tid, at, nr) join trunkline.schedule s on s.ctid = t.tid
         group by s.queue, s.priority order by s.queue, s.priority desc
     loop
-        return query select * from trunkline.enqueue_many(q.queue, q.payloads::text[], interval '0', q.metadata, q.priority, keys => q.keys);
+        return query execute format(
+            'select * from trunkline.enqueue_many($1, trunkline.payloads_of($2, null::%s[]), interval ''0'', $3, $4, keys => $5)',
+            format_type(trunkline.payload_type(q.queue), -1)) using q.queue, q.payloads::text[], q.metadata, q.priority, q.keys;
     end loop;
 end $$;

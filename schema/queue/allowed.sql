@@ -1,18 +1,22 @@
 -- How many of n messages the limits allow. With locks the bucket is locked until the commit, so that all who dequeue count as one; what is
--- used up is to be told by do_used_ then.
+-- used up is to be told by do_used_ then. A bucket that a clock filled that was ahead fills from now on.
 create or replace function trunkline.{do_allowed_}(n int, locks bool)
     returns int language plpgsql {planner} as $f$
 #variable_conflict use_variable
 declare
-    tokens float8;
+    clock timestamptz;
+    seen record;
 begin
     if locks and not trunkline.{do_bucket_}() then
         return 0;
     end if;
     if {per_second} is not null then
-        select least({burst}, b.tokens + {per_second} * greatest(extract(epoch from clock_timestamp() - b.filled_at), 0))
-        into tokens from trunkline.bucket b where b.queue = {literal};
-        n := least(n, floor(tokens)::int);
+        clock := clock_timestamp();
+        select {tokens} as tokens, b.filled_at > clock as ahead into seen from trunkline.bucket b where b.queue = {literal};
+        if locks and seen.ahead then
+            update trunkline.bucket b set tokens = seen.tokens, filled_at = clock where b.queue = {literal};
+        end if;
+        n := least(n, floor(seen.tokens)::int);
     end if;
     if {max_leased} is not null and n > 0 then
         n := least(n, {max_leased} - trunkline.{do_leased_}());

@@ -12,8 +12,7 @@ begin
                  where q.attempt > 0 and q.error is null and q.due_at > clock);
     end if;
     if {per_second} is not null then
-        token := (select (1 - b.tokens) / {per_second} + extract(epoch from b.filled_at - clock_timestamp())
-                  from trunkline.bucket b where b.queue = {literal});
+        token := (select (1 - {tokens}) / {per_second} from trunkline.bucket b where b.queue = {literal});
     end if;
     return greatest(room, case when token > 0 then token end);
 end $f$;

@@ -22,7 +22,8 @@ begin
     tids := '{}';
     got := 0;
     ran_out := false;
-    if not pg_try_advisory_xact_lock({lock_space}, lane) then
+    perform from trunkline.{lane_} h where h.lane = -1 - lane for update skip locked;
+    if not found then
         return;
     end if;
     lined := array(select l.key from trunkline.{line_} l where l.lane = lane);

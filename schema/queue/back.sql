@@ -3,7 +3,8 @@
 -- one that came later gets its default. Dead letters come back so, and what was taken for a caller who went away.
 create or replace function trunkline.{do_back_}(
         id bigint, enqueued_at timestamptz, attempt int, released int, error text, size int, payload {type}[], metadata jsonb[], own jsonb)
-    returns void language plpgsql {planner} as $f$
+    returns void language plpgsql {planner}
+    set datestyle = 'ISO' set intervalstyle = 'postgres' set timezone = 'UTC' set lc_monetary = 'C' as $f$
 #variable_conflict use_variable
 declare
     named text;

@@ -1,11 +1,14 @@
 -- A lane is held for as long as the leases in it last. holders: who had which lane before these leases were made longer. One that somebody else has got
--- since then, because that took until after their end, hands out what is behind them: so they were lost.
+-- since then, because that took until after their end, hands out what is behind them: so they were lost. served_at is what the clock showed: see do_right_.
 create or replace function trunkline.{do_keep_}(ids bigint[], lease interval, holders text[])
     returns void language plpgsql {planner} as $f$
 #variable_conflict use_variable
 declare
     l record;
 begin
+    if exists (select from trunkline.{lane_} h where h.lane >= 0 and h.served_at > clock_timestamp()) then
+        perform trunkline.{do_right_}(1);
+    end if;
     for l in
         select h.lane, h.holder, h.held_until < clock_timestamp() + lease as ends from trunkline.{lane_} h
         where h.lane in (select q.lane from unnest(ids) d(id) join trunkline.{queue_} q on q.id = d.id)
@@ -17,7 +20,8 @@ begin
         end if;
         continue when not l.ends;
         update trunkline.{lane_} h
-        set held_until = clock_timestamp() + lease * 1.5, starts_until = greatest(h.starts_until, clock_timestamp() + lease / 2)
+        set held_until = clock_timestamp() + lease * 1.5, starts_until = greatest(h.starts_until, clock_timestamp() + lease / 2),
+            served_at = clock_timestamp()
         where h.lane = l.lane;
     end loop;
 end $f$;

@@ -27,23 +27,29 @@ declare
     mine int := 0;
     allowed int;
     others int;
+    ahead bool := false;
+    later bool;
 begin
     if {limited} then
         n := trunkline.{do_allowed_}(n, true);
     end if;
     allowed := n;
     for l in
-        select h.lane, h.wanted_until > clock as wanted, h.held_until, h.floor, {lane_due} as due from trunkline.{lane_} h
+        select h.lane, h.wanted_until > clock as wanted, h.held_until, h.floor, h.served_at > clock as ahead, {lane_due} as due from trunkline.{lane_} h
         where h.lane >= 0 and h.holder = holder and h.held_until > clock order by random()
     loop
         mine := mine + 1;
-        if l.wanted then
+        if l.ahead then
+            ahead := true; -- put right below: the next call goes on with it
+            continue;
+        elsif l.wanted then
             leaving := leaving || l.lane::int;
             continue;
         end if;
         continue when n <= 0 or alone or not l.due;
         -- Meanwhile its time may have passed, and somebody else may have come: whose a lane is, is certain under its lock alone.
-        continue when not pg_try_advisory_xact_lock({lock_space}, l.lane);
+        perform from trunkline.{lane_} h where h.lane = -1 - l.lane for update skip locked;
+        continue when not found;
         continue when not exists (
             select from trunkline.{lane_} h where h.lane = l.lane and h.holder = holder and h.held_until > clock_timestamp());
         -- Keys with lines of their own have backlogs: one that is read first would leave nothing for the other lanes.
@@ -63,7 +69,9 @@ begin
         way := case when at.ran_out and way = 3 then 4 else greatest(way, 2) end;
     end loop;
     if n > 0 and not alone and most is distinct from 0 then
-        others := (select count(distinct h.holder) from trunkline.{lane_} h where h.lane >= 0 and h.held_until > clock and h.holder <> holder);
+        select count(distinct h.holder) filter (where h.held_until > clock and h.holder <> holder), coalesce(bool_or(h.served_at > clock), false)
+        into others, later from trunkline.{lane_} h where h.lane >= 0;
+        ahead := ahead or later;
         most := least(most, ({key_lanes} + others) / (others + 1));
         for l in
             -- Nothing is leased in a lane without a holder: what is due there is due to whoever gets it.
@@ -91,6 +99,9 @@ begin
         if n > 0 and others > 0 and mine < least(most, {key_lanes} / (others + 1)) then
             perform trunkline.{do_want_}(least(most, {key_lanes} / (others + 1)) - mine, {key_lanes} / (others + 1), holder, until);
         end if;
+    end if;
+    if ahead then
+        perform trunkline.{do_right_}(1);
     end if;
     perform trunkline.{do_holdlane_}(held, holder, until, floor);
     if leaving <> '{}' then

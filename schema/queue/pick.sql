@@ -15,10 +15,11 @@ begin
     busy := '{}';
     if {keyed} then
         -- What is cut here is hidden from whoever leases along a lane, and what is behind it must not come first.
-        perform pg_advisory_xact_lock({lock_space}, l.lane) from (
-            select distinct q.lane from unnest(ids) i(id), lateral (
-                select b.lane from trunkline.{queue_} b where b.id <= i.id and b.id >= i.id / 1024 * 1024 order by b.id desc limit 1) q
-            order by 1) l;
+        perform from trunkline.{lane_} h
+        where h.lane in (
+            select -1 - q.lane from unnest(ids) i(id), lateral (
+                select b.lane from trunkline.{queue_} b where b.id <= i.id and b.id >= i.id / 1024 * 1024 order by b.id desc limit 1) q)
+        order by h.lane for update;
     end if;
     for wide in
         with asked as (

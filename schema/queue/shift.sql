@@ -13,7 +13,7 @@ begin
     end if;
     if {keyed} then
         -- What is locked here is passed over by whoever leases along a lane, and what is behind it must not come first.
-        perform pg_advisory_xact_lock({lock_space}, h.lane) from (select h.lane from trunkline.{lane_} h where h.lane >= 0 order by h.lane) h;
+        perform from trunkline.{lane_} h where h.lane < 0 order by h.lane for update;
     end if;
     with held as materialized (
         select q.id, q.due_at from trunkline.{queue_} q order by q.id for update

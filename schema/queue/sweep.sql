@@ -1,4 +1,5 @@
--- Finds what a clock that stepped back, or a hand in the table, put below the floor; null where there is nothing. Where
+-- Finds what a clock that stepped back, or a hand in the table, put below the floor; null where there is nothing. The floors of lanes of keys, which all share, are
+-- lowered to it. Where
 -- little is dead, the index says it at once. Else that would walk over all that is dead: then a few pages of the table
 -- are read, and the next sweep goes on behind them, so that nobody waits for a sweep whatever is dead. Where it should
 -- begin is null for those who sweep once: then anywhere, so that together they read all of it.
@@ -19,10 +20,16 @@ begin
             stray := case when stray < floor then stray end;
         end if;
         next_page := 0;
+        if {keyed} then
+            perform trunkline.{do_lower_}(null, null);
+        end if;
     else
         page := coalesce(page, (floor(random() * (pg_relation_size('trunkline.{queue_}'::regclass)
                                                   / current_setting('block_size')::bigint) / pages) * pages)::bigint);
         stray := trunkline.{do_stray_}(floor, format('(%s,0)', page)::tid, format('(%s,0)', page + pages)::tid);
+        if {keyed} then
+            perform trunkline.{do_lower_}(format('(%s,0)', page)::tid, format('(%s,0)', page + pages)::tid);
+        end if;
         next_page := case when (page + pages) * current_setting('block_size')::bigint
                                < pg_relation_size('trunkline.{queue_}'::regclass) then page + pages else 0 end;
     end if;

@@ -17,7 +17,9 @@ declare
     lasts int[];
     wanted int;
     claimed int;
+    orphans bigint[];
     expired bool;
+    ahead bool;
     line record;
     nrs int[];
     part {type}[];
@@ -37,16 +39,26 @@ begin
             since := clock_timestamp();
             done := null;
             -- Of a key that is free the first stays, with what the last says that is to replace it.
+            -- A claim whose message is not there any more, as after a restore, is free.
             select array_agg(p.holder is null and p.nr = p.first order by p.nr), array_agg(p.holder order by p.nr),
-                   array_agg(p.first order by p.nr), array_agg(p.last order by p.nr),
-                   count(*) filter (where p.key is not null and p.holder is null and p.nr = p.first), coalesce(bool_or(p.expired), false)
-            into stays, holders, firsts, lasts, wanted, expired
-            from (select m.nr, m.key, u.until <= since as expired, case when u.until <= since then null else u.id end as holder,
+                   array_agg(p.first order by p.nr), array_agg(p.last order by p.nr), array_agg(p.orphan order by p.nr),
+                   count(*) filter (where p.key is not null and p.holder is null and p.nr = p.first), coalesce(bool_or(p.expired), false), coalesce(bool_or(p.ahead), false)
+            into stays, holders, firsts, lasts, orphans, wanted, expired, ahead
+            from (select m.nr, m.key, u.is_free as expired, u.claimed_at > since as ahead, case when not u.is_free then u.id end as holder,
+                         case when u.is_free then u.id end as orphan,
                          case when m.key is null then m.nr else min(m.nr) over same end as first,
                          case when m.key is not null then max(m.nr) filter (where m.replaces) over same end as last
                   from unnest(keys, replaces) with ordinality m(key, replaces, nr)
-                  left join trunkline.{unique_} u on u.key = m.key
+                  left join lateral (
+                      select c.id, c.claimed_at, coalesce(c.until <= since, not exists (
+                          select from trunkline.{queue_} q where q.id <= c.id and q.id >= c.id / 1024 * 1024 and q.id + q.size > c.id)) as is_free
+                      from trunkline.{unique_} c where c.key = m.key) u on true
                   window same as (partition by m.key)) p;
+            if ahead then
+                -- The clock was: they are kept for as long as was asked, from now on.
+                update trunkline.{unique_} u set until = since + (u.until - u.claimed_at), claimed_at = since
+                where u.key = any (array(select a.key from trunkline.{unique_} a where a.key = any (keys) and a.claimed_at > since for update skip locked));
+            end if;
             ids := holders;
             for line in
                 select array_agg(p.nr order by p.nr) as nrs, p.due, p.lane
@@ -83,8 +95,8 @@ begin
             end loop;
             claimed := 0;
             if not expired then
-                insert into trunkline.{unique_} (key, id, until)
-                select k.key, k.id, since + k.term * interval '1 second'
+                insert into trunkline.{unique_} (key, id, until, claimed_at)
+                select k.key, k.id, since + k.term * interval '1 second', case when k.term is not null then since end
                 from unnest(keys, ids, terms, stays) k(key, id, term, stays)
                 where k.stays and k.key is not null order by k.key collate "C"
                 on conflict on constraint {uniquekey_} do nothing;
@@ -92,12 +104,15 @@ begin
             else
                 -- Where the time of some has passed they are taken over one by one: who loses one must not lock it and wait for the next.
                 for line in
-                    select k.key, k.id, since + k.term * interval '1 second' as until
-                    from unnest(keys, ids, terms, stays) k(key, id, term, stays)
+                    select k.key, k.id, since + k.term * interval '1 second' as until, k.orphan
+                    from unnest(keys, ids, terms, stays, orphans) k(key, id, term, stays, orphan)
                     where k.stays and k.key is not null order by k.key collate "C"
                 loop
-                    insert into trunkline.{unique_} as u (key, id, until) values (line.key, line.id, line.until)
-                    on conflict on constraint {uniquekey_} do update set id = excluded.id, until = excluded.until where u.until <= since;
+                    insert into trunkline.{unique_} as u (key, id, until, claimed_at)
+                    values (line.key, line.id, line.until, case when line.until is not null then since end)
+                    on conflict on constraint {uniquekey_} do update
+                    set id = excluded.id, until = excluded.until, claimed_at = excluded.claimed_at
+                    where u.until <= since or u.until is null and u.id = line.orphan;
                     exit when not found;
                     claimed := claimed + 1;
                 end loop;

@@ -2,11 +2,12 @@
 create or replace function trunkline.{do_used_}(n int)
     returns void language plpgsql {planner} as $f$
 #variable_conflict use_variable
+declare
+    clock timestamptz := clock_timestamp();
 begin
     if {per_second} is not null and n > 0 then
         update trunkline.bucket b
-        set tokens = least({burst}, b.tokens + {per_second} * greatest(extract(epoch from clock_timestamp() - b.filled_at), 0)) - n,
-            filled_at = clock_timestamp()
+        set tokens = {tokens} - n, filled_at = clock
         where b.queue = {literal};
     end if;
 end $f$;

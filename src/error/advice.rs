@@ -1,6 +1,6 @@
 //! Advice for the user about the server's errors in Trunkline's own statements.
 
-use tokio_postgres::error::SqlState;
+use tokio_postgres::error::{ErrorPosition, SqlState};
 
 use crate::error::server::ServerError;
 
@@ -13,6 +13,13 @@ pub(super) fn advice(what: &str, queue: Option<&str>, error: &ServerError) -> St
             Some(role) => format!(". {needs}; `trunkline grant {queue} {role} ROLE` gives it"),
             None => format!(". {needs}"),
         };
+    }
+    if let Some(name) = unqualified(error) {
+        return format!(
+            ". A trigger, a check or a domain of queue {queue} names {name} without its schema, and Trunkline runs with \
+             search_path = pg_catalog, pg_temp: write the schema before the name, or give the function a search_path of its own \
+             (alter function … set search_path = …)"
+        );
     }
     if is_collision(error.table.as_deref(), error.constraint.as_deref()) {
         let repair = format!("select trunkline.repair_sequence('{queue}')");
@@ -50,6 +57,16 @@ fn right(what: &str) -> (&'static str, Option<&'static str>) {
             "To consume, a role needs the usage of the schema, and to select, update and delete in the queue's tables",
             Some("--consumer"),
         ),
+        "migrate_first" => (
+            "There is no schema of Trunkline in this database yet, and the role may not create one: the database's owner gives the right \
+             with `grant create on database DATABASE to ROLE`, or migrates",
+            None,
+        ),
+        "set_schedule" | "schedules" | "pause_schedule" | "resume_schedule" | "drop_schedule" | "fire_schedule" => (
+            "Schedules are the schema's owner's, and those of an operator of all queues: \
+             `select trunkline.grant_rights('ROLE', 'operator')` makes one",
+            None,
+        ),
         "create_queue" | "drop_queue" | "migrate" | "migrate_record" => {
             ("Only the role that owns the schema `trunkline` may do this", None)
         }
@@ -62,6 +79,34 @@ fn right(what: &str) -> (&'static str, Option<&'static str>) {
             Some("--consumer"),
         ),
     }
+}
+
+/// Whether a statement within a function is wrong, rather than our own or an error that a function raises.
+fn is_within_function(error: &ServerError) -> bool {
+    matches!(error.position, Some(ErrorPosition::Internal { .. }))
+}
+
+/// Whether what the server misses is a queue's own table or function, and not what a trigger of the user's names.
+pub(super) fn misses_queue(error: &ServerError, queue: &str) -> bool {
+    !is_within_function(error)
+        || error.message.contains(&format!("_{queue}\""))
+        || error.message.contains(&format!("_{queue}("))
+}
+
+/// The name without a schema that code of the user's asks for in vain. The names in a message are quoted and never translated;
+/// those of functions have parentheses instead.
+fn unqualified(error: &ServerError) -> Option<&str> {
+    let code = &error.code;
+    let missing = [SqlState::UNDEFINED_TABLE, SqlState::UNDEFINED_FUNCTION, SqlState::UNDEFINED_OBJECT];
+    if !missing.contains(code) || !is_within_function(error) {
+        return None;
+    }
+    let message = &error.message;
+    let quoted = message.split('"').nth(1);
+    let called =
+        message.split_whitespace().find(|word| word.contains('(')).map(|word| word.split('(').next().unwrap_or(word));
+    let name = if *code == SqlState::UNDEFINED_FUNCTION { called } else { quoted };
+    name.filter(|name| !name.is_empty() && !name.contains('.'))
 }
 
 /// Whether a queue refuses what is enqueued, because its server is no stripe of it any more: see `sql/seal.sql`.

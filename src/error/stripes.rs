@@ -31,8 +31,8 @@ impl Error {
         if self.is_outcome_unknown() {
             return false;
         }
-        let is_of_the_server = self.is_refusal() && !self.is_bad_payload() || self.is_no_queue();
-        self.is_closed() && self.may_pass() || self.is_drained() || is_of_the_server
+        let is_of_the_server = matches!(&*self.0, Kind::Server { .. }) && !self.is_bad_payload();
+        self.is_closed() && self.may_pass() || self.is_drained() || is_of_the_server || self.is_no_queue()
     }
 
     pub(super) fn is_or_has(&self, is: impl Fn(&Kind) -> bool + Copy) -> bool {

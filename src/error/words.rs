@@ -31,10 +31,11 @@ pub(super) fn placed(place: usize, text: Option<&str>) -> String {
     }
 }
 
-/// The beginning of a statement's text, on one line.
+/// The beginning of a statement's text, on one line, without the comment before it.
 pub(super) fn shortened(text: &str) -> String {
     const MOST: usize = 80;
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let lines = text.lines().skip_while(|line| line.trim().is_empty() || line.trim_start().starts_with("--"));
+    let line = lines.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(MOST) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,
@@ -47,4 +48,15 @@ pub(super) fn listed(ids: &[i64]) -> String {
         [first, ..] => format!("{} messages, the first {first},", ids.len()),
         [] => "no message".to_owned(),
     }
+}
+
+/// A schema that is not this library's; version 0 is none at all.
+pub(super) fn of_schema(schema: &str, found: i32, wanted: i32) -> String {
+    if found == 0 {
+        return format!(
+            "there is no schema `{schema}` in this database yet: run `trunkline migrate` or Db::migrate first"
+        );
+    }
+    let todo = if found > wanted { "use a newer trunkline" } else { "run `trunkline migrate` or Db::migrate first" };
+    format!("the schema `{schema}` in the database is at version {found}, this library needs {wanted}; {todo}")
 }

@@ -68,10 +68,10 @@ impl<P, R> Insert<P, R> {
             let separator = if at == 0 { "" } else { ", " };
             let (schema, ty) = (quote(ty.schema()), quote(ty.name()));
             // Writing to a string cannot fail.
-            let _ = write!(arrays, "{separator}${}::{schema}.{ty}[]", at + 1);
+            let _ = write!(arrays, "{separator}pg_catalog.unnest(${}::{schema}.{ty}[])", at + 1);
         }
         let Self { table, columns, ending, .. } = self;
-        Ok(format!("insert into {table} ({}) select * from unnest({arrays}) {ending}", columns.join(", ")))
+        Ok(format!("insert into {table} ({}) select * from rows from ({arrays}) {ending}", columns.join(", ")))
     }
 }
 

@@ -1,10 +1,14 @@
 //! Values as JSON.
 
+mod finite;
+
 use std::ops::{Deref, DerefMut};
 
 use bytes::{BufMut, BytesMut};
 use postgres_types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use self::finite::Finite;
 
 /// The version byte before a `jsonb`'s text.
 const VERSION: u8 = 1;
@@ -12,6 +16,10 @@ const VERSION: u8 = 1;
 /// A value that is stored as JSON, in a column of type `jsonb` or `json`. Any type that serde can serialize and deserialize.
 ///
 /// It is used like the value itself.
+///
+/// What could not be read back is refused when it is enqueued: a value nested more than 127 deep, and a number that is not finite, which JSON
+/// has no word for. Floating-point numbers come back as they were, but that PostgreSQL has no negative zero in `jsonb`. An integer beyond 64
+/// bits, from other programs, is rounded where it is read as a `serde_json::Value`; as an `i128` or `u128` it is exact.
 ///
 /// ```
 /// # use serde::{Deserialize, Serialize};
@@ -64,7 +72,9 @@ impl<T: Serialize + std::fmt::Debug> ToSql for Json<T> {
         if *ty == Type::JSONB {
             out.put_u8(VERSION);
         }
-        serde_json::to_writer(out.writer(), &self.0)?;
+        let start = out.len();
+        serde_json::to_writer((&mut *out).writer(), &self.0)?;
+        check(&out[start..], || self.0.serialize(Finite))?;
         Ok(IsNull::No)
     }
 
@@ -89,5 +99,101 @@ impl<'a, T: Deserialize<'a>> FromSql<'a> for Json<T> {
 
     fn accepts(ty: &Type) -> bool {
         [Type::JSON, Type::JSONB].contains(ty)
+    }
+}
+
+/// Arrays and objects within each other that `serde_json` reads.
+const DEEPEST: usize = 127;
+
+/// Whether a text that was just written can be read again. Most have no `null`, which a number that is not finite is written as, and
+/// few brackets.
+fn check(
+    text: &[u8],
+    is_finite: impl FnOnce() -> Result<(), finite::NotFinite>,
+) -> Result<(), Box<dyn std::error::Error + Sync + Send>> {
+    if text.iter().filter(|byte| matches!(byte, b'[' | b'{')).count() > DEEPEST {
+        let depth = depth(text);
+        if depth > DEEPEST {
+            return Err(format!("it is nested {depth} deep, and at most {DEEPEST} can be read back").into());
+        }
+    }
+    if std::str::from_utf8(text).is_ok_and(|text| text.contains("null")) {
+        is_finite()?;
+    }
+    Ok(())
+}
+
+/// The most arrays and objects within each other.
+fn depth(text: &[u8]) -> usize {
+    let (mut depth, mut deepest, mut in_string, mut escaped) = (0_usize, 0, false, false);
+    for byte in text {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = in_string,
+            b'"' => in_string = !in_string,
+            b'[' | b'{' if !in_string => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[derive(Debug, Serialize)]
+    struct Reading {
+        at: Option<u32>,
+        celsius: Vec<(f64, f32)>,
+    }
+
+    fn written<T: Serialize + std::fmt::Debug>(value: T) -> Result<BytesMut, String> {
+        let mut out = BytesMut::from(&b"before"[..]);
+        Json(value).to_sql(&Type::JSONB, &mut out).map_err(|error| error.to_string())?;
+        Ok(out.split_off(6))
+    }
+
+    fn nested(depth: usize) -> Value {
+        (0..depth)
+            .fold(json!("[[\"\\"), |inner, nr| if nr % 2 == 0 { json!([inner, "{"]) } else { json!({ "a\"[": inner }) })
+    }
+
+    #[test]
+    fn what_is_written_can_be_read() {
+        for value in [nested(0), nested(126), nested(127), json!("[".repeat(1000)), json!([null, { "null": null }])] {
+            let text = written(&value).expect("written");
+            assert_eq!(Json::<Value>::from_sql(&Type::JSONB, &text).expect("read").0, value);
+        }
+        for number in [f64::MAX, f64::MIN_POSITIVE, 123_456_789.123_456_79, 5e-324, 0.1 + 0.2] {
+            let text = written(number).expect("written");
+            let read = Json::<f64>::from_sql(&Type::JSONB, &text).expect("read").0;
+            assert_eq!(read.to_bits(), number.to_bits());
+        }
+        // As PostgreSQL writes it: with all digits.
+        let text = format!("\u{1}{}", f64::MAX);
+        assert_eq!(Json::<f64>::from_sql(&Type::JSONB, text.as_bytes()).expect("read").0.to_bits(), f64::MAX.to_bits());
+    }
+
+    #[test]
+    fn what_could_not_be_read_is_refused() {
+        for depth in [128, 200, 1000] {
+            let refused = written(nested(depth)).expect_err("too deep");
+            assert_eq!(refused, format!("it is nested {depth} deep, and at most 127 can be read back"));
+        }
+        let reading = |celsius| Reading { at: None, celsius: vec![(1.0, celsius)] };
+        assert!(written(reading(2.0)).is_ok(), "an option may be null");
+        for celsius in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            assert_eq!(
+                written(reading(celsius)),
+                Err("a number is not finite, and JSON has no word for it".to_owned())
+            );
+        }
     }
 }

@@ -31,6 +31,9 @@ pub trait FromRow: Sized {
 /// What a statement answers, as a whole: one row (`T`), perhaps one (`Option<T>`), all (`Vec<T>`), how many were
 /// touched (`u64`), or nothing of interest (`()`), where `T` is [`FromRow`].
 pub trait Rows: Sized {
+    /// Rows that an answer has at most, if that is known. Those of a large answer that come beyond are not kept, and it is an error.
+    const MOST: Option<usize> = None;
+
     /// Reads an answer.
     ///
     /// # Errors
@@ -81,6 +84,8 @@ impl Rows for u64 {
 }
 
 impl<T: FromRow> Rows for T {
+    const MOST: Option<usize> = Some(1);
+
     fn read(answered: Answered<'_>) -> Result<Self, Wrong> {
         let mut rows = answered.rows();
         match (rows.next(), rows.len()) {
@@ -91,6 +96,8 @@ impl<T: FromRow> Rows for T {
 }
 
 impl<T: FromRow> Rows for Option<T> {
+    const MOST: Option<usize> = Some(1);
+
     fn read(answered: Answered<'_>) -> Result<Self, Wrong> {
         let mut rows = answered.rows();
         match (rows.next(), rows.len()) {

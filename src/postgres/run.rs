@@ -9,7 +9,7 @@ use crate::{
         params::Params,
         rows::{Answered, Rows},
         statement::Statement,
-        wire::{Columns, Group, Prepared, Reply},
+        wire::{Columns, Group, IN_CATALOG, Prepared, Reply},
     },
 };
 
@@ -36,11 +36,45 @@ impl Db {
         let session = self.session(Purpose::Run).await?;
         let gather = |prepared: &[Prepared]| {
             let mut group = Group::new();
+            group.bound.rows = R::MOST;
             params.with(|params| group.push(&prepared[0], params)).map(|()| group)
         };
         let outcome = session.together(std::iter::once(text), gather).await;
         let (answer, prepared) = outcome.map_err(|failure| told_to_user(0, text, failure))?;
         read(&answer, 0, &prepared[0].columns, text)
+    }
+
+    /// As [`Db::run`], with a `search_path` of `pg_catalog` for this statement alone: every other name in it says its schema. So a statement over the catalog finds
+    /// no function or operator that another role created in a schema of the session's path.
+    ///
+    /// # Errors
+    /// As [`Db::run`].
+    pub async fn run_in_catalog<P: Params, R: Rows>(&self, statement: &Statement<P, R>, params: P) -> Result<R> {
+        let text = statement.text();
+        let session = self.session(Purpose::Run).await?;
+        let gather = |prepared: &[Prepared]| {
+            let mut group = Group::new();
+            group.push(&prepared[0], &[])?; // what was prepared under another path is analysed again behind it
+            params.with(|params| group.push(&prepared[1], params)).map(|()| group)
+        };
+        let outcome = session.together([IN_CATALOG, text].into_iter(), gather).await;
+        let outcome = outcome.map_err(|failure| told_to_user(0, text, failure));
+        match outcome {
+            // It was prepared before its path was set, and means something else there: nothing has happened.
+            Err(error)
+                if error.sqlstate().is_some_and(|state| state.code() == "0A000" || state.code().starts_with("42")) =>
+            {
+                let transaction = self.begin().await?;
+                drop(transaction.send_text::<()>(IN_CATALOG, &[]).await?);
+                let answer = transaction.run(statement, params).await?;
+                transaction.commit().await?;
+                Ok(answer)
+            }
+            outcome => {
+                let (answer, prepared) = outcome?;
+                read(&answer, 1, &prepared[1].columns, text)
+            }
+        }
     }
 
     /// Runs a statement for each set of parameters, in order: one round trip and one transaction for all. The answers come

@@ -11,11 +11,16 @@ use crate::error::{Error, Result};
 pub(crate) struct Sql {
     pub name: &'static str,
     pub text: Arc<str>,
+    /// It changes nothing, so that an answer that is too large can be asked for again, in parts.
+    pub only_reads: bool,
 }
+
+/// The statements that only read payloads.
+const READS: [&str; 4] = ["dead", "peek", "archived", "find"];
 
 impl Sql {
     pub fn new(name: &'static str, text: &str) -> Self {
-        Self { name, text: text.into() }
+        Self { name, text: text.into(), only_reads: READS.contains(&name) }
     }
 
     /// Fills `{verb_}` with the queue's table or function of that prefix: `{do_take_}` becomes `"do_take_emails"`.
@@ -30,7 +35,7 @@ impl Sql {
             rest = after;
         }
         filled.push_str(rest);
-        Self { name, text: filled.into() }
+        Self::new(name, &filled)
     }
 
     /// The same about the queue that was created then, in microseconds of the server's clock.

@@ -7,6 +7,7 @@ mod environment;
 mod service_file;
 mod hosts;
 mod password_file;
+mod trust;
 mod tls;
 
 use std::{io, path::Path, slice, sync::Arc, time::Duration};
@@ -17,13 +18,13 @@ use tokio_postgres::{
     config::{Host, SslMode},
 };
 
-pub(crate) use self::tls::MakeTls;
 use self::{
     connection_string::ConnectionString,
     environment::Environment,
     hosts::{Hosts, is_about_hosts},
-    tls::client_config,
+    tls::{Check, OF_SYSTEM, client_config},
 };
+pub(crate) use self::{tls::MakeTls, trust::explained};
 use crate::{
     error::{Error, Kind, Result},
     postgres::sql::Schema,
@@ -71,12 +72,12 @@ const CONNECT: Duration = Duration::from_secs(10);
 const CONNECT_TO_STRIPE: Duration = Duration::from_secs(2);
 /// An answer is at most this large, unless `max_answer` says otherwise.
 const ANSWER_BYTES: usize = 2 << 30;
-/// The library's own answers fit into less.
+/// The least that may be said for it.
 const LEAST_ANSWER_BYTES: usize = 1 << 20;
 
 impl Target {
-    /// `sslmode=require` encrypts, `verify-full` also checks the certificate against the system's authorities or
-    /// `sslrootcert`. What `tokio_postgres` does not know is taken out before.
+    /// `sslmode=require` encrypts, `verify-ca` also checks the certificate against the system's authorities or `sslrootcert`, and `verify-full`
+    /// the name in it as well. What `tokio_postgres` does not know is taken out before.
     pub fn parse(url: &str) -> Result<Self> {
         Self::parse_in(url, |name| std::env::var(name).ok())
     }
@@ -91,8 +92,11 @@ impl Target {
         options.fill(environment.settings());
 
         let root = options.read("sslrootcert", |path| Ok(path.to_owned()))?;
-        let mode = options.read("sslmode", |mode| encryption(mode, root.is_some()))?;
-        let (mut ssl_mode, verify) = mode.unwrap_or((SslMode::Prefer, false));
+        let mode = options.read("sslmode", |mode| encryption(mode, root.as_deref()))?;
+        let (mut ssl_mode, check) = match root.as_deref() {
+            Some(OF_SYSTEM) => mode.unwrap_or((SslMode::Require, Check::AuthorityAndName)),
+            _ => mode.unwrap_or((SslMode::Prefer, Check::Nothing)),
+        };
         let keeps_statements = options.read("prepared_statements", switch)?.unwrap_or(true);
         let schema = options.read("schema", Schema::new)?.map_or_else(|| Schema::new(Schema::DEFAULT), Ok)?;
         let limits = Limits {
@@ -114,7 +118,7 @@ impl Target {
             rest.application_name("trunkline");
         }
         let apart = with_passwords(&mut rest, &hosts, password_file.as_deref());
-        let rustls = client_config(verify, root.as_deref())?;
+        let rustls = client_config(check, root.as_deref())?;
         Ok(Self {
             config: hosts.all(&rest),
             apart,
@@ -198,17 +202,25 @@ pub(crate) fn late(limit: Duration) -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, text)
 }
 
-/// Whether to encrypt, and whether to ask who the server is.
-fn encryption(mode: &str, root: bool) -> Result<(SslMode, bool)> {
-    match mode {
-        "prefer" | "allow" => Ok((SslMode::Prefer, false)),
-        "disable" => Ok((SslMode::Disable, false)),
-        "require" => Ok((SslMode::Require, root)),
-        "verify-full" | "verify-ca" => Ok((SslMode::Require, true)),
+/// Whether to encrypt, and what to check of the server, with libpq's meaning. Only `allow` is stronger: it encrypts wherever the server can.
+fn encryption(mode: &str, root: Option<&str>) -> Result<(SslMode, Check)> {
+    let found = match mode {
+        "prefer" | "allow" => (SslMode::Prefer, Check::Nothing),
+        "disable" => (SslMode::Disable, Check::Nothing),
+        // With a file of authorities it is verify-ca, as in libpq.
+        "require" if root.is_none() => (SslMode::Require, Check::Nothing),
+        "require" | "verify-ca" => (SslMode::Require, Check::Authority),
+        "verify-full" => (SslMode::Require, Check::AuthorityAndName),
         other => {
-            Err(Error::invalid(format!("sslmode={other} is not known: use disable, prefer, require or verify-full")))
+            return Err(Error::invalid(format!(
+                "sslmode={other} is not known: use disable, allow, prefer, require, verify-ca or verify-full"
+            )));
         }
+    };
+    if root == Some(OF_SYSTEM) && found.1 != Check::AuthorityAndName {
+        return Err(Error::invalid(format!("sslmode={mode} is too weak for sslrootcert=system: use verify-full")));
     }
+    Ok(found)
 }
 
 fn switch(value: &str) -> Result<bool> {

@@ -85,17 +85,20 @@ impl Transaction {
     /// Parameters that do not fit; a statement that the server does not understand; a connection that broke.
     pub async fn send<P: Params, R: Rows>(&self, statement: &Statement<P, R>, params: P) -> Result<Pending<R>> {
         let prepared = self.prepared(statement.text()).await?;
-        params.with(|params| self.push(prepared, params))
+        params.with(|params| self.push(prepared, params, false))
     }
 
-    /// As [`Transaction::send`], for a statement of the library's own.
+    /// As [`Transaction::send`], for a statement of the library's own. What it has done is known by its rows, so they are kept whole.
     pub(crate) async fn send_text<R>(&self, text: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Pending<R>> {
         let prepared = self.prepared(text).await?;
-        self.push(prepared, params)
+        self.push(prepared, params, true)
     }
 
-    fn push<R>(&self, prepared: Prepared, params: &[&(dyn ToSql + Sync)]) -> Result<Pending<R>> {
-        let (sent, place) = self.pipeline.push(&prepared.text, |group| group.push(&prepared, params))?;
+    fn push<R>(&self, prepared: Prepared, params: &[&(dyn ToSql + Sync)], whole: bool) -> Result<Pending<R>> {
+        let (sent, place) = self.pipeline.push(&prepared.text, |group| {
+            group.bound.whole |= whole;
+            group.push(&prepared, params)
+        })?;
         Ok(Pending::new(self.pipeline.clone(), sent, place, prepared.text, prepared.columns))
     }
 

@@ -11,14 +11,15 @@ use tokio_postgres::types::{ToSql, Type};
 use tracing::Instrument;
 
 use crate::{
-    error::{Error, Result},
+    error::{Error, Result, Search},
     postgres::{in_transaction::InTransaction, transaction::Transaction},
     queue::{
         give_way::give_way,
         handle::{Queue, Shared},
         message::{Lease, Ranges, Settled},
         metric::End,
-        settle::{ENDING, Ending, Lost, Request, Settlement, Settling, as_text, lost_or_ok},
+        reason::reason_of,
+        settle::{ENDING, Ending, Lost, Request, Settlement, Settling, lost_or_ok},
         span,
     },
 };
@@ -47,7 +48,7 @@ impl<T> Queue<T> {
     }
 
     /// Gives messages back after a failure: due again after a delay, or dead letters after their last attempt, with
-    /// `error` as the reason.
+    /// `error` as the reason. Of a reason of more than 16,384 characters, the first 8,000 and the last 8,000 are kept.
     ///
     /// # Errors
     /// As [`Queue::ack`].
@@ -57,10 +58,10 @@ impl<T> Queue<T> {
         after: Duration,
         error: impl Into<String>,
     ) -> Result<()> {
-        self.settle(Ending::Retry(after.as_secs_f64(), as_text(error)), leases).await
+        self.settle(Ending::Retry(after.as_secs_f64(), reason_of(error)), leases).await
     }
 
-    /// Makes messages dead letters at once, with `reason`, however many attempts are left.
+    /// Makes messages dead letters at once, with `reason`, however many attempts are left. A long reason is kept as by [`Queue::retry`].
     ///
     /// # Errors
     /// As [`Queue::ack`].
@@ -69,7 +70,7 @@ impl<T> Queue<T> {
         leases: impl IntoIterator<Item = L>,
         reason: impl Into<String>,
     ) -> Result<()> {
-        self.settle(Ending::Bury(as_text(reason)), leases).await
+        self.settle(Ending::Bury(reason_of(reason)), leases).await
     }
 
     /// Makes leases end that long from now; more than zero, at most 365 days.
@@ -214,12 +215,37 @@ impl Shared {
     async fn settle(&self, settlement: Settlement) {
         match self.end_leases(&settlement).await {
             Err(error) if settlement.calls() > 1 && error.is_refusal() => {
-                for alone in settlement.apart() {
-                    let outcome = self.end_leases(&alone).await;
+                let (mut search, mut futile) = (Search::default(), None::<Error>);
+                for mut alone in settlement.apart() {
+                    let outcome = match &futile {
+                        Some(error) => Err(error.clone()),
+                        None => self.end_alone(&mut alone).await,
+                    };
+                    match &outcome {
+                        Ok(_) => search.found_good(),
+                        Err(error) if futile.is_none() && !search.goes_on() => futile = Some(error.clone()),
+                        Err(_) => {}
+                    }
                     self.answer(alone, outcome);
                 }
             }
+            Err(error) if error.is_of_encoding() && settlement.is_beyond_ascii() => {
+                let mut alone = settlement;
+                let outcome = self.end_alone(&mut alone).await;
+                self.answer(alone, outcome);
+            }
             outcome => self.answer(settlement, outcome),
+        }
+    }
+
+    /// Ends the leases of one call. A reason that the database's encoding cannot hold is no reason to keep its message.
+    async fn end_alone(&self, alone: &mut Settlement) -> Result<Vec<Settled>> {
+        match self.end_leases(alone).await {
+            Err(error) if error.is_of_encoding() && alone.is_beyond_ascii() => {
+                alone.put_in_ascii();
+                self.end_leases(alone).await
+            }
+            outcome => outcome,
         }
     }
 

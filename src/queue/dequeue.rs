@@ -14,7 +14,7 @@ use tracing::{Instrument, Span, warn};
 
 use self::back::unanswered;
 use crate::{
-    error::Result,
+    error::{Result, caught},
     postgres::{array::Received, db::Purpose, in_transaction::Fetched, sql::Sql, time::Time},
     queue::{
         give_way::give_way,
@@ -47,7 +47,7 @@ impl Shared {
         let mut pages = Vec::new();
         let mut got = 0;
         while got < n {
-            let wanted = (n - got).min(PAGE);
+            let wanted = self.fitting(n - got);
             let page = match self.dequeue_page(wanted, how).await {
                 Err(_) if got > 0 => break, // what was dequeued before is the caller's
                 outcome => outcome?,
@@ -93,7 +93,7 @@ impl Shared {
             let both: [(&Sql, &[&(dyn ToSql + Sync)]); 2] = [(&shared.sql.ack, &ack), (sql, &lease)];
             let session = shared.db.session(Purpose::Dequeue).await;
             let outcome = match session {
-                Ok(session) => session.query_together(&both).await,
+                Ok(session) => session.query_together(&both, Some(done.ids.len() + most_rows(n))).await,
                 Err(error) => Err(error),
             };
             let outcome = outcome.map_err(|error| error.or_no_queue(shared.name())).and_then(|mut answers| {
@@ -144,12 +144,15 @@ impl Shared {
     async fn dequeue_now(self: &Arc<Self>, n: i32, how: Dequeue, span: &Span) -> Result<Batches> {
         let began = Instant::now();
         let (floor, rows) = (self.floor(), self.rows_for(n as usize));
-        let rows = match how {
-            Dequeue::Take => self.query(&self.sql.take, &[&n, &floor, &rows, &true]).await?,
-            Dequeue::Lease(time) => self.query(&self.sql.lease, &[&n, &time, &floor, &rows]).await?,
-            Dequeue::LeaseApart(time) => self.query(&self.sql.lease_apart, &[&n, &time, &floor, &rows]).await?,
-            Dequeue::Lanes(holder, time) => self.query(&self.sql.lanes, &[&n, &time, &holder, &floor]).await?,
+        let (sql, params): (_, [&(dyn ToSql + Sync); 4]) = match &how {
+            Dequeue::Take => (&self.sql.take, [&n, &floor, &rows, &true]),
+            Dequeue::Lease(time) => (&self.sql.lease, [&n, time, &floor, &rows]),
+            Dequeue::LeaseApart(time) => (&self.sql.lease_apart, [&n, time, &floor, &rows]),
+            Dequeue::Lanes(holder, time) => (&self.sql.lanes, [&n, time, holder, &floor]),
         };
+        let session = self.db.session(Purpose::Dequeue).await?;
+        let rows = session.query_rows(sql, &params, Some(most_rows(n))).await;
+        let rows = rows.map_err(|error| error.or_no_queue(self.name()))?;
         Ok(self.dequeued(rows, how, began, span))
     }
 
@@ -239,7 +242,7 @@ impl Shared {
             self.column.decode(self.name(), (*first, size.unsigned_abs() as usize), batch, |id, raw, payload| {
                 let metadata = carried.next();
                 let refused = |cause| payload::refused(self.name(), id, cause);
-                match payload.and_then(|payload: T| read(payload).map_err(refused)) {
+                match payload.and_then(|payload: T| accepted(|| read(payload)).map_err(refused)) {
                     Ok(payload) => {
                         let (attempt, enqueued_at, ran_out, released) = (*attempt, *enqueued_at, false, *released);
                         messages.push(complete(Message {
@@ -287,6 +290,16 @@ async fn dequeue_all(shared: Arc<Shared>, mut turn: Turn) {
 
 /// A payload as its reader makes it, or why it is none.
 pub(crate) type Read<U> = std::result::Result<U, Box<dyn std::error::Error + Send + Sync>>;
+
+/// Rows of a dequeue of so many messages: one a message at most, and one that says that something was left alone.
+fn most_rows(n: i32) -> usize {
+    n.unsigned_abs() as usize + 1
+}
+
+/// A reader of the user's that panics refuses the payload.
+fn accepted<U>(read: impl FnOnce() -> Read<U>) -> Read<U> {
+    caught(read).unwrap_or_else(|panic| Err(payload::panicked(&panic)))
+}
 
 /// A row, of either driver.
 struct Opened<'a> {

@@ -15,7 +15,7 @@ use self::{
     new_row::NewRow,
 };
 use crate::{
-    error::{Error, Kind, Result},
+    error::{Error, Kind, Result, Search},
     postgres::{
         db::{Purpose, Session},
         wire,
@@ -250,7 +250,7 @@ impl Shared {
         let sql = &sql[rows.len() - 1];
         let began = Instant::now();
         let inserted = match woken {
-            Woken::WithIt => self.db.query_and_wake(session, sql, &params, &self.channel).await,
+            Woken::WithIt => self.db.query_and_wake(session, (sql, rows.len()), &params, &self.channel).await,
             Woken::Later => session.query(sql, &params).await,
         };
         let inserted = inserted.map_err(|error| error.or_no_queue(self.name()))?;
@@ -281,9 +281,10 @@ impl Shared {
                 {
                     debug!(queue = self.name(), %error, "the lanes of the queue are not known");
                 }
+                let (is_alone, mut search) = (batches.len() == 1, Search::default());
                 for batch in batches {
-                    let outcome = if error.is_bad_payload() || error.is_of_other_lanes() {
-                        Insertion::Each(self.write_apart(NewRow::of(batch)).await)
+                    let outcome = if error.is_of_other_lanes() || error.is_refusal() && (batch.count > 1 || !is_alone) {
+                        Insertion::Each(self.write_apart(NewRow::of(batch), &mut search).await)
                     } else {
                         Insertion::Failed(error.clone())
                     };
@@ -297,22 +298,25 @@ impl Shared {
         self.insert_rows(&*self.db.session(Purpose::Enqueue).await?, rows, Woken::WithIt).await
     }
 
-    /// Finds the payloads that the server refuses, by halves, and stores the others; and, where there are more lanes than was known, the messages of each
+    /// Finds the messages that the server refuses, by halves, and stores the others; and, where there are more lanes than was known, the messages of each
     /// lane: a single one is stored whatever is known.
-    async fn write_apart(&self, row: NewRow<'_>) -> Vec<Result<Enqueued>> {
+    async fn write_apart(&self, row: NewRow<'_>, search: &mut Search) -> Vec<Result<Enqueued>> {
         let mut parts = vec![row];
         let mut each = Vec::with_capacity(row.count);
         while let Some(part) = parts.pop() {
             match self.try_write(&[part]).await {
                 Ok(ids) => {
+                    search.found_good();
                     each.extend(ids.iter().flat_map(|first| (*first..).take(part.count)).map(Enqueued::New).map(Ok));
                 }
-                Err(error) if part.count == 1 || !(error.is_bad_payload() || error.is_of_other_lanes()) => {
-                    each.extend((0..part.count).map(|_| Err(error.clone())));
-                }
-                Err(_) => {
-                    let (left, right) = part.halves();
-                    parts.extend([right, left]);
+                Err(error) => {
+                    let is_apart = error.is_refusal() && search.goes_on() || error.is_of_other_lanes();
+                    if part.count > 1 && is_apart {
+                        let (left, right) = part.halves();
+                        parts.extend([right, left]);
+                    } else {
+                        each.extend((0..part.count).map(|_| Err(error.clone())));
+                    }
                 }
             }
         }

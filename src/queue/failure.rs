@@ -2,6 +2,8 @@
 
 use std::{error::Error, fmt, fmt::Write, sync::Arc, time::Duration};
 
+use crate::{error::caught, queue::reason::reason_of};
+
 /// Why a handler failed, and whether its message is tried again.
 ///
 /// Every error turns into one by `?`, with the chain of its sources as the reason, and is tried again by the worker's
@@ -50,22 +52,23 @@ impl Failure {
     /// Try again, when the worker's policy says.
     #[must_use]
     pub fn retry(reason: impl Into<String>) -> Self {
-        Self { verdict: Verdict::ByPolicy, reason: reason.into(), error: None }
+        Self { verdict: Verdict::ByPolicy, reason: reason_of(reason), error: None }
     }
 
     /// Try again after that long, at most 365 days. After the queue's last attempt it is a dead letter all the same.
     #[must_use]
     pub fn retry_after(delay: Duration, reason: impl Into<String>) -> Self {
-        Self { verdict: Verdict::After(delay), reason: reason.into(), error: None }
+        Self { verdict: Verdict::After(delay), reason: reason_of(reason), error: None }
     }
 
     /// Do not try again: a dead letter at once.
     #[must_use]
     pub fn dead(reason: impl Into<String>) -> Self {
-        Self { verdict: Verdict::Dead, reason: reason.into(), error: None }
+        Self { verdict: Verdict::Dead, reason: reason_of(reason), error: None }
     }
 
-    /// The reason. It is kept with the message, and with the dead letter.
+    /// The reason. It is kept with the message, and with the dead letter. Of one of more than 16,384 characters, the first 8,000 and the
+    /// last 8,000 are kept.
     #[must_use]
     pub fn reason(&self) -> &str {
         &self.reason
@@ -108,18 +111,30 @@ impl fmt::Display for Failure {
 
 impl<E: Error + Send + Sync + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
-        let mut reason = error.to_string();
-        let mut source = error.source();
-        while let Some(cause) = source {
-            let text = cause.to_string();
-            if !reason.ends_with(&text) {
-                let _ = write!(reason, ": {text}"); // a String takes everything
-            }
-            source = cause.source();
-        }
+        let reason = caught(|| chain_of(&error));
+        let reason =
+            reason.unwrap_or_else(|panic| format!("the handler failed, and the text of its error panicked: {panic}"));
         Self { error: Some(Arc::new(error)), ..Self::retry(reason) }
     }
 }
+
+/// An error's text with those of its sources.
+fn chain_of(error: &dyn Error) -> String {
+    let mut reason = error.to_string();
+    let mut source = error.source();
+    for _ in 0..SOURCES {
+        let Some(cause) = source else { break };
+        let text = cause.to_string();
+        if !reason.ends_with(&text) {
+            let _ = write!(reason, ": {text}"); // a String takes everything
+        }
+        source = cause.source();
+    }
+    reason
+}
+
+/// Sources of an error whose texts are kept at most.
+const SOURCES: usize = 64;
 
 #[cfg(test)]
 mod tests {
@@ -138,6 +153,35 @@ mod tests {
         let failure = Failure::from(Outer(Middle(std::fmt::Error)));
         let end = std::fmt::Error.to_string();
         assert_eq!(failure.reason(), format!("the mail was not sent: no answer: {end}"));
+    }
+
+    #[derive(Debug)]
+    struct Mute;
+
+    impl std::fmt::Display for Mute {
+        fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            panic!("no words")
+        }
+    }
+
+    impl std::error::Error for Mute {}
+
+    #[test]
+    fn an_error_whose_text_panics_is_a_plain_failure() {
+        let failure = Failure::from(Mute);
+        assert_eq!(failure.reason(), "the handler failed, and the text of its error panicked: no words");
+        assert!(failure.downcast_ref::<Mute>().is_some());
+    }
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{}", "long".repeat(1 << 20))]
+    struct Long;
+
+    #[test]
+    fn a_long_reason_is_bounded_at_once() {
+        for failure in [Failure::from(Long), Failure::retry("x".repeat(1 << 20)), Failure::dead("x".repeat(1 << 20))] {
+            assert!(failure.reason().len() < 17_000);
+        }
     }
 
     #[test]

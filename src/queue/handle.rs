@@ -31,7 +31,7 @@ use crate::{
         payload::{Payload, PayloadColumn},
         settings::Description,
         settle::Settler,
-        share::Dequeuer,
+        share::{Dequeuer, PAGE},
         statements::{Has, Statements},
         unique::Unique,
     },
@@ -73,6 +73,7 @@ impl Db {
             lanes,
             key_lanes: KeyLanes::new(description.first_lane, description.lanes),
             batch_size: AtomicUsize::new(description.max_batch as usize),
+            message_bytes: AtomicUsize::new(0),
             coalescer: Coalescer::new(
                 description.max_batch as usize,
                 description.priorities.max(description.lanes) as usize,
@@ -145,7 +146,12 @@ pub(crate) struct Shared {
     pub key_lanes: KeyLanes,
     /// Messages a row as last seen, for a guess at how many rows make up n messages.
     batch_size: AtomicUsize,
+    /// Bytes of a large message as last seen, for a guess at how many fit in an answer.
+    message_bytes: AtomicUsize,
 }
+
+/// Of `max_answer`, the part that the messages of one dequeue should take.
+const OF_ANSWER: usize = 4;
 
 impl Shared {
     pub fn name(&self) -> &str {
@@ -261,6 +267,24 @@ impl Shared {
 
     pub async fn query_again(&self, sql: &Sql, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
         self.db.query_again(Purpose::Dequeue, sql, params).await.map_err(|error| error.or_no_queue(self.name()))
+    }
+
+    /// So many of `n` messages that one dequeue should ask for: a page at most, and no more than are likely to fit in an answer. If
+    /// the guess is wrong, what comes is kept all the same.
+    pub fn fitting(&self, n: usize) -> usize {
+        let most = match self.message_bytes.load(Ordering::Relaxed) {
+            0 => PAGE,
+            bytes => (self.db.answer_bytes() / OF_ANSWER / bytes).clamp(1, PAGE),
+        };
+        n.min(most)
+    }
+
+    /// Remembers how large the messages of a dequeue were. Smaller ones are believed after a while.
+    pub fn saw_bytes(&self, bytes: usize) {
+        if bytes > 0 {
+            let before = self.message_bytes.load(Ordering::Relaxed);
+            self.message_bytes.store(bytes.max(before - before / 8), Ordering::Relaxed);
+        }
     }
 
     /// Remembers how many messages a row held, for the next guess.

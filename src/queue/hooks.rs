@@ -1,14 +1,13 @@
 //! What a consumer or a worker tells while it works: to tests, and to logs and metrics of one's own.
 
-use std::{
-    fmt,
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-};
+use std::{fmt, sync::Arc};
 
 use tracing::warn;
 
-use crate::queue::{failure::Failure, message::Lease};
+use crate::{
+    error::caught,
+    queue::{failure::Failure, message::Lease},
+};
 
 type BeforeWait = dyn Fn() + Send + Sync;
 type AfterAttempt = dyn Fn(Lease, Result<(), &Failure>) + Send + Sync;
@@ -54,7 +53,7 @@ impl Hooks {
 
 /// Calls a hook; its panic must not harm the work.
 fn call(hook: impl FnOnce()) {
-    if catch_unwind(AssertUnwindSafe(hook)).is_err() {
-        warn!("hook panicked; the work goes on");
+    if let Err(panic) = caught(hook) {
+        warn!(panic, "hook panicked; the work goes on");
     }
 }

@@ -99,6 +99,16 @@ impl Ranges {
         self.sizes.iter().map(|size| *size as usize).sum()
     }
 
+    /// Each by itself.
+    pub fn apart(&self) -> impl Iterator<Item = Self> {
+        let range = |at: usize| Self {
+            ids: vec![self.ids[at]],
+            sizes: vec![self.sizes[at]],
+            attempts: vec![self.attempts[at]],
+        };
+        (0..self.ids.len()).map(range)
+    }
+
     /// Joins neighbours under the same attempt that `also_alike` finds alike. The leases are sorted and distinct.
     pub fn of(leases: &[Lease], also_alike: impl Fn(usize, usize) -> bool) -> Self {
         let mut ranges = Self::default();

@@ -18,6 +18,7 @@ pub(crate) mod notify;
 pub(crate) mod migrate;
 pub(crate) mod give_way;
 pub(crate) mod coalesce;
+pub(crate) mod reason;
 pub(crate) mod settle;
 pub(crate) mod share;
 pub(crate) mod failure;

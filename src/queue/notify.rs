@@ -83,25 +83,26 @@ impl Db {
         (!before).then(|| Sending { db: self.clone(), notifications, unsent: Vec::new(), over: false })
     }
 
-    /// Runs a statement whose commit wakes consumers. Where no notification is under way, it follows in the same flush,
+    /// Runs a statement of at most so many rows whose commit wakes consumers. Where no notification is under way, it follows in the same flush,
     /// a transaction of its own behind the statement's: one round trip less until a sleeper wakes.
     pub(crate) async fn query_and_wake(
         &self,
         session: &Session,
-        sql: &Sql,
+        (sql, most): (&Sql, usize),
         params: &[&(dyn ToSql + Sync)],
         channel: &str,
     ) -> Result<Vec<Row>> {
+        let most = Some(most);
         // Prepared before either is sent: the notification must not overtake.
         session.ready(sql).await?;
         session.ready(&NOTIFY).await?;
         #[cfg(trunkline_mutant)]
         if crate::error::mutant::is("notifies-before-commit") {
             session.query(&NOTIFY, &[&&[channel][..], &self.listener().mark]).await?;
-            return session.query(sql, params).await;
+            return session.query_rows(sql, params, most).await;
         }
         let Some(sending) = self.sending(&self.attached()) else {
-            let rows = session.query(sql, params).await?;
+            let rows = session.query_rows(sql, params, most).await?;
             self.wake(channel);
             return Ok(rows);
         };
@@ -109,7 +110,8 @@ impl Db {
         let channels = [channel];
         let notification: [&(dyn ToSql + Sync); 2] = [&&channels[..], &self.listener().mark];
         // Both are sent by the first poll, in this order; the caller's answer does not wait for the second's.
-        let (statement, notify) = (pin!(session.query(sql, params)), pin!(session.query(&NOTIFY, &notification)));
+        let (statement, notify) =
+            (pin!(session.query_rows(sql, params, most)), pin!(session.query(&NOTIFY, &notification)));
         let rows = match select(statement, notify).await {
             Either::Left((rows, _)) => rows,
             Either::Right((_, statement)) => statement.await,

@@ -13,7 +13,7 @@ use crate::{
         lease::seconds,
         message::Message,
         payload::Payload,
-        share::{Batches, Dequeue, PAGE},
+        share::{Batches, Dequeue},
     },
 };
 
@@ -70,7 +70,7 @@ impl<T: Payload> Queue<T> {
         self.shared.send_back_kept();
         let mut offer = Offer { queue: self.clone(), pages: Vec::new(), count: 0 };
         while offer.count < n {
-            let wanted = (n - offer.count).min(PAGE);
+            let wanted = self.shared.fitting(n - offer.count);
             let page = match self.shared.dequeue_page(wanted, how).await {
                 Err(_) if offer.count > 0 => break, // what was dequeued before is the caller's
                 outcome => outcome?,

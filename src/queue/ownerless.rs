@@ -20,7 +20,7 @@ use crate::{
         message::{Lease, Ranges},
         metadata::Metadata,
         payload::MAX_BATCH,
-        settle::as_text,
+        reason::reason_of,
     },
 };
 
@@ -84,7 +84,7 @@ impl Unreadable {
             payload: copied(payload),
             metadata: metadata.map(copied),
             own: None,
-            reason: as_text(reason),
+            reason: reason_of(reason),
         }
     }
 
@@ -117,7 +117,7 @@ impl Unreadable {
             payload: array_of(element, payload.is_none(), &value),
             metadata,
             own: None,
-            reason: as_text(reason),
+            reason: reason_of(reason),
         }
     }
 

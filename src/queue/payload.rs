@@ -5,7 +5,7 @@ use postgres_types::{FromSql, FromSqlOwned, IsNull, Kind as TypeKind, ToSql, Typ
 use tracing::warn;
 
 use crate::{
-    error::{Error, Kind, Result},
+    error::{Error, Kind, Result, caught},
     postgres::{
         array::{BadArray, Each, Elements, Received},
         json::Json,
@@ -21,6 +21,9 @@ pub const MAX_PAYLOAD: usize = 64 << 20;
 ///
 /// Implemented for everything that implements [`ToSql`] and [`FromSql`]: `Vec<u8>`, `String`, integers, `Uuid`,
 /// [`Json`](crate::Json), composite types with derived implementations, `Vec`s of them for queues of arrays.
+///
+/// An implementation of [`FromSql`] that errs or panics fails the attempt of that message, with the text of the error or the panic; its
+/// neighbours are delivered. A [`ToSql`] that panics does so in the call that enqueues, and nothing is enqueued.
 pub trait Payload: ToSql + FromSqlOwned + Send + Sync + 'static {}
 
 impl<T: ToSql + FromSqlOwned + Send + Sync + 'static> Payload for T {}
@@ -219,7 +222,10 @@ impl PayloadColumn {
     /// All elements of a received batch with their ids, or the first error. Where none can be told from another, it is one null.
     pub fn decode_all<T: Payload>(&self, queue: &str, first_id: i64, batch: &Received<'_>) -> Result<Vec<(i64, T)>> {
         let page = |id, cause| Error::new(Kind::Page { queue: queue.to_owned(), id, cause });
-        let without = |id, cause| T::from_sql_null(&self.base).map_err(|_| page(id, unreadable::<T>(queue, id, cause)));
+        let without = |id, cause| match caught(|| T::from_sql_null(&self.base)) {
+            Ok(Ok(payload)) => Ok(payload),
+            _ => Err(page(id, unreadable::<T>(queue, id, cause))),
+        };
         let elements = match self.elements::<T>(queue, batch)? {
             Ok(elements) => elements,
             Err(cause) => return Ok(vec![(first_id, without(first_id, cause)?)]),
@@ -248,10 +254,17 @@ impl PayloadColumn {
         }
     }
 
-    /// An element without its length.
+    /// An element without its length. A decoder of the user's that panics fails this
+    /// message alone, as one that errs does.
     pub fn decode_one<T: Payload>(&self, queue: &str, id: i64, raw: &[u8]) -> Result<T> {
-        T::from_sql(&self.base, raw).map_err(|cause| unreadable::<T>(queue, id, cause))
+        let decoded = caught(|| T::from_sql(&self.base, raw));
+        decoded.unwrap_or_else(|panic| Err(panicked(&panic))).map_err(|cause| unreadable::<T>(queue, id, cause))
     }
+}
+
+/// Why a payload whose decoder panicked cannot be read.
+pub(crate) fn panicked(panic: &str) -> BadArray {
+    format!("its decoder panicked: {panic}").into()
 }
 
 /// A payload that its reader refused.

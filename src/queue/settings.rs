@@ -214,6 +214,8 @@ pub struct Description {
     pub created_at: SystemTime,
     /// Whether it is paused: [`Db::pause_queue`].
     pub is_paused: bool,
+    /// When it was paused, by the server's clock.
+    pub paused_at: Option<SystemTime>,
     /// How much of it may be dequeued: [`Db::limit_queue`].
     pub limits: Limits,
     /// How many priorities it has; 1 is none.
@@ -240,6 +242,7 @@ impl Description {
             max_batch: row.read::<i32>(4)?.unsigned_abs(),
             created_at: row.read(5)?,
             is_paused: row.read(7)?,
+            paused_at: row.read(19)?,
             limits: Limits::of(row, 8, 16)?,
             priorities: row.read::<i32>(11)?.unsigned_abs(),
             head_start: Duration::try_from_secs_f64(row.read(12)?).unwrap_or_default(),

@@ -13,6 +13,7 @@ use crate::{
     queue::{
         message::{Lease, Ranges, Settled},
         metric::End,
+        reason::in_ascii,
     },
 };
 
@@ -202,6 +203,18 @@ impl Settlement {
         self.requests.into_iter().map(|request| Self::of(vec![request])).collect()
     }
 
+    /// Whether it stores reasons that have characters beyond ASCII.
+    pub fn is_beyond_ascii(&self) -> bool {
+        self.errors.iter().any(|error| !error.is_ascii())
+    }
+
+    /// Puts its reasons in ASCII, which every server's encoding has.
+    pub fn put_in_ascii(&mut self) {
+        for error in &mut self.errors {
+            *error = in_ascii(error);
+        }
+    }
+
     /// Calls that know nothing of each other share it.
     pub fn calls(&self) -> usize {
         self.requests.len()
@@ -250,11 +263,6 @@ impl Lost {
         let Some(settled) = &self.0 else { return Vec::new() };
         leases.iter().filter(|lease| !settled.contains(lease)).map(|lease| lease.id).collect()
     }
-}
-
-/// A reason as Postgres can store it: it has no NUL in text.
-pub(crate) fn as_text(reason: impl Into<String>) -> String {
-    reason.into().replace('\0', "\u{fffd}")
 }
 
 pub(crate) fn lost_or_ok(queue: &str, ids: Vec<i64>) -> Result<()> {

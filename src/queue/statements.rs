@@ -85,13 +85,19 @@ impl Statements {
             if has_priorities {
                 of(name, &text.replace("0 as priority", &format!("{priority} as priority")))
             } else if has_keys {
-                of(name, &text.replace("null::text as key", &format!("{key} as key")))
+                of(name, &text.replace("null::pg_catalog.text as key", &format!("{key} as key")))
             } else {
                 of(name, text)
             }
         };
-        let own =
-            |name, text| telling(name, text, "coalesce((own ->> 'lane')::int, 0)", "((own ->> 'keys')::text[])[1]");
+        let own = |name, text| {
+            telling(
+                name,
+                text,
+                "coalesce((own operator(pg_catalog.->>) 'lane')::int, 0)",
+                "((own operator(pg_catalog.->>) 'keys')::pg_catalog.text[])[1]",
+            )
+        };
         let rows = |name, text, columns, rows| by_rows(name, text, columns, rows, &of);
         let by_rows = |name, text, columns| rows(name, text, columns, Self::ROWS);
         let of_lanes = if has_keys { Self::ROWS_OF_LANES } else { 0 };
@@ -161,11 +167,7 @@ fn by_rows(
     let row = |at: usize| {
         let column = |column| format!("${}", at * columns + column);
         let more: Vec<String> = (2..=columns).map(column).collect();
-        let due = column(1);
-        format!(
-            "(case when {due}::float8 >= 0 then trunkline.clock() + {due}::float8 * interval '1 second' else greatest(trunkline.clock(), to_timestamp(-{due}::float8)) end, {})",
-            more.join(", ")
-        )
+        format!("(trunkline.due_from({}), {})", column(1), more.join(", "))
     };
     let many = |rows| (0..rows).map(row).collect::<Vec<_>>().join(", ");
     let all = |rows| of(name, &one.replace(&row(0), &many(rows)));

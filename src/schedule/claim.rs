@@ -21,6 +21,8 @@ pub(super) struct Claimed {
     pub tid: String,
     pub name: String,
     pub queue: String,
+    /// The tick that has come, as its row has it.
+    pub first: Time,
     pub ticks: Vec<Timestamp>,
     pub next: Time,
     pub problem: Option<String>,
@@ -39,28 +41,27 @@ pub(super) async fn claim(transaction: &Transaction, db: &Db, since: Time, most:
 
 /// Those whose ticks make as many messages as one transaction may, but one at least. What is behind them is not looked at: so it costs the ticks of
 /// one schedule in vain at most.
-pub(super) fn fitting(all: impl IntoIterator<Item = Result<Claimed>>) -> Result<Vec<Claimed>> {
+pub(super) fn fitting(all: impl IntoIterator<Item = Claimed>) -> Vec<Claimed> {
     let (mut fitting, mut messages): (Vec<Claimed>, usize) = (Vec::new(), 0);
     for claimed in all {
-        let claimed = claimed?;
         messages += claimed.ticks.len();
         if messages > MESSAGES && !fitting.is_empty() {
             break;
         }
         fitting.push(claimed);
     }
-    Ok(fitting)
+    fitting
 }
 
 impl Claimed {
-    pub fn of((tid, name, queue, expression, zone, missed, placed, next_at, clock): ClaimedRow) -> Result<Self> {
-        let (first, now) = (timestamp(next_at), timestamp(clock));
-        let missed = Missed::of(&missed)?;
+    /// What is to be done. What cannot be understood is a problem of this schedule alone.
+    pub fn of((tid, name, queue, expression, zone, missed, placed, first, clock): ClaimedRow) -> Self {
         let mut claimed =
-            Self { tid, name, queue, ticks: Vec::new(), next: NEVER, problem: None, late: Duration::default() };
-        match Expression::parse(&expression, &zone) {
-            Ok(expression) if placed => {
-                let ticks = expression.ticks(missed, first, now);
+            Self { tid, name, queue, first, ticks: Vec::new(), next: NEVER, problem: None, late: Duration::default() };
+        let now = timestamp(clock);
+        match (Expression::parse(&expression, &zone), Missed::of(&missed)) {
+            (Ok(expression), Ok(missed)) if placed => {
+                let ticks = expression.ticks(missed, timestamp(first), now);
                 if ticks.has_dropped {
                     warn!(
                         schedule = claimed.name,
@@ -72,13 +73,13 @@ impl Claimed {
                     ticks.now.first().map_or(Duration::ZERO, |tick| now.duration_since(*tick).unsigned_abs());
                 claimed.ticks = ticks.now;
             }
-            Ok(expression) => claimed.next = expression.next(now).map_or(NEVER, time_of),
-            Err(error) => claimed.problem = Some(error.to_string()),
+            (Ok(expression), Ok(_)) => claimed.next = expression.next(now).map_or(NEVER, time_of),
+            (Err(error), _) | (_, Err(error)) => claimed.problem = Some(error.to_string()),
         }
         if claimed.next == NEVER && claimed.problem.is_none() {
             claimed.problem = Some("it never ticks again: there is no such date".to_owned());
         }
-        Ok(claimed)
+        claimed
     }
 }
 
@@ -104,9 +105,9 @@ mod tests {
             looked += 1;
             let (tid, name, queue) = Default::default();
             let ticks = vec![Timestamp::UNIX_EPOCH; *ticks];
-            Ok(Claimed { tid, name, queue, ticks, next: NEVER, problem: None, late: Duration::ZERO })
+            Claimed { tid, name, queue, first: NEVER, ticks, next: NEVER, problem: None, late: Duration::ZERO }
         });
-        let fitting = fitting(all).expect("no errors").len();
+        let fitting = fitting(all).len();
         (fitting, looked)
     }
 

@@ -1,5 +1,7 @@
 //! When a schedule ticks.
 
+mod zoned;
+
 use std::time::Duration;
 
 use croner::{
@@ -8,6 +10,7 @@ use croner::{
 };
 use jiff::{Timestamp, tz::TimeZone};
 
+use self::zoned::Fields;
 use crate::error::{Error, Result};
 
 /// The longest that `every` may wait.
@@ -16,7 +19,7 @@ const LONGEST: u64 = 365 * 86_400;
 /// An expression, with the clock that its fields mean.
 #[derive(Debug, Clone)]
 pub(super) enum Expression {
-    Cron(Box<Cron>, TimeZone),
+    Cron(Box<Fields>),
     /// Counted from 1970 on, so that all processes agree.
     Every(Duration),
 }
@@ -40,9 +43,7 @@ impl Expression {
     /// The first tick after a time. `None` where there is none within some years, as on 30 February.
     pub fn next(&self, after: Timestamp) -> Option<Timestamp> {
         match self {
-            Self::Cron(cron, zone) => {
-                cron.find_next_occurrence(&after.to_zoned(zone.clone()), false).ok().map(|tick| tick.timestamp())
-            }
+            Self::Cron(fields) => fields.next(after),
             Self::Every(period) => multiple(*period, after.as_second().div_euclid(seconds(*period)) + 1),
         }
     }
@@ -50,9 +51,7 @@ impl Expression {
     /// The last tick before a time.
     pub fn previous(&self, before: Timestamp) -> Option<Timestamp> {
         match self {
-            Self::Cron(cron, zone) => {
-                cron.find_previous_occurrence(&before.to_zoned(zone.clone()), false).ok().map(|tick| tick.timestamp())
-            }
+            Self::Cron(fields) => fields.previous(before),
             Self::Every(period) => {
                 let since = before.as_second() - i64::from(before.subsec_nanosecond() == 0);
                 multiple(*period, since.div_euclid(seconds(*period)))
@@ -63,8 +62,8 @@ impl Expression {
 
 fn cron(text: &str, fields: &str, zone: TimeZone) -> Result<Expression> {
     let parser = CronParser::builder().seconds(Seconds::Optional).year(Year::Disallowed).build();
-    let cron = parser.parse(fields.trim()).map_err(|error| no_expression(text, &error.to_string()))?;
-    Ok(Expression::Cron(Box::new(cron), zone))
+    let cron: Cron = parser.parse(fields.trim()).map_err(|error| no_expression(text, &error.to_string()))?;
+    Ok(Expression::Cron(Box::new(Fields::new(cron, zone))))
 }
 
 fn every(text: &str, n: u64, unit: &str) -> Result<Expression> {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tokio_postgres::error::SqlState;
 use tracing::{Instrument, Span, debug_span, field::Empty, warn};
 
 use super::claim::{Claimed, claim, fitting, time_of};
@@ -26,13 +27,13 @@ pub(super) struct Made {
 }
 
 impl Db {
-    /// Does what is to be done with up to so many schedules whose time has come since then. What cannot be enqueued is told in its row,
+    /// Does what is to be done with up to `most` schedules whose time has come since then. What the server refuses is written into its row, whatever the error,
     /// and does not hold up the others.
     pub(super) async fn fire(&self, since: Time, most: usize) -> Result<Made> {
         let span = debug_span!("tick", schedules = Empty, ticks = Empty);
         let outcome = self.fire_some(since, most).instrument(span).await;
         match outcome {
-            Err(error) if is_refused(&error) => {}
+            Err(error) if is_of_a_tick(&error) => {}
             outcome => return outcome,
         }
         let mut schedules = 0;
@@ -46,40 +47,45 @@ impl Db {
         let transaction = self.begin().await?;
         let rows = claim(&transaction, self, since, most).await?;
         let found = rows.len();
-        let claimed = fitting(rows.into_iter().map(Claimed::of))?;
+        let claimed = fitting(rows.into_iter().map(Claimed::of));
         if claimed.is_empty() {
             transaction.rollback().await?;
             return Ok(Made { schedules: 0, has_left: false });
         }
-        self.enqueue_ticks(&transaction, &claimed).await?;
-        self.place(&transaction, &claimed).await?;
-        transaction.commit().await?;
+        self.make(transaction, &claimed).await?;
         told(&claimed);
         Ok(Made { schedules: claimed.len(), has_left: claimed.len() < found })
     }
 
-    /// The first of those whose time has come, by itself.
+    /// The first of those whose time has come, by itself. Its error ends its transaction alone: a trigger may raise it as late as at the commit.
     async fn fire_one(&self, since: Time) -> Result<bool> {
         let transaction = self.begin().await?;
-        let mut claimed = fitting(claim(&transaction, self, since, 1).await?.into_iter().map(Claimed::of))?;
-        let Some(one) = claimed.first_mut() else {
+        let claimed = fitting(claim(&transaction, self, since, 1).await?.into_iter().map(Claimed::of));
+        let [one] = &claimed[..] else {
             transaction.rollback().await?;
             return Ok(false);
         };
-        transaction.send_text::<u64>("savepoint before", &[]).await?.await?;
-        match self.enqueue_ticks(&transaction, std::slice::from_ref(one)).await {
-            Ok(()) => {}
-            Err(error) if is_refused(&error) => {
-                transaction.send_text::<u64>("rollback to before", &[]).await?.await?;
-                warn!(schedule = one.name, queue = one.queue, %error, "a tick could not be enqueued");
-                (one.ticks, one.problem) = (Vec::new(), Some(error.to_string()));
-            }
+        match self.make(transaction, &claimed).await {
+            Ok(()) => told(&claimed),
+            Err(error) if is_of_a_tick(&error) => self.fail(one, &error).await?,
             Err(error) => return Err(error),
         }
-        self.place(&transaction, &claimed).await?;
-        transaction.commit().await?;
-        told(&claimed);
         Ok(true)
+    }
+
+    async fn make(&self, transaction: Transaction, claimed: &[Claimed]) -> Result<()> {
+        self.enqueue_ticks(&transaction, claimed).await?;
+        self.place(&transaction, claimed).await?;
+        transaction.commit().await
+    }
+
+    /// Writes into the row of a schedule why its tick was not made. It is tried again, with longer and longer pauses, unless the message itself is refused:
+    /// then the next tick is.
+    async fn fail(&self, one: &Claimed, error: &Error) -> Result<()> {
+        warn!(schedule = one.name, queue = one.queue, %error, "a tick could not be enqueued");
+        let next = is_refused(error).then_some(one.next);
+        let sql = self.statement("fail_schedule", include_str!("../../sql/fail_schedule.sql"));
+        self.query(Purpose::Dequeue, &sql, &[&one.name, &one.first, &next, &error.to_string()]).await.map(drop)
     }
 
     async fn enqueue_ticks(&self, transaction: &Transaction, claimed: &[Claimed]) -> Result<()> {
@@ -136,6 +142,11 @@ impl Look {
         let due_in = self.due_in.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         due_in.unwrap_or(longest).min(longest)
     }
+}
+
+/// Whether the server refused something, and did not end the session or go down: then another tick may do.
+fn is_of_a_tick(error: &Error) -> bool {
+    error.sqlstate().is_some_and(|code| !["08", "57"].contains(&&code.code()[..2]) || code == &SqlState::QUERY_CANCELED)
 }
 
 /// Whether a message itself was refused, by its type, a constraint, a trigger, a missing right. Whatever else goes wrong may pass, as a full disk

@@ -83,7 +83,9 @@ impl Db {
             let step = match self.schedules_due_in(since).await {
                 Ok(look) if look.is_due() => self.fire(since, round.most).await.map(|made| round.made(made)),
                 Ok(look) => {
-                    round.looked(&look, rings);
+                    if round.looked(&look, rings) {
+                        continue;
+                    }
                     let longest = if hearing::hears(subscription.as_ref()) { OVERLOOKED } else { UNHEARD };
                     tokio::select! {
                         () = hearing::sleep(&mut subscription, look.pause(longest), rings) => {}
@@ -139,11 +141,14 @@ impl Round {
         self.since
     }
 
-    /// Nothing is due.
-    fn looked(&mut self, look: &Look, rings: Option<u64>) {
-        self.since = look.clock.before(SETTLED);
+    /// Nothing is due. Returns whether the server's clock was set back meanwhile: then all is looked at at once.
+    fn looked(&mut self, look: &Look, rings: Option<u64>) -> bool {
+        let since = look.clock.before(SETTLED);
+        let is_set_back = since < self.since;
+        self.since = if is_set_back { Time::EARLIEST } else { since };
         self.rings = rings;
         (self.others, self.failed) = (OTHERS.0, PAUSE.0);
+        is_set_back
     }
 
     /// Schedules were done with; returns how long to wait until the next look. None were, where others are about to. Where many ticks were missed,

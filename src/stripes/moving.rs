@@ -29,7 +29,7 @@ const ROWS: i32 = 32;
 /// Between two looks at what is left, of each queue.
 const TURNS: usize = 64;
 /// The column that a queue with priorities has more than others.
-const LANE: &str = "select jsonb_build_object('lane', ($1).lane::text)";
+const LANE: &str = "select pg_catalog.jsonb_build_object('lane', ($1).lane::pg_catalog.text)";
 
 /// Rows on their way, column by column.
 #[derive(Default)]

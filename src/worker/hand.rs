@@ -10,8 +10,9 @@ use futures_util::FutureExt;
 use tokio::task::coop::consume_budget;
 use tracing::{Instrument, info, warn};
 
-use crate::worker::{groups::Decision, handler::text_of, held::Start, station::Station};
+use crate::worker::{groups::Decision, held::Start, station::Station};
 use crate::{
+    error::text_of,
     queue::{
         failure::Failure,
         message::Lease,
@@ -66,7 +67,7 @@ impl<T: Payload> Hand<T> {
             // What the handler left may panic while it is dropped.
             answers = match AssertUnwindSafe(station.handle(nr, start)).catch_unwind().await {
                 Ok(answers) => answers,
-                Err(panic) => station.all_failed(nr, &format!("the handler panicked: {}", text_of(&*panic))),
+                Err(panic) => station.all_failed(nr, &format!("the handler panicked: {}", text_of(panic))),
             };
             let lap = watch.lap();
             if let Some(report) = &station.report {
@@ -187,7 +188,7 @@ impl<T: Payload> Station<T> {
             info!(queue = self.name(), id, attempt, outcome = "retried", ?after, reason, "handler failed");
             Decision::Retry(after, reason.to_owned())
         } else {
-            warn!(queue = self.name(), id, attempt, outcome = "dead", reason, "handler failed for good");
+            warn!(queue = self.name(), id, attempt, outcome = "dead", reason, "dead letter: the handler failed");
             Decision::Bury(reason.to_owned())
         }
     }

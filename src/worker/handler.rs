@@ -1,10 +1,11 @@
 //! Calls the user's function; each message gets a result, even if the function panics or takes too long.
 
-use std::{any::Any, panic::AssertUnwindSafe, time::Duration};
+use std::{panic::AssertUnwindSafe, time::Duration};
 
 use futures_util::{FutureExt, future::BoxFuture};
 
 use crate::{
+    error::{caught, text_of},
     queue::{
         failure::Failure,
         message::Message,
@@ -56,7 +57,7 @@ impl<T: Send + 'static> Handler<T> {
     {
         let call = move |messages: Vec<Message<T>>, _| -> BoxFuture<'static, Answers> {
             let answers = handle(messages);
-            Box::pin(async move { answers.await.into_iter().map(|answer| answer.map_err(Into::into)).collect() })
+            Box::pin(async move { answers.await.into_iter().map(failed).collect() })
         };
         Self { each: most.max(1), is_told: false, call: Box::new(call) }
     }
@@ -79,7 +80,7 @@ impl<T: Send + 'static> Handler<T> {
         let failure = match (outcome, longest) {
             (Ok(Ok(answers)), _) if answers.len() == count => return answers,
             (Ok(Ok(answers)), _) => format!("the handler answered {} times for {count} messages", answers.len()),
-            (Ok(Err(panic)), _) => format!("the handler panicked: {}", text_of(&*panic)),
+            (Ok(Err(panic)), _) => format!("the handler panicked: {}", text_of(panic)),
             (Err(_), longest) => format!("the handler took longer than {:?}", longest.unwrap_or_default()),
         };
         vec![Err(Failure::retry(failure)); count]
@@ -94,17 +95,17 @@ where
 {
     Box::pin(async move {
         match answer {
-            Some(answer) => vec![answer.await.map_err(Into::into)],
+            Some(answer) => vec![failed(answer.await)],
             None => Vec::new(),
         }
     })
 }
 
-/// A panic's text.
-pub(super) fn text_of(panic: &(dyn Any + Send)) -> &str {
-    panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("not with a text")
+/// One answer. An error of the user's that panics as it becomes a failure is a failure of that message, and of no other.
+fn failed<E: Into<Failure>>(answer: Result<(), E>) -> Result<(), Failure> {
+    let convert = |error| {
+        caught(|| E::into(error))
+            .unwrap_or_else(|panic| Failure::retry(format!("the handler failed, and its error panicked: {panic}")))
+    };
+    answer.map_err(convert)
 }

@@ -96,7 +96,7 @@ impl<T: Payload> Station<T> {
         let (settling, n) = {
             let mut held = self.held();
             held.fetching(began);
-            (held.settle(), held.room(free.count(), self.handler.each))
+            (held.settle(), self.queue.shared.fitting(held.room(free.count(), self.handler.each)))
         };
         if settling.is_empty() && n == 0 {
             drop(free);

@@ -16,6 +16,7 @@ mod report;
 mod station;
 mod lanes;
 mod hand;
+mod apart;
 mod settle;
 mod keep;
 mod close;

@@ -3,14 +3,16 @@
 use std::{
     fmt,
     hash::{BuildHasher, Hasher, RandomState},
-    panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     time::Duration,
 };
 
 use tracing::warn;
 
-use crate::queue::failure::{Failure, Verdict};
+use crate::{
+    error::caught,
+    queue::failure::{Failure, Verdict},
+};
 
 /// The longest delay that a queue accepts.
 const LONGEST: Duration = Duration::from_secs(365 * 86_400);
@@ -80,13 +82,10 @@ impl RetryPolicy {
             Verdict::ByPolicy => match &self.delay {
                 Delay::Exponential { first, most } => Some(exponential(*first, *most, attempt, random)),
                 Delay::Fixed(delay) => Some(*delay),
-                Delay::Custom(delay) => {
-                    let decided = catch_unwind(AssertUnwindSafe(|| delay(attempt, failure)));
-                    decided.unwrap_or_else(|_| {
-                        warn!(attempt, reason = failure.reason(), "the retry policy panicked; the default decides");
-                        Self::default().decide(attempt, failure, random)
-                    })
-                }
+                Delay::Custom(delay) => caught(|| delay(attempt, failure)).unwrap_or_else(|panic| {
+                    warn!(attempt, reason = failure.reason(), panic, "the retry policy panicked; the default decides");
+                    Self::default().decide(attempt, failure, random)
+                }),
             },
         };
         delay.map(|delay| delay.min(LONGEST))

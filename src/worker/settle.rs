@@ -6,6 +6,7 @@ use futures_util::future::{join, join_all};
 use tracing::{debug, warn};
 
 use crate::worker::{
+    apart::{Apart, is_of_message},
     groups::{Decision, Failed, Finished, ToSettle},
     holder::Holder,
     station::Station,
@@ -30,12 +31,12 @@ impl<T: Payload> Station<T> {
         linger: Option<Linger>,
     ) -> (Vec<Message<T>>, Result<()>) {
         let mut underway = Underway { station: self, began: Instant::now(), count: settling.len(), settling };
-        let ToSettle { done, failed } = &underway.settling;
+        let ToSettle { done, failed } = &mut underway.settling;
         let ends = join_all(failed.iter().map(|failed| self.end(failed)));
         let (leased, ended) = join(self.ack_and_lease(done, n, linger), ends).await;
         let mut outcome = Ok(());
         let mut ended = ended.into_iter();
-        underway.settling.failed.retain(|_| match ended.next() {
+        failed.retain(|_| match ended.next() {
             Some(Err(error)) => {
                 outcome = Err(error);
                 true
@@ -43,55 +44,93 @@ impl<T: Payload> Station<T> {
             _ => false,
         });
         match leased {
-            Ok(messages) => {
-                underway.settling.done.clear();
-                (messages, outcome)
-            }
+            Ok(messages) => (messages, outcome),
             Err(error) => (Vec::new(), Err(error)),
         }
     }
 
-    async fn ack_and_lease(&self, done: &[Finished<()>], n: usize, linger: Option<Linger>) -> Result<Vec<Message<T>>> {
-        let leases = done.iter().map(|done| done.lease);
-        // Whoever has a lane next counts on the lease that this worker knows.
-        let lease = self.options.lease.or(self.holder.as_ref().map(|_| self.lease));
-        let (messages, lost) = if n > 0 {
-            let number = self.holder.as_ref().map(Holder::number);
-            let answer =
-                self.queue.ack_and_lease_soon(leases, n, (lease, !self.options.harmless), number, linger).await;
-            if let (Some(holder), Err(error)) = (&self.holder, &answer)
-                && error.is_outcome_unknown()
-            {
-                holder.lose(self.lease);
+    /// What was acknowledged is gone from `done`.
+    async fn ack_and_lease(
+        &self,
+        done: &mut Vec<Finished<()>>,
+        n: usize,
+        linger: Option<Linger>,
+    ) -> Result<Vec<Message<T>>> {
+        match self.ack_and_lease_together(done, n, linger).await {
+            Ok((messages, lost)) => {
+                self.acknowledged(done.len() - lost, lost);
+                done.clear();
+                Ok(messages)
             }
-            let (mut messages, lost) = answer?;
-            if self.options.harmless {
-                for message in &mut messages {
-                    message.ran_out = false;
+            // Either can be what the server refuses.
+            Err(error) if error.is_refusal() && !done.is_empty() => {
+                let acked = self.ack_apart(done).await.map(|(ended, lost)| self.acknowledged(ended, lost));
+                let messages = self.ack_and_lease_together(&[], n, None).await?.0;
+                match acked {
+                    Err(error) if messages.is_empty() => Err(error), // after a pause, again
+                    _ => Ok(messages),
                 }
             }
-            (messages, lost)
-        } else {
-            (Vec::new(), lost_of(self.queue.ack(leases).await)?)
-        };
-        self.tally.add(End::Done, done.len() - lost.len());
-        self.lose(lost.len());
-        Ok(messages)
+            Err(error) => Err(error),
+        }
+    }
+
+    fn acknowledged(&self, ended: usize, lost: usize) {
+        self.tally.add(End::Done, ended);
+        self.lose(lost);
+    }
+
+    /// In one transaction. Returns with the messages how many leases were lost.
+    async fn ack_and_lease_together(
+        &self,
+        done: &[Finished<()>],
+        n: usize,
+        linger: Option<Linger>,
+    ) -> Result<(Vec<Message<T>>, usize)> {
+        let leases = done.iter().map(|done| done.lease);
+        if n == 0 {
+            return Ok((Vec::new(), lost_of(self.queue.ack(leases).await)?.len()));
+        }
+        // Whoever has a lane next counts on the lease that this worker knows.
+        let lease = self.options.lease.or(self.holder.as_ref().map(|_| self.lease));
+        let number = self.holder.as_ref().map(Holder::number);
+        let answer = self.queue.ack_and_lease_soon(leases, n, (lease, !self.options.harmless), number, linger).await;
+        if let (Some(holder), Err(error)) = (&self.holder, &answer)
+            && error.is_outcome_unknown()
+        {
+            holder.lose(self.lease);
+        }
+        let (mut messages, lost) = answer?;
+        if self.options.harmless {
+            for message in &mut messages {
+                message.ran_out = false;
+            }
+        }
+        Ok((messages, lost.len()))
     }
 
     /// Ends the lease of a message whose handler failed.
     async fn end(&self, Finished { lease, answer, .. }: &Finished<Failed>) -> Result<()> {
-        let (lost, outcome) = match &answer.answer {
+        let (outcome, end) = match &answer.answer {
             Decision::Retry(after, reason) => {
                 let after = after.saturating_sub(answer.at.elapsed());
-                (lost_of(self.queue.retry([lease], after, reason).await)?, End::Retried)
+                (self.queue.retry([lease], after, reason).await, End::Retried)
             }
-            Decision::Bury(reason) => (lost_of(self.queue.bury([lease], reason).await)?, End::Dead),
+            Decision::Bury(reason) => (self.queue.bury([lease], reason).await, End::Dead),
             Decision::Done | Decision::Settled | Decision::Released => return Ok(()), // these are no failures
         };
+        let lost = match lost_of(outcome) {
+            Ok(lost) => lost.len(),
+            // A key's order needs it until its lease is over.
+            Err(error) if is_of_message(&error) && self.holder.is_none() => {
+                self.refused(*lease, &error);
+                1
+            }
+            Err(error) => return Err(error),
+        };
         self.held().confirm([*lease]);
-        self.tally.add(outcome, 1 - lost.len());
-        self.lose(lost.len());
+        self.tally.add(end, 1 - lost);
+        self.lose(lost);
         Ok(())
     }
 
@@ -101,15 +140,26 @@ impl<T: Payload> Station<T> {
             return;
         }
         match lost_of(self.queue.release(leases).await) {
-            Ok(lost) => {
-                self.held().confirm(leases.iter().copied());
-                self.tally.add(End::Released, leases.len() - lost.len());
+            Ok(lost) => self.released(leases, leases.len() - lost.len()),
+            Err(error) if error.is_refusal() && leases.len() > 1 => {
+                let apart = Apart::of(leases, |lease| self.queue.release([lease])).await;
+                self.released(&[&apart.ended[..], &apart.lost].concat(), apart.ended.len());
+                for (lease, error) in apart.failed {
+                    self.not_released(&[lease], &error);
+                }
             }
-            Err(error) => {
-                self.held().give_back_again(leases);
-                warn!(queue = self.name(), messages = leases.len(), %error, "messages not released; they are due again when their leases end");
-            }
+            Err(error) => self.not_released(leases, &error),
         }
+    }
+
+    fn released(&self, leases: &[Lease], count: usize) {
+        self.held().confirm(leases.iter().copied());
+        self.tally.add(End::Released, count);
+    }
+
+    fn not_released(&self, leases: &[Lease], error: &Error) {
+        self.held().give_back_again(leases);
+        warn!(queue = self.name(), messages = leases.len(), %error, "messages not released; they are due again when their leases end");
     }
 
     /// Renews leases; handlers whose lease is lost are told.
@@ -119,6 +169,14 @@ impl<T: Payload> Station<T> {
         }
         match lost_of(self.queue.extend(leases, lease).await) {
             Ok(lost) => self.held().renewed(leases, &lost, Instant::now()),
+            Err(error) if error.is_refusal() && leases.len() > 1 => {
+                let apart = Apart::of(leases, |one| self.queue.extend([one], lease)).await;
+                let lost: Vec<i64> = apart.lost.iter().map(|lease| lease.id).collect();
+                self.held().renewed(&[&apart.ended[..], &apart.lost].concat(), &lost, Instant::now());
+                for (Lease { id, attempt }, error) in apart.failed {
+                    warn!(queue = self.name(), id, attempt, %error, "lease not renewed");
+                }
+            }
             Err(error) => warn!(queue = self.name(), messages = leases.len(), %error, "leases not renewed"),
         }
     }

@@ -185,9 +185,17 @@ impl<T: Payload> Worker<T> {
     ///
     /// # Errors
     /// As [`Worker::run`].
-    pub async fn drain(mut self) -> Result<Summary> {
+    pub async fn drain(self) -> Result<Summary> {
+        self.drain_until(std::future::pending()).await
+    }
+
+    /// As [`drain`](Self::drain), but ends in order before that once `shutdown` is ready, as [`run`](Self::run) does.
+    ///
+    /// # Errors
+    /// As [`Worker::run`].
+    pub async fn drain_until(mut self, shutdown: impl Future<Output = ()>) -> Result<Summary> {
         self.options.drains = true;
-        self.run(std::future::pending()).await
+        self.run(shutdown).await
     }
 }
 

@@ -1,5 +1,6 @@
 //! Producers, consumers and operators: each may do its work, and nothing else.
 
+mod apart;
 mod limited;
 mod ticks;
 mod unique;
@@ -169,7 +170,7 @@ async fn rights_last_through_migrations_reach_later_queues_and_are_taken_back() 
         .await
         .expect("granted");
     owner.create_queue("later", &Settings::new("int8")).await.expect("created");
-    admin.batch_execute("update trunkline.migration set functions = ''").await.expect("older");
+    admin.batch_execute("update trunkline.version set functions = ''").await.expect("older");
     owner.migrate().await.expect("migrated");
     for name in ["q", "later"] {
         let queue = db.queue::<i64>(name).await.expect("opened");
@@ -189,7 +190,7 @@ async fn rights_last_through_migrations_reach_later_queues_and_are_taken_back() 
         .await
         .expect("dropped");
     admin
-        .batch_execute("drop owned by a_ghost; drop role a_ghost; update trunkline.migration set functions = ''")
+        .batch_execute("drop owned by a_ghost; drop role a_ghost; update trunkline.version set functions = ''")
         .await
         .expect("dropped");
     owner.migrate().await.expect("migrated");
@@ -216,7 +217,7 @@ async fn rights_and_queues_change_at_once_and_none_fails() {
                     _ => "select trunkline.revoke_rights('at_once_3'), trunkline.alter_queue('q', 6)".to_owned(),
                 };
                 if nr == 2 && round == 4 {
-                    sql.batch_execute("update trunkline.migration set functions = ''").await.expect("older");
+                    sql.batch_execute("update trunkline.version set functions = ''").await.expect("older");
                     owner.migrate().await.expect("migrated");
                 } else {
                     sql.batch_execute(&change).await.unwrap_or_else(|error| panic!("{change}: {error:?}"));

@@ -1,5 +1,6 @@
 //! Keys: messages of one are handled one after another, in the order in which they are due, whatever happens to them and to the workers.
 
+mod by_hand;
 mod fair;
 mod histories;
 mod lanes_in_sql;

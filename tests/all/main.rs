@@ -19,11 +19,15 @@ mod floor;
 
 // What fails: bad input, messages that nobody can read, dead letters, tables that somebody changed.
 mod bad_input;
+mod refusals;
+mod wording;
+mod large;
 mod unreadable;
 mod pages;
 mod dead;
 mod drafts;
 mod guards;
+mod traps;
 mod shapes;
 mod shared;
 
@@ -37,6 +41,8 @@ mod runtimes;
 mod restarts;
 mod failover;
 mod moved;
+#[cfg(target_os = "linux")]
+mod clocks;
 mod full_disk;
 
 // The driver: statements, transactions, round trips, and what is between us and the server.
@@ -63,6 +69,7 @@ mod altered;
 mod granted;
 mod offers;
 mod open_ends;
+mod rebuilt;
 mod ordinary_role;
 mod sql_functions;
 mod sql_lists;
@@ -70,6 +77,7 @@ mod sql_messages;
 mod sql_waits;
 mod own_columns;
 mod reference;
+mod written;
 mod versions;
 
 // What it costs: plans, pages, and nothing where nothing is to be done.

@@ -88,16 +88,43 @@ async fn a_schema_of_another_version_is_a_clear_error() {
             assert!(words.iter().all(|word| text.contains(word)), "{text} says {words:?}");
         }
     };
-    refuses(&absent, &["version 0", "migrate"]).await;
+    refuses(&absent, &["there is no schema `trunkline`", "trunkline migrate"]).await;
     assert_eq!(absent.schema_version().await.expect("asked"), 0);
-    sql.batch_execute("insert into trunkline.migration (version, name) values (999, 'of the future')")
-        .await
-        .expect("bumped");
+    of_the_future(&sql, SCHEMA_VERSION + 1).await;
     refuses(&db, &["999", &SCHEMA_VERSION.to_string(), "newer trunkline"]).await;
     let error = db.migrate().await.expect_err("refused").to_string();
     assert!(error.contains("newer trunkline"), "{error}");
-    sql.execute("delete from trunkline.migration where version >= $1", &[&SCHEMA_VERSION]).await.expect("of the past");
+    sql.execute("delete from trunkline.version where version >= $1", &[&SCHEMA_VERSION]).await.expect("of the past");
     refuses(&db, &[&(SCHEMA_VERSION - 1).to_string(), "trunkline migrate"]).await;
+}
+
+/// Records a step of a later release, which supports programs from version `oldest` on.
+async fn of_the_future(sql: &Client, oldest: i32) {
+    sql.execute(
+        "insert into trunkline.version (version, name, functions, oldest) values (999, 'of the future', 'others', $1)",
+        &[&oldest],
+    )
+    .await
+    .expect("recorded");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn newer_schema_that_supports_this_library_is_used_and_left_alone() {
+    let url = database().await;
+    let (db, mut sql) = (Db::connect(&url).await.expect("connected"), connect(&url).await);
+    db.create_queue("q", &two_attempts()).await.expect("created");
+    // Its functions differ, as a later release's would: migrating must not put this library's in their place.
+    sql.batch_execute("create or replace function trunkline.check_n(n int) returns int language sql as 'select n'")
+        .await
+        .expect("changed");
+    of_the_future(&sql, SCHEMA_VERSION).await;
+    let before = schema(&sql).await;
+    let db = Db::connect(&url).await.expect("connected again");
+    assert_eq!(db.schema_version().await.expect("asked"), 999);
+    assert_eq!(db.migrate().await.expect("left alone"), 0);
+    assert_eq!(schema(&sql).await, before);
+    db.create_queue("other", &two_attempts()).await.expect("created");
+    works(&db.queue("q").await.expect("opened"), &mut sql).await;
 }
 
 /// The schema as text, the same on every version of Postgres.

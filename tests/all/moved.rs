@@ -1,5 +1,6 @@
 //! A queue that moves: to a standby by mistake, to another server by dump, upgrade or logical replication.
 
+mod replica;
 mod restored;
 pub mod server;
 mod tools;

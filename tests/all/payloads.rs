@@ -278,3 +278,29 @@ async fn payloads_around_the_bound_of_a_batch_keep_their_order_and_ids() {
         assert!(got == expected, "from SQL: {from_sql}: ids, order and bytes");
     }
 }
+
+/// What JSON cannot carry is refused at the enqueue, and what it carries comes back.
+#[tokio::test(flavor = "multi_thread")]
+async fn json_comes_back_as_it_was_or_is_refused() {
+    let db = Db::connect(&database().await).await.expect("connected");
+    db.create_queue("q", &Settings::new("jsonb")).await.expect("created");
+    let numbers = db.queue::<Json<f64>>("q").await.expect("opened");
+    for number in [f64::MAX, f64::MIN, f64::MIN_POSITIVE, 5e-324, 123_456_789.123_456_79, 0.1 + 0.2, 1e23, 0.0] {
+        numbers.enqueue(Json(number)).await.expect("enqueued");
+        let back = numbers.take(1).await.expect("taken")[0].payload.0;
+        assert_eq!(back.to_bits(), number.to_bits(), "{number:e} is {back:e}");
+    }
+    for number in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+        let error = numbers.enqueue(Json(number)).await.expect_err("there is no word for it");
+        assert!(error.is_bad_payload() && error.to_string().contains("not finite"), "{error}");
+    }
+    let values = db.queue::<Json<serde_json::Value>>("q").await.expect("opened");
+    let nested = |depth| (0..depth).fold(serde_json::json!(null), |inner, _| serde_json::json!([inner]));
+    for (depth, fits) in [(127, true), (128, false), (200, false)] {
+        match values.enqueue(Json(nested(depth))).await {
+            Ok(_) => assert!(fits && values.take(1).await.expect("taken")[0].payload.0 == nested(depth), "{depth}"),
+            Err(error) => assert!(!fits && error.to_string().contains("at most 127"), "{depth}: {error}"),
+        }
+    }
+    assert_eq!(values.stats().await.expect("counted").messages, 0);
+}

@@ -35,9 +35,11 @@ pub enum Part {
     Rabbitmq,
     /// Kafka, and a Java to run it.
     Kafka,
+    /// A program of the first release.
+    Older,
 }
 
-const PARTS: [(&str, Part); 12] = [
+const PARTS: [(&str, Part); 13] = [
     ("majors", Part::Majors),
     ("pgbouncer", Part::Pgbouncer),
     ("fetch", Part::Fetch),
@@ -50,6 +52,7 @@ const PARTS: [(&str, Part); 12] = [
     ("redis", Part::Redis),
     ("rabbitmq", Part::Rabbitmq),
     ("kafka", Part::Kafka),
+    ("older", Part::Older),
 ];
 
 /// `TRUNKLINE_REQUIRE` has names with commas between, or `all`. A misspelt name must not pass for nothing required.

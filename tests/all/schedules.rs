@@ -1,7 +1,9 @@
 //! Schedules: declared, listed, changed; each tick once over many processes; what was missed; what goes wrong.
 
 mod bad_input;
+mod failing;
 mod once;
+mod settings;
 
 use std::{
     collections::BTreeSet,

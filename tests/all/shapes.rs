@@ -64,7 +64,7 @@ async fn ids_in_another_shape_are_told_to_every_caller() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_version_in_another_shape_is_told() {
     let Place { sql, db, .. } = place::<i64>(Settings::new("int8")).await;
-    sql.batch_execute("alter table trunkline.migration alter version type int8").await.expect("altered");
+    sql.batch_execute("alter table trunkline.version alter version type int8").await.expect("altered");
     is_told("schema_version", &db.schema_version().await.expect_err("another shape"));
     is_told("queue", &db.queue::<i64>("q").await.expect_err("another shape"));
     is_told("migrate", &db.migrate().await.expect_err("another shape"));

@@ -30,13 +30,19 @@ impl Drop for Proxy {
 }
 
 async fn proxy() -> Proxy {
-    let signed = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate is made");
-    let key = PrivateKeyDer::try_from(signed.signing_key.serialize_der()).expect("its key is one");
+    let params = rcgen::CertificateParams::new(["localhost".to_owned()]).expect("a name");
+    proxy_of(params).await
+}
+
+async fn proxy_of(params: rcgen::CertificateParams) -> Proxy {
+    let signing_key = rcgen::KeyPair::generate().expect("a key is made");
+    let cert = params.self_signed(&signing_key).expect("a certificate is made");
+    let key = PrivateKeyDer::try_from(signing_key.serialize_der()).expect("its key is one");
     let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .expect("versions are known")
         .with_no_client_auth()
-        .with_single_cert(vec![signed.cert.der().clone()], key)
+        .with_single_cert(vec![cert.der().clone()], key)
         .expect("the key fits");
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
@@ -58,7 +64,7 @@ async fn proxy() -> Proxy {
         }
     });
     let root = std::env::temp_dir().join(format!("trunkline-tls-{}-{port}.pem", std::process::id()));
-    std::fs::write(&root, signed.cert.pem()).expect("the certificate is written");
+    std::fs::write(&root, cert.pem()).expect("the certificate is written");
     Proxy { port, root }
 }
 
@@ -88,7 +94,7 @@ async fn a_server_that_cannot_prove_its_name_is_refused() {
         ("localhost", format!("sslmode=verify-full sslrootcert={}", other.root.display()), "certificate"),
         ("127.0.0.1", format!("sslmode=verify-full sslrootcert={}", proxy.root.display()), "certificate"),
         ("localhost", "sslmode=verify-full sslrootcert=/nowhere.pem".to_owned(), "/nowhere.pem"),
-        ("localhost", "sslmode=maybe".to_owned(), "disable, prefer, require or verify-full"),
+        ("localhost", "sslmode=maybe".to_owned(), "disable, allow, prefer, require, verify-ca or verify-full"),
         ("localhost", "sslmode=disable".to_owned(), "cannot connect"),
     ] {
         let error = Db::connect(&format!("host={host} {words} {options}")).await.expect_err(&options).to_string();
@@ -113,4 +119,47 @@ async fn statements_travel_encrypted_to_a_server_that_proved_its_name() {
     let echoes = transaction.run_many(&ECHO, (0..50).map(|n| (n, "secret"))).await.expect("echoed");
     assert!(echoes.into_iter().enumerate().all(|(n, echo)| echo == (n as i32, "secret".into())));
     transaction.commit().await.expect("committed");
+}
+
+/// What the manual of PostgreSQL makes: an authority's own certificate, with a common name and no other.
+fn of_the_manual() -> rcgen::CertificateParams {
+    let mut params = rcgen::CertificateParams::new(Vec::new()).expect("no names");
+    params.distinguished_name = rcgen::DistinguishedName::new();
+    params.distinguished_name.push(rcgen::DnType::CommonName, "localhost");
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    params
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_certificate_is_trusted_as_libpq_trusts_it() {
+    let (plain, manual) = (proxy().await, proxy_of(of_the_manual()).await);
+    let mut expired = of_the_manual();
+    expired.not_after = rcgen::date_time_ymd(2020, 1, 1);
+    let expired = proxy_of(expired).await;
+    for (proxy, host, mode, is_trusted) in [
+        (&plain, "localhost", "verify-full", Ok(())),
+        (&plain, "127.0.0.1", "verify-full", Err("sslmode=verify-ca trusts its authority")),
+        (&plain, "127.0.0.1", "verify-ca", Ok(())),
+        (&plain, "127.0.0.1", "require", Ok(())),
+        (&manual, "localhost", "verify-full", Ok(())),
+        (&manual, "localhost", "verify-ca", Ok(())),
+        (&manual, "localhost", "require", Ok(())),
+        (&manual, "127.0.0.1", "verify-full", Err("sslmode=verify-ca trusts its authority")),
+        (&manual, "127.0.0.1", "verify-ca", Ok(())),
+        (&expired, "localhost", "verify-ca", Err("has expired")),
+    ] {
+        let (port, root) = (proxy.port, proxy.root.display());
+        let words = format!("host={host} port={port} user=trunkline dbname=postgres sslmode={mode} sslrootcert={root}");
+        match (Db::connect(&words).await.map_err(|error| error.to_string()), is_trusted) {
+            (Ok(_), Ok(())) => {}
+            (Err(error), Err(why)) => assert!(error.contains(why), "{words}: {error}"),
+            (outcome, _) => panic!("{words}: {outcome:?}"),
+        }
+        // That of another is not, whatever is checked of it.
+        let other = if std::ptr::eq(proxy, &raw const manual) { &plain } else { &manual };
+        let words = words.replace(&root.to_string(), &other.root.display().to_string());
+        let error = Db::connect(&words).await.expect_err("another's").to_string();
+        let why = ["no authority that is trusted", "cannot be trusted", "has expired"];
+        assert!(why.iter().any(|why| error.contains(why)), "{words}: {error}");
+    }
 }

@@ -1,5 +1,7 @@
 //! A message that is no `T` harms itself only: it is charged, and dies with its reason, whatever way it is consumed.
 
+mod fragile;
+
 use std::time::Duration;
 
 use futures_util::FutureExt;

@@ -1,5 +1,8 @@
 //! Runs Trunkline under faults of every kind, and checks from its users' histories that its promises held.
 
+// A reader that has gone away, as `head` does, is no panic.
+#![deny(clippy::print_stdout)]
+
 mod random;
 mod tag;
 mod plan;

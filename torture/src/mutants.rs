@@ -10,6 +10,8 @@ use std::{
 };
 
 pub use self::list::{Defect, Mutant};
+use trunkline_programs::say;
+
 use self::{list::MUTANTS, of_keys::OF_KEYS};
 use crate::folder::Folder;
 
@@ -63,9 +65,9 @@ pub fn run(mutants: &Mutants) -> Result<bool, String> {
         let found = find_out(mutant, program, &into, seed)?;
         survived += usize::from(found.is_empty());
         let verdict = if found.is_empty() { "SURVIVED".to_owned() } else { format!("found: {}", found.join("; ")) };
-        println!("{:24} seed {seed:4} {:4} s  {verdict}", mutant.name, began.elapsed().as_secs());
+        say(format_args!("{:24} seed {seed:4} {:4} s  {verdict}", mutant.name, began.elapsed().as_secs()));
     }
-    println!("{survived} survived");
+    say(format_args!("{survived} survived"));
     Ok(survived == 0)
 }
 

@@ -7,6 +7,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tokio_postgres::Client;
 use trunkline::{Db, Draft, Limits, Queue, Settings};
 use trunkline_embedded::Cluster;
+use trunkline_programs::say;
 
 use crate::{
     crew::Crew,
@@ -86,15 +87,15 @@ async fn measure(asked: &Rates) -> Result<bool, String> {
     let time = from..from + length.as_micros() as u64;
     let all: usize = begun.values().map(|begun| begun.iter().filter(|at| time.contains(at)).count()).sum();
     let allowed = asked.keys as f64 * asked.rate * f64::from(asked.seconds);
-    println!(
+    say(format_args!(
         "{all} began in {} s, {:.3} of what the rates allow; {killed} processes were killed; leases of {} ms",
         asked.seconds,
         all as f64 / allowed,
         asked.lease
-    );
+    ));
     let early = begun.values().map(|begun| early(begun, asked.rate, asked.burst)).fold(0.0, f64::max);
-    println!("by the clocks of its handlers a key was ahead of its rate by at most {:.1} ms", early * 1e3);
-    crew.misbehaved.iter().for_each(|what| println!("{what}"));
+    say(format_args!("by the clocks of its handlers a key was ahead of its rate by at most {:.1} ms", early * 1e3));
+    crew.misbehaved.iter().for_each(say);
     Ok(early * 1e3 <= asked.jitter as f64 && begun.len() as u64 == asked.keys && crew.misbehaved.is_empty())
 }
 

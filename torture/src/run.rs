@@ -7,6 +7,7 @@ use std::{
 };
 
 use clap::ValueEnum;
+use trunkline_programs::say;
 
 use crate::{
     check,
@@ -77,7 +78,7 @@ pub fn run(run: &Run) -> Result<bool, String> {
     let mutant = run.mutant.as_deref().map(mutants::find).transpose()?;
     let seed = run.seed.unwrap_or_else(|| now() % 1_000_000);
     let folder = Folder::create(&std::path::absolute(&run.folder).map_err(|error| error.to_string())?)?;
-    println!("seed {seed}, {} minutes, in {}", run.minutes, folder.path().display());
+    say(format_args!("seed {seed}, {} minutes, in {}", run.minutes, folder.path().display()));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.map_err(|error| format!("no runtime: {error}"))?;
     runtime.block_on(act(&folder, seed, (run.minutes * 60.0) as u64, &faults, mutant))?;

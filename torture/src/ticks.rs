@@ -6,6 +6,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tokio_postgres::Client;
 use trunkline::{Db, Missed, Schedule, Settings};
 use trunkline_embedded::Cluster;
+use trunkline_programs::say;
 
 use crate::{crew::Crew, folder::Folder, ground, roles::Role, run::launch};
 
@@ -63,13 +64,13 @@ async fn measure(ticks: &Ticks) -> Result<bool, String> {
     let row = sql.query_one(&figures(first, &end), &[]).await.map_err(|error| error.to_string())?;
     let (made, apart): (i64, i64) = (row.get(0), row.get(1));
     let wanted = i64::from(ticks.schedules) * i64::from(ticks.seconds);
-    println!("{made} messages of {wanted} ticks, {apart} of them different; {killed} processes were killed");
+    say(format_args!("{made} messages of {wanted} ticks, {apart} of them different; {killed} processes were killed"));
     let [p50, p99, most]: [f64; 3] = [row.get(2), row.get(3), row.get(4)];
-    println!(
+    say(format_args!(
         "there for others after {p50:.0} ms (p50), {p99:.0} ms (p99), {most:.0} ms (all); {} after more than 100 ms",
         row.get::<_, i64>(5)
-    );
-    crew.misbehaved.iter().for_each(|what| println!("{what}"));
+    ));
+    crew.misbehaved.iter().for_each(say);
     Ok(made == wanted && apart == wanted && crew.misbehaved.is_empty())
 }
 

@@ -22,8 +22,7 @@ impl Server {
     pub async fn ask(url: &str) -> Result<Self> {
         let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
         tokio::spawn(connection);
-        let all =
-            "select current_setting('server_version'), current_setting('fsync'), current_setting('synchronous_commit')";
+        let all = "select pg_catalog.current_setting('server_version'), pg_catalog.current_setting('fsync'), pg_catalog.current_setting('synchronous_commit')";
         let row = client.query_one(all, &[]).await?;
         Ok(Self { version: row.get(0), fsync: row.get(1), synchronous_commit: row.get(2) })
     }

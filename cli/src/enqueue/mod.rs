@@ -5,7 +5,6 @@ pub mod entry;
 
 use std::{
     ffi::OsString,
-    os::unix::ffi::OsStringExt,
     path::PathBuf,
     time::{Duration, SystemTime},
 };
@@ -21,7 +20,7 @@ use crate::{
     any::AnyQueue,
     database::Database,
     error::{Error, Result},
-    json,
+    input, json,
     lines::Lines,
     print::{self, thousands},
     stop::Stop,
@@ -37,11 +36,16 @@ const LONGEST_OBJECT: usize = 6 * (MAX_PAYLOAD + MAX_METADATA) + 4096;
 #[command(
     override_usage = "\
 trunkline enqueue [OPTIONS] <QUEUE> <PAYLOAD>...
+       trunkline enqueue [OPTIONS] <QUEUE> --file <FILE>...
        trunkline enqueue [OPTIONS] <QUEUE> --lines <FILE>
        trunkline enqueue [OPTIONS] <QUEUE> --json-lines <FILE>",
-    group = clap::ArgGroup::new("messages").args(["payload", "lines", "json_lines"]).required(true)
+    group = clap::ArgGroup::new("messages").args(["payload", "file", "lines", "json_lines"]).required(true)
 )]
 #[command(after_help = "\
+A PAYLOAD that is `-` is all of standard input as one message, a line break at its end included; a
+message that is a hyphen goes in by `printf - | trunkline enqueue QUEUE -`. No other argument means
+a file, whatever it begins with. A message has at most 64 MiB, and what is longer is refused.
+
 A line of --json-lines is an object with these fields:
   payload      the message. For queues of json and jsonb any JSON; for other types a string that
                holds the type's text form (for bytea, the bytes of the string), or a number, true
@@ -67,6 +71,8 @@ Examples:
   trunkline enqueue words 'one message' 'and another'      prints their ids
   trunkline enqueue words --delay 1m 'in a minute'
   trunkline enqueue words --at 2090-01-01T08:00:00+02:00 --with tenant=acme 'much later'
+  echo 'one message' | trunkline enqueue words -
+  trunkline enqueue words --file words.txt                 one message with all of its lines
   trunkline enqueue words --lines words.txt                prints how many
   grep -v '^#' list | trunkline enqueue words --lines -
   trunkline queue create emails --type jsonb
@@ -80,8 +86,11 @@ Examples:
 pub struct Args {
     /// The queue
     queue: String,
-    /// A message each; all of them are enqueued, or none
+    /// A message each, `-` for standard input; all of them are enqueued, or none
     payload: Vec<OsString>,
+    /// A message that is the whole of a file, as it is, `-` for standard input; once for each message
+    #[arg(long, value_name = "FILE")]
+    file: Vec<PathBuf>,
     /// A message for each line of a file, `-` for standard input; a line is all bytes but the line break at its end
     #[arg(long, value_name = "FILE")]
     lines: Option<PathBuf>,
@@ -90,7 +99,7 @@ pub struct Args {
     json_lines: Option<PathBuf>,
     /// What happens to lines that are no messages of the queue: `fail` ends at the first and names it (what is before it
     /// is enqueued), `skip` passes over them, and a FILE gets them at its end, as they are, for a next try
-    #[arg(long, value_name = "fail|skip|FILE", default_value = "fail", conflicts_with = "payload")]
+    #[arg(long, value_name = "fail|skip|FILE", default_value = "fail", conflicts_with_all = ["payload", "file"])]
     bad_lines: Fate,
     /// When the messages are due, from now
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = time::duration)]
@@ -145,7 +154,10 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
         let bad = BadLines::new(&args.bad_lines, &path)?;
         return lines(Load { queue: &queue, form, usual, enqueued: 0, bad }, Lines::open(&path, longest)?).await;
     }
-    let payloads: Vec<Text> = args.payload.into_iter().map(|payload| Text(payload.into_vec())).collect();
+    let payloads: Vec<Text> = match args.file.is_empty() {
+        true => input::arguments(args.payload).await?,
+        false => input::files(args.file).await?,
+    };
     let entries: Vec<Entry<'_>> = payloads.iter().map(|payload| usual.payload(payload)).collect();
     let ids = queue.enqueue_many(entries.iter().map(Entry::draft)).await?;
     print::done(ids.iter())

@@ -1,10 +1,10 @@
 //! `trunkline schedule set`
 
-use std::{ffi::OsString, os::unix::ffi::OsStringExt, time::SystemTime};
+use std::{ffi::OsString, time::SystemTime};
 
 use trunkline::{Metadata, Missed, Schedule};
 
-use crate::{database::Database, enqueue::named, error::Result, print, text::Text, time};
+use crate::{database::Database, enqueue::named, error::Result, input, print, time};
 
 /// The arguments of `trunkline schedule set`.
 #[derive(Debug, clap::Args)]
@@ -29,7 +29,7 @@ pub struct Args {
     queue: String,
     /// When it ticks
     expression: String,
-    /// The payload of each message
+    /// The payload of each message, `-` for all of standard input
     payload: OsString,
     /// The time zone whose clock the fields of the expression mean
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
@@ -60,7 +60,9 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     };
     schedule.next_after(SystemTime::now())?; // what is wrong with it is told before anything is opened
     let queue = database.queue_of_one(&args.queue).await?;
-    queue.schedule(&schedule, &Text(args.payload.into_vec())).await?;
+    for payload in input::arguments(vec![args.payload]).await? {
+        queue.schedule(&schedule, &payload).await?;
+    }
     let mut next = Vec::new();
     let mut time = SystemTime::now();
     while next.len() < 3

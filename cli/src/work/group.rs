@@ -1,18 +1,50 @@
-//! The commands' process groups: signalled as a whole, and none outlives the program where the program can help it.
+//! The commands' process groups: signalled as a whole, and none outlives the program.
 
 use std::{
     collections::BTreeSet,
-    io, mem,
+    io::{self, Write},
+    mem,
+    os::unix::process::CommandExt,
+    process::{ChildStdin, Stdio},
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use tokio::process::{Child, Command};
 
-static RUNNING: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
+use crate::error::{Error, Result};
 
-fn running() -> MutexGuard<'static, BTreeSet<i32>> {
+static RUNNING: Mutex<Running> = Mutex::new(Running { ids: BTreeSet::new(), guard: None });
+
+/// The groups that run, and the way to the process that kills them if this program is killed.
+struct Running {
+    ids: BTreeSet<i32>,
+    guard: Option<ChildStdin>,
+}
+
+impl Running {
+    /// Without a guard any more, commands run all the same.
+    fn note(&mut self, sign: char, id: i32) {
+        let _ = self.guard.as_mut().map(|guard| guard.write_all(format!("{sign}{id}\n").as_bytes()));
+    }
+}
+
+fn running() -> MutexGuard<'static, Running> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Starts a process that kills the groups when this program ends without having done so. It works on every Unix, and
+/// reaches what a command has started, which the signal that Linux can send at a parent's death does not.
+pub fn guard() -> Result<()> {
+    let mut guard = std::process::Command::new("sh");
+    guard.args(["-c", include_str!("guard.sh"), "trunkline-guard"]);
+    guard.env_remove("DATABASE_URL").env_remove("PGPASSWORD").current_dir("/");
+    guard.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    // A terminal's signals are for the program, which ends its commands in order.
+    let started = guard.process_group(0).spawn();
+    let started = started.map_err(|cause| Error::new(format!("cannot start sh: {cause}")))?;
+    running().guard = started.stdin;
+    Ok(())
 }
 
 /// A command's process group. Dropped, it is killed, with whatever is left in it.
@@ -26,12 +58,13 @@ impl Group {
         let child = command.process_group(0).spawn()?;
         let id = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
         let id = id.ok_or_else(|| io::Error::other("a process without a number"))?;
-        running.insert(id.as_raw_nonzero().get());
+        running.ids.insert(id.as_raw_nonzero().get());
+        running.note('+', id.as_raw_nonzero().get());
         Ok((child, Self(id)))
     }
 
     pub fn signal(&self, signal: Signal) {
-        let _ = kill_process_group(self.0, signal); // there may be nobody left, which is as well
+        let _ = kill_process_group(self.0, signal); // the group may be empty, which is as well
     }
 
     pub fn is_gone(&self) -> bool {
@@ -42,14 +75,21 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
-        running().remove(&self.0.as_raw_nonzero().get());
+        let mut running = running();
+        running.ids.remove(&self.0.as_raw_nonzero().get());
+        running.note('-', self.0.as_raw_nonzero().get());
     }
+}
+
+/// Does something with the ids of the groups that run, while none begins and none ends.
+pub fn with_ids<R>(act: impl FnOnce(&BTreeSet<i32>) -> R) -> R {
+    act(&running().ids)
 }
 
 /// Kills every command, and lets none start any more: the program is about to exit.
 pub fn kill_all() {
     let running = running();
-    for id in running.iter().copied().filter_map(Pid::from_raw) {
+    for id in running.ids.iter().copied().filter_map(Pid::from_raw) {
         let _ = kill_process_group(id, Signal::KILL); // as above
     }
     mem::forget(running);

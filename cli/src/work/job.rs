@@ -1,11 +1,14 @@
 //! A command, run for a message. Its life as one sentence: started, fed, listened to, ended, judged.
 
 use std::{
-    process::Stdio,
+    io,
+    os::unix::process::ExitStatusExt,
+    process::{ExitStatus, Stdio},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
+use rustix::process::Signal;
 use tokio::{
     io::AsyncWriteExt,
     process::{ChildStdin, Command},
@@ -16,16 +19,23 @@ use tokio_util::sync::CancellationToken;
 use trunkline::{Attempt, Failure, Message};
 
 use super::{
+    absent::{self, Absent},
     counts::Counts,
     ending::{Ending, LEFTOVERS},
     group::Group,
     lines::LastLines,
     output::{Output, Stream},
 };
-use crate::{any::Id, text::Text, time};
+use crate::{any::Id, stop::Stop, text::Text, time};
 
 /// The exit code of a command whose message is not to be tried again.
 const DEAD: i32 = 100;
+/// How long a signal that ended a command may take to reach this program.
+const SIGNALLED: Duration = Duration::from_millis(500);
+/// Before a command that could not be started is tried again.
+const BREATH: Duration = Duration::from_secs(1);
+/// Before a message that could not be given back is tried to be given back again; then twice as long.
+const SOON: Duration = Duration::from_millis(100);
 
 /// What is to be run, and how.
 pub struct Job {
@@ -40,16 +50,24 @@ pub struct Job {
     pub counts: Arc<Counts>,
     /// The program ends, and waits no longer.
     pub give_up: CancellationToken,
+    /// Whether a signal has asked the program to end.
+    pub stop: Stop,
+    pub absent: Arc<Absent>,
 }
 
 impl Job {
     pub async fn run(&self, id: Id, message: Message<Text>, attempt: Attempt<Text>) -> Result<(), Failure> {
+        if self.absent.is_noted() {
+            return self.give_back(&attempt).await;
+        }
         let _running = self.counts.start();
         let tried = message.charged();
         let prefix = format!("{} {id} | ", self.queue);
         let mut command = self.command(id, &message);
-        let (mut child, group) =
-            Group::start(&mut command).map_err(|cause| Failure::retry(format!("cannot start sh: {cause}")))?;
+        let (mut child, group) = match Group::start(&mut command) {
+            Ok(started) => started,
+            Err(cause) => return self.not_started(id, &cause, &attempt).await,
+        };
 
         let feeding = child.stdin.take().map(|to| tokio::spawn(feed(to, message.payload, self.raw)));
         let last_lines = Arc::new(Mutex::new(LastLines::default()));
@@ -107,17 +125,23 @@ impl Job {
         let told = ending.told();
         let reason = if last_lines.is_empty() { told.clone() } else { format!("{told}: {last_lines}") };
         let failure = match ending {
+            // Where the lease is lost, the message is someone else's already, and what is answered here is discarded.
+            Ending::GivenUp => return self.give_back(attempt).await,
+            Ending::Exited(status) if self.absent.is_said_by(status).await => {
+                self.absent.note(reason);
+                return self.give_back(attempt).await;
+            }
             Ending::Exited(status) if status.success() => {
                 self.counts.done();
                 return Ok(());
             }
-            // Where the lease is lost, the message is someone else's already, and what is answered here is discarded.
-            Ending::GivenUp => return attempt.release().await.map_err(Failure::from),
+            Ending::Exited(status) if self.is_stopped_with(status).await => return self.give_back(attempt).await,
             Ending::Exited(status) if status.code() == Some(DEAD) => {
                 self.counts.dead();
                 Failure::dead(reason)
             }
             Ending::Exited(_) | Ending::TimedOut(_) => {
+                self.absent.saw();
                 self.counts.failed();
                 Failure::retry(reason)
             }
@@ -125,6 +149,41 @@ impl Job {
         let line = format!("{} {id}: attempt {tried} failed: {told}", self.queue);
         self.output.say(Stream::Err, line).await;
         Err(failure)
+    }
+
+    /// Whether a command was ended by a signal that came to this program, too: service managers signal all processes of
+    /// a service.
+    async fn is_stopped_with(&self, status: ExitStatus) -> bool {
+        let ends = [Signal::TERM, Signal::INT, Signal::HUP].map(Signal::as_raw);
+        // A shell that waits for a command exits with 128 and its signal.
+        let signal = status.signal().or_else(|| status.code().map(|code| code - 128));
+        let mut stop = self.stop.clone();
+        signal.is_some_and(|signal| ends.contains(&signal)) && timeout(SIGNALLED, stop.asked()).await.is_ok()
+    }
+
+    /// What never began is no attempt.
+    async fn not_started(&self, id: Id, cause: &io::Error, attempt: &Attempt<Text>) -> Result<(), Failure> {
+        if absent::may_pass(cause) {
+            let line = format!("{} {id}: given back: cannot start sh: {cause}", self.queue);
+            self.output.say(Stream::Err, line).await;
+            let _ = timeout(BREATH, self.give_up.cancelled()).await; // either is as well
+        } else {
+            self.absent.note(format!("cannot start sh: {cause}"));
+        }
+        self.give_back(attempt).await
+    }
+
+    /// Gives the message back, uncharged. A database that is away for a moment is waited for.
+    async fn give_back(&self, attempt: &Attempt<Text>) -> Result<(), Failure> {
+        let mut pause = SOON;
+        loop {
+            match attempt.release().await {
+                Ok(()) => return Ok(()),
+                Err(error) if error.is_lease_lost() || pause > 16 * SOON => return Err(error.into()),
+                Err(_) => tokio::time::sleep(pause).await,
+            }
+            pause *= 2;
+        }
     }
 }
 

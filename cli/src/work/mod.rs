@@ -1,6 +1,8 @@
 //! `trunkline work`
 
 mod group;
+mod orphans;
+mod absent;
 mod lines;
 mod output;
 mod warnings;
@@ -14,7 +16,7 @@ use std::{fmt::Write, num::NonZeroUsize, sync::Arc, thread, time::Duration};
 use tokio_util::sync::CancellationToken;
 use trunkline::{Queue, RetryPolicy, StripeId, StripedWorker, Summary, Worker};
 
-use self::{counts::Counts, job::Job, output::Output};
+use self::{absent::Absent, counts::Counts, job::Job, output::Output};
 use crate::{
     any::{AnyQueue, Id},
     database::Database,
@@ -31,13 +33,16 @@ use crate::{
 #[command(after_help = "\
 The command is run by `sh -c` for each message, at least once. It finds
   the payload     on standard input, with a line break at its end; payloads of bytea as they are
-  TRUNKLINE_QUEUE, TRUNKLINE_ID, TRUNKLINE_ATTEMPT (1 for the first) and TRUNKLINE_ENQUEUED_AT
-                  (RFC 3339), and TRACEPARENT and TRACESTATE where the message is part of a trace,
-                  in its environment; queue and id together are the same at every attempt
+  what it is      in its environment: TRUNKLINE_QUEUE, TRUNKLINE_ID, TRUNKLINE_ATTEMPT (1 for the
+                  first) and TRUNKLINE_ENQUEUED_AT (RFC 3339), and TRACEPARENT and TRACESTATE where
+                  the message is part of a trace; queue and id together are the same at every attempt
 but neither DATABASE_URL nor PGPASSWORD (see --pass-credentials),
 and says by its exit code what becomes of the message:
   0               done
   100             dead at once: do not try again
+  126, 127        what sh says of a command that cannot be executed, or is not there: the program
+                  ends with an error, and all messages are given back, uncharged. Once a command has
+                  ended otherwise, they count as anything else does, unless the command is gone
   anything else   tried again, after 1 second, then 2, 4 … up to an hour (of each pause
                   a random part between half and all), until the queue's attempts are used up;
                   the reason, with the last lines of its standard error, is kept
@@ -47,10 +52,18 @@ What it prints is passed on line by line, after `QUEUE ID | `. It runs in a proc
 own, and what it leaves running there ends with it. After the timeout, or when its lease is lost,
 the group gets SIGTERM, and 5 seconds later SIGKILL.
 
+Before it leases anything, the program looks for the first word of the command, and ends where there
+is no such program, function of the shell or file.
+
 SIGTERM, SIGINT and SIGHUP end the program in order: it leases no more, waits for the running
 commands, ends those that take too long, and gives their messages back, uncharged. A second signal
-kills everything at once. If the program itself is killed by SIGKILL, its commands run on
-unattended, and their messages come back when the leases end.
+kills everything at once. Where the commands get the signal, too, as from systemd, those that it
+ends are given back, uncharged; one that catches it says by its exit code what becomes of its
+message. If the program itself is killed by SIGKILL, its commands are killed, too, by a process that
+waits for that, and their messages come back when the leases end. A process that a command moves
+into a session of its own (setsid) is not ended with it.
+
+As the first process of a container it also reaps what commands leave behind.
 
 Examples:
   trunkline work emails --exec 'jq -r .to | xargs -n 1 ./send-mail'
@@ -97,6 +110,9 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     }
     let mut stop = Stop::on_signals_and_then(group::kill_all)?;
     let queue = database.queue(&args.queue).await?;
+    let exec = args.exec.clone();
+    let absent = Arc::new(crate::blocking(move || Absent::check(&exec)).await?);
+    group::guard()?;
     let counts = Arc::new(Counts::new(&args.queue));
     let (output, writing) = Output::start(counts.clone());
     warnings::show(output.aside());
@@ -109,14 +125,17 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
         output: output.clone(),
         counts: counts.clone(),
         give_up: CancellationToken::new(),
+        stop: stop.clone(),
+        absent: absent.clone(),
     };
     let (give_up, shown) = (job.give_up.clone(), counts.clone());
     let worker = worker(&args, queue.clone(), job);
-    let shutdown_after = args.shutdown_after;
+    let (shutdown_after, noted) = (args.shutdown_after, absent.clone());
     let ended = worker.run(async move {
         tokio::select! {
             () = stop.asked() => {}
             () = output.closed() => {}
+            () = noted.noted() => {}
             () = drain::drained(&queue, &counts), if args.drain => {}
         }
         tokio::spawn(async move {
@@ -127,6 +146,7 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     let summary = tokio::select! {
         summary = ended => summary,
         never = shown.show() => match never {},
+        never = orphans::reap() => match never {},
     };
     shown.clear();
     let written = writing.end().await;
@@ -134,7 +154,7 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     if !database.quiet {
         print::note(told(&args.queue, &summary));
     }
-    written
+    absent.outcome().and(written)
 }
 
 /// A worker of one server or of several.

@@ -2,7 +2,7 @@
 
 use std::{fmt::Write, fs, path::Path};
 
-use crate::fixture::helps;
+use crate::fixture::{helps, helps_in};
 
 /// The options of every verb, as the help of each repeats them.
 fn shared(help: &str) -> &str {
@@ -39,6 +39,31 @@ fn the_page_is_what_help_says() {
     let golden = fs::read_to_string(&path).expect("docs/command-line.md is there");
     let other = found.lines().zip(golden.lines()).find(|(found, golden)| found != golden);
     assert!(found == golden, "help says something else now (bless the page with TRUNKLINE_BLESS=1): {other:?}");
+}
+
+/// No paragraph has a line that ends early: the first word of the next one would not have fitted.
+#[test]
+fn paragraphs_are_filled_on_every_terminal() {
+    for columns in [60, 80, 100] {
+        for (verb, help) in helps_in(columns) {
+            let lines: Vec<&str> = help.lines().collect();
+            let options = lines.iter().position(|line| line.contains("Print version")).map_or(0, |at| at + 1);
+            let below = lines[options..].iter().take_while(|line| !line.starts_with("Example"));
+            let below: Vec<&str> = below.copied().collect();
+            for pair in
+                below.windows(2).filter(|pair| !pair.iter().any(|line| line.is_empty() || line.starts_with(' ')))
+            {
+                let word = pair[1].split(' ').next().expect("a word").chars().count();
+                let together = pair[0].chars().count() + 1 + word;
+                assert!(
+                    together > columns,
+                    "trunkline {verb}, on {columns} columns: {:?} could go on with {:?}",
+                    pair[0],
+                    pair[1]
+                );
+            }
+        }
+    }
 }
 
 #[test]

@@ -27,7 +27,34 @@ fn dead_letters_are_replayed_and_discarded_some_and_all() {
     assert_eq!(trunkline.lines(&["dead", "discard", "q", &ids[0], "7"]), ["1"]);
     assert_eq!(trunkline.lines(&["dead", "replay", "q", "--all"]), ["2"]);
     assert_eq!(trunkline.lines(&["dequeue", "q"]), ["c", "d"]);
-    assert_eq!(trunkline.lines(&["dead", "discard", "q", "--all"]), ["0"]);
+    assert_eq!(trunkline.lines(&["dead", "discard", "q", "--all", "--yes"]), ["0"]);
+}
+
+#[test]
+fn what_is_thrown_away_as_a_whole_is_asked_for() {
+    let (trunkline, _) = with_dead();
+    trunkline.ok(&["enqueue", "q", "x", "y"]);
+    sql(&trunkline.url, "select trunkline.archive('q', id, attempt) from trunkline.lease('q', 1)");
+    for args in [
+        &["dead", "discard", "q", "--all"][..],
+        &["purge", "q"],
+        &["prune", "q", "--older-than", "0"],
+        &["queue", "drop", "q"],
+        &["teardown"],
+    ] {
+        let (code, error) = trunkline.fails(args);
+        assert!(code == 2 && error.contains("hint: with --yes"), "{args:?}: {error}");
+    }
+    let stats = trunkline.json(&["stats", "--json"]).remove(0);
+    assert_eq!((&stats["dead"], &stats["messages"], &stats["archived"]), (&4.into(), &1.into(), &1.into()));
+    assert_eq!(trunkline.lines(&["prune", "q", "--older-than", "1h"]), ["0"], "an age says what goes");
+    for (args, count) in [
+        (&["dead", "discard", "q", "--all", "--yes"][..], "4"),
+        (&["prune", "q", "--older-than", "0", "--yes"], "1"),
+        (&["purge", "q", "--yes"], "1"),
+    ] {
+        assert_eq!(trunkline.lines(args), [count], "{args:?}");
+    }
 }
 
 #[test]

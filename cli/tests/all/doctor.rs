@@ -65,3 +65,38 @@ fn a_message_that_waits_longer_than_the_patience_is_a_finding_and_what_it_says_o
     let (code, error) = trunkline.fails(&["doctor", "--patience", "soon"]);
     assert!(code == 2 && error.contains("--patience"), "{error}");
 }
+
+#[test]
+fn exit_code_follows_the_worst_finding() {
+    let (server, trunkline) = alone();
+    trunkline.ok(&["enqueue", "q", "one"]);
+    sql(&trunkline.url, "update trunkline.queue_q set due_at = now() - interval '1 hour'");
+    sql(&trunkline.url, "select trunkline.pause_queue('q')");
+    assert!(said(&trunkline, &["doctor"]).starts_with("advice: q: "), "advice alone is no failure");
+    trunkline.ok(&["doctor"]);
+    let (code, error) = trunkline.fails(&["doctor", "--strict"]);
+    assert!(code == 4 && error.contains("there is one piece of advice"), "{code}: {error}");
+    sql(&trunkline.url, "create role looks login; select trunkline.grant_rights('looks', 'producer', 'q')");
+    let looks = Trunkline { url: server.url("postgres").replace("user=trunkline", "user=looks") };
+    let (code, error) = looks.fails(&["doctor"]);
+    assert!(code == 3 && error.contains("could not look"), "{code}: {error}");
+    sql(&trunkline.url, "select trunkline.resume_queue('q')");
+    assert_eq!(trunkline.fails(&["doctor", "--strict"]).0, 1);
+}
+
+#[test]
+fn checks_and_queues_are_left_out_by_name() {
+    let (_server, trunkline) = alone();
+    for name in ["nightly_a", "nightly_b"] {
+        trunkline.ok(&["queue", "create", name, "--type", "text"]);
+        trunkline.ok(&["enqueue", name, "one"]);
+        sql(&trunkline.url, &format!("update trunkline.queue_{name} set due_at = now() - interval '1 hour'"));
+    }
+    assert_eq!(trunkline.fails(&["doctor"]).0, 1);
+    assert_eq!(trunkline.lines(&["doctor", "--skip-queue", "nightly_*"]), ["nothing is wrong"]);
+    assert_eq!(trunkline.lines(&["doctor", "--skip-check", "bloat,consumers"]), ["nothing is wrong"]);
+    let told = said(&trunkline, &["doctor", "--skip-queue", "nightly_a"]);
+    assert!(told.contains("wrong: nightly_b: ") && !told.contains("nightly_a"), "{told}");
+    let (code, error) = trunkline.fails(&["doctor", "--skip-check", "consumer"]);
+    assert!(code == 2 && error.contains("there is no check \"consumer\"") && error.contains("consumers"), "{error}");
+}

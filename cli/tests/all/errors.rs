@@ -1,6 +1,6 @@
 use std::process::Stdio;
 
-use crate::fixture::{Trunkline, failed, helps, sql};
+use crate::fixture::{Trunkline, failed, helps, program, sql};
 
 #[test]
 fn a_queue_that_is_not_there_is_named() {
@@ -64,7 +64,7 @@ fn a_file_that_cannot_be_read_is_named() {
 #[test]
 fn a_server_that_is_not_there_is_an_error_with_a_hint_and_without_the_password() {
     let nowhere = Trunkline { url: "postgres://me:secret@localhost:1/app".to_owned() };
-    let (code, error) = nowhere.fails(&["stats"]);
+    let (code, error) = nowhere.fails(&["stats", "--verbose"]);
     assert!(code == 1 && error.contains("error: cannot connect") && error.contains("hint: "), "{error}");
     assert!(error.contains("postgres://me@localhost:1/app") && !error.contains("secret"), "{error}");
 }
@@ -96,9 +96,9 @@ fn what_is_done_and_cannot_be_told_is_said_to_be_done() {
         &["enqueue", "q", "x"],
         &["enqueue", "q", "--lines", "/dev/null"],
         &["purge", "q", "--yes"],
-        &["prune", "q", "--older-than", "0"],
+        &["prune", "q", "--older-than", "0", "--yes"],
         &["dead", "replay", "q", "--all"],
-        &["dead", "discard", "q", "--all"],
+        &["dead", "discard", "q", "--all", "--yes"],
     ] {
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("it is there");
         let output = trunkline.command(args).stdout(full).output().expect("the program runs");
@@ -177,6 +177,29 @@ fn quietly_nothing_is_said_but_what_goes_wrong() {
         );
     }
     assert!(trunkline.fails(&["-q", "stats", "nope"]).1.starts_with("error: there is no queue"));
+}
+
+#[test]
+fn a_database_is_said_where_no_connection_string_names_it() {
+    let trunkline = Trunkline::with_queue(&[]);
+    let said = |command: &mut std::process::Command| {
+        let output = command.args(["queue", "list"]).stdin(Stdio::null()).output().expect("the program runs");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stderr).expect("text")
+    };
+    assert_eq!(said(&mut trunkline.command(&[])), "");
+    assert_eq!(said(&mut trunkline.command(&["--database-url", &trunkline.url])), "");
+    assert!(said(&mut trunkline.command(&["--verbose"])).starts_with("database: host="));
+    let mut named = program();
+    for word in trunkline.url.split_whitespace() {
+        let (name, value) = word.split_once('=').expect("NAME=VALUE");
+        let variable = match name {
+            "dbname" => "PGDATABASE".to_owned(),
+            name => format!("PG{}", name.to_uppercase()),
+        };
+        named.env(variable, value.trim_matches('\''));
+    }
+    assert!(said(&mut named).starts_with("database: PGHOST="));
 }
 
 #[test]

@@ -46,9 +46,15 @@ fn hear_hangups() {
 
 /// Every verb with its help on a terminal of 100 columns; first the program's own, under no name.
 pub fn helps() -> Vec<(String, String)> {
+    helps_in(100)
+}
+
+/// The same on another terminal.
+pub fn helps_in(columns: usize) -> Vec<(String, String)> {
     let (mut all, mut open) = (Vec::new(), vec![Vec::<String>::new()]);
     while let Some(path) = open.pop() {
-        let output = program().args(&path).arg("--help").env("COLUMNS", "100").stdin(Stdio::null()).output();
+        let output =
+            program().args(&path).arg("--help").env("COLUMNS", columns.to_string()).stdin(Stdio::null()).output();
         let help = String::from_utf8(output.expect("the program runs").stdout).expect("help is text");
         let listed = help.split("Commands:\n").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap_or_default();
         // A verb's name stands two columns in; what continues a line stands further in.

@@ -51,7 +51,7 @@ fn examples_of_help_run_one_after_another() {
     assert!(ran >= 14, "{ran} of {help} {enqueue}");
     assert_eq!(fs::read(folder.join("rejected.ndjson")).expect("it was written"), b"{\"to\": \n");
     let messages = |queue: &str| trunkline.json(&["stats", queue, "--json"])[0]["messages"].as_u64();
-    assert_eq!((messages("words"), messages("emails")), (Some(7), Some(4)));
+    assert_eq!((messages("words"), messages("emails")), (Some(9), Some(4)));
 }
 
 #[test]
@@ -81,7 +81,8 @@ fn a_queue_that_is_missing_is_not_created_with_a_type_by_accident() {
 #[test]
 fn pauses_are_said_to_be_random() {
     let help = Trunkline { url: String::new() }.ok(&["help", "work"]);
-    assert!(help.contains("a random part between half and all"), "{help}");
+    let words: Vec<&str> = help.split_whitespace().collect();
+    assert!(words.join(" ").contains("a random part between half and all"), "{help}");
 }
 
 #[test]

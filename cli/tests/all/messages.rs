@@ -141,7 +141,7 @@ fn purge_asks_and_the_archive_can_be_read_and_pruned() {
     let archived = trunkline.json(&["archive", "q", "--json"]);
     assert!(archived.len() == 1 && archived[0]["payload"] == "kept" && archived[0]["attempt"] == 1);
     assert_eq!(trunkline.lines(&["prune", "q", "--older-than", "1h"]), ["0"]);
-    assert_eq!(trunkline.lines(&["prune", "q", "--older-than", "0"]), ["1"]);
+    assert_eq!(trunkline.lines(&["prune", "q", "--older-than", "0", "--yes"]), ["1"]);
     assert!(trunkline.json(&["archive", "q", "--json"]).is_empty());
 }
 

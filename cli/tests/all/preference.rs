@@ -38,12 +38,12 @@ fn the_argument_counts_then_the_url_then_the_variables_then_the_private_postgres
     };
 
     let mut all = with_variables();
-    all.env("DATABASE_URL", &by_url.url).args(["--database-url", &by_argument.url]);
+    all.env("DATABASE_URL", &by_url.url).args(["--verbose", "--database-url", &by_argument.url]);
     let (out, said) = shown(all);
     assert!(out.contains("by_argument") && said == format!("database: {}\n", by_argument.url), "{out} {said}");
 
     let mut url = with_variables();
-    url.env("DATABASE_URL", &by_url.url);
+    url.env("DATABASE_URL", &by_url.url).arg("-v");
     let (out, said) = shown(url);
     assert!(out.contains("by_url") && said == format!("database: {}\n", by_url.url), "{out} {said}");
 

@@ -35,7 +35,7 @@ fn a_private_postgres_starts_when_needed_stays_and_keeps_its_data() {
     assert!(code == 1 && error.contains("no private PostgreSQL is running"), "{error}");
 
     // No `migrate` is needed here.
-    let (_, error) = home.ok(&["queue", "create", "q"]);
+    let (_, error) = home.ok(&["queue", "create", "q", "--type", "text"]);
     assert_eq!(error, format!("database: the private PostgreSQL in {}\n", folder.display()));
     home.ok(&["enqueue", "q", "kept"]);
     let (status, _) = home.ok(&["postgres", "status"]);

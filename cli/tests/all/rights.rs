@@ -76,7 +76,7 @@ fn an_operator_looks_after_queues_created_later_too() {
         assert_eq!(dead.len(), 2);
         let id = dead[0]["id"].to_string();
         assert_eq!(theirs.lines(&["dead", "replay", queue, &id]), ["1"]);
-        assert_eq!(theirs.lines(&["dead", "discard", queue, "--all"]), ["1"]);
+        assert_eq!(theirs.lines(&["dead", "discard", queue, "--all", "--yes"]), ["1"]);
         assert_eq!(theirs.json(&["peek", queue, "--json"]).len(), 1);
         assert_eq!(theirs.lines(&["purge", queue, "--yes"]), ["1"]);
         may_not(&theirs, &["queue", "drop", queue, "--yes"]);

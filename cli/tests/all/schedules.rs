@@ -89,7 +89,7 @@ fn a_queue_is_paused_and_limited_and_says_so() {
     let trunkline = Trunkline::with_queue(&["--type", "text"]);
     trunkline.ok(&["enqueue", "q", "a", "b", "c"]);
     trunkline.ok(&["queue", "pause", "q"]);
-    assert!(trunkline.lines(&["queue", "describe", "q"])[1].ends_with("paused"));
+    assert!(trunkline.lines(&["queue", "list"])[1].ends_with("paused"));
     assert!(trunkline.json(&["dequeue", "q", "-n", "1", "--json"]).is_empty());
     trunkline.ok(&["queue", "resume", "q"]);
     trunkline.ok(&["queue", "limit", "q", "--max-leased", "2", "--per-second", "0.001", "--burst", "1"]);

@@ -107,7 +107,7 @@ fn commands_are_run_for_messages_of_all_servers_and_dead_letters_are_in_one_list
     let first = letters[0]["id"].as_str().expect("a text");
     assert_eq!(both.json(&["dead", "list", "q", "--json", "--after", first]).len(), 1);
     assert_eq!(both.lines(&["dead", "replay", "q", first]), ["1"]);
-    assert_eq!(both.lines(&["dead", "discard", "q", "--all"]), ["1"]);
+    assert_eq!(both.lines(&["dead", "discard", "q", "--all", "--yes"]), ["1"]);
     assert_eq!(both.lines(&["purge", "q", "--yes"]), ["1"]);
 }
 

@@ -13,27 +13,28 @@ use crate::{
     work::no_group,
 };
 
-struct Place {
-    trunkline: Trunkline,
-    folder: Folder,
+/// A queue of numbers, and a folder for what commands say.
+pub struct Place {
+    pub trunkline: Trunkline,
+    pub folder: Folder,
 }
 
 impl Place {
-    fn new(messages: u32, settings: &[&str]) -> Self {
+    pub fn new(messages: u32, settings: &[&str]) -> Self {
         let trunkline = Trunkline::with_queue(&[&["--type", "int4"], settings].concat());
         trunkline.enqueue_numbers(messages);
         Self { trunkline, folder: Folder::new() }
     }
 
     /// Starts a worker whose commands find the folder in `$DIR`.
-    fn work(&self, exec: &str, more: &[&str]) -> Child {
+    pub fn work(&self, exec: &str, more: &[&str]) -> Child {
         let mut command = self.trunkline.command(&[&["work", "q", "--exec", exec], more].concat());
         let command = command.env("DIR", &self.folder.0).stdout(Stdio::null()).stderr(Stdio::piped());
         command.spawn().expect("the program runs")
     }
 
     /// The lines of a file there.
-    fn lines(&self, name: &str) -> Vec<String> {
+    pub fn lines(&self, name: &str) -> Vec<String> {
         let text = fs::read_to_string(self.folder.join(name)).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }
@@ -42,14 +43,14 @@ impl Place {
         fs::write(self.folder.join("gate"), "").expect("it can be written");
     }
 
-    fn stats<const N: usize>(&self, keys: [&str; N]) -> [u64; N] {
+    pub fn stats<const N: usize>(&self, keys: [&str; N]) -> [u64; N] {
         let stats = self.trunkline.json(&["stats", "--json"]).remove(0);
         keys.map(|key| stats[key].as_u64().expect("a number"))
     }
 }
 
 /// Its last line, after an orderly end.
-fn ended(child: Child) -> String {
+pub fn ended(child: Child) -> String {
     let output = child.wait_with_output().expect("it ends");
     let error = String::from_utf8(output.stderr).expect("text");
     assert!(output.status.success(), "{:?}: {error}", output.status);
@@ -66,7 +67,7 @@ fn attempts(lines: &[String]) -> BTreeMap<u32, Vec<u32>> {
     attempts
 }
 
-const NOTE: &str = "read -r number; echo \"$number $TRUNKLINE_ATTEMPT\" >> $DIR/begun; ";
+pub const NOTE: &str = "read -r number; echo \"$number $TRUNKLINE_ATTEMPT\" >> $DIR/begun; ";
 const WAIT: &str = "while ! [ -e $DIR/gate ]; do sleep 0.02; done; ";
 
 #[test]
@@ -76,7 +77,7 @@ fn what_a_killed_program_held_comes_back_when_the_leases_end() {
     eventually("three commands run", || place.lines("begun").len() == 3);
     killed.kill().expect("it can be killed");
     killed.wait().expect("it ends");
-    place.open_gate(); // its commands go on, and nobody asks them
+    place.open_gate(); // its commands are killed with it
     assert_eq!(place.stats(["messages", "leased"]), [20, 3]);
     run_out(&place.trunkline.url);
     assert!(ended(place.work(NOTE, &["--drain"])).starts_with("q: 20 done, 0 failed"));

@@ -1,2 +1,5 @@
--- Dead letters by error, the most frequent first. An error is grouped by its first 200 characters: what follows is often of one message alone.
-select left(d.error, 200), count(*), min(d.dead_at), max(d.dead_at) from trunkline.{dead} d where {conditions} group by 1 order by 2 desc, 1 limit 100
+-- Dead letters by the kind of their error, the most frequent first. The same lines are counted first: to find what is the same in lines that differ takes longer.
+select {kind}, pg_catalog.sum(l.letters)::bigint, pg_catalog.min(l.first), pg_catalog.max(l.last)
+from (select {line} as line, pg_catalog.count(*) as letters, pg_catalog.min(d.dead_at) as first, pg_catalog.max(d.dead_at) as last
+      from trunkline.{dead} d where {conditions} group by 1) l
+group by 1 order by 2 desc, 1 limit 100

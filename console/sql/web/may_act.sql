@@ -1,2 +1,2 @@
--- Whether what is done can be written down.
-select has_table_privilege('trunkline.audit', 'insert')
+-- Whether what is done can be written down, and whether this is a standby.
+select pg_catalog.has_table_privilege('trunkline.audit', 'insert'), pg_catalog.pg_is_in_recovery()

@@ -1,5 +1,6 @@
--- An action and its entry, in one statement and so in one transaction. An action that fails leaves no entry.
+-- An action and its entry, in one statement and so in one transaction. An action that fails leaves no entry; so does one whose form has acted before, since
+-- the entry has the form's token, and the action is undone with it.
 with did as materialized ({deed}),
-noted as (insert into trunkline.audit (who, action, queue, what, affected)
-          select $1::text, $2::text, nullif($3::text, ''), $4::text, coalesce(max(n), 0) from did)
-select coalesce(max(n), 0)::bigint from did
+noted as (insert into trunkline.audit (who, action, queue, what, token, affected)
+          select $1::text, $2::text, {of}, $4::text, $5::text::uuid, coalesce(pg_catalog.max(n), 0) from did)
+select coalesce(pg_catalog.max(n), 0)::bigint, {id} from did

@@ -1,6 +1,8 @@
 //! The checks, a file each. All answer the same columns: severity, queue, what, since, why, mend.
 
-use trunkline::Description;
+use trunkline::{Db, Description};
+
+use crate::schema::Text;
 
 macro_rules! checks {
     ($($name:literal),* $(,)?) => { &[$(($name, include_str!(concat!("../../sql/doctor/", $name, ".sql")))),*] };
@@ -22,13 +24,31 @@ pub const OF_DATABASE: &[(&str, &str)] = checks![
     "rights",
     "versions",
     "progress",
+    "schedules",
+    "failures",
+    "relays",
 ];
 
-pub const OF_QUEUE: &[(&str, &str)] = checks!["consumers", "floor", "sequence"];
+/// What a standby cannot be asked: these tables are not there, as they are unlogged.
+pub const OF_PRIMARY: &[&str] = &["versions", "progress", "failures"];
 
-/// A check of one queue. `{name}` is its name as a literal, `{queue}` its table, `{id}` its sequence, and `{oldest}` answers when the oldest message is due,
-/// by one probe of the index for each lane: from the floor on, below which there are only dead rows.
-pub fn of_queue(text: &str, queue: &Description) -> String {
+/// What is derived from the messages of a queue with keys, and of one with uniqueness.
+pub const OF_KEYS: &[(&str, &str)] = checks!["derived_keys"];
+pub const OF_UNIQUENESS: &[(&str, &str)] = checks!["derived_claims"];
+
+/// The checks of a queue.
+pub fn of(queue: &Description) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+    let keys = if queue.lanes > 0 { OF_KEYS } else { &[] };
+    let uniqueness = if queue.uniqueness { OF_UNIQUENESS } else { &[] };
+    OF_QUEUE.iter().chain(keys).chain(uniqueness)
+}
+
+pub const OF_QUEUE: &[(&str, &str)] = checks!["consumers", "floor", "sequence", "clocks", "dead_letters"];
+
+/// A check of one queue. The holes are those of [`Text::with_tables`], and `{oldest}` answers when the oldest message is due,
+/// by one probe of the index for each lane: from the floor on, below which there are only dead rows. `{last}` are the messages that
+/// are due last, and `{of_keys}` what a queue with keys has besides.
+pub fn of_queue(db: &Db, text: &str, queue: &Description) -> Text {
     let oldest = if queue.lanes > 0 {
         "select min(m.due_at) from trunkline.{lane} h, lateral (
              select m.due_at from trunkline.{queue} m where m.lane = h.lane and m.line = '' and (m.place, m.id + 0) >= (h.floor, 0)
@@ -45,12 +65,30 @@ pub fn of_queue(text: &str, queue: &Description) -> String {
          order by m.due_at, m.id + 0 limit 1"
             .to_owned()
     };
-    // A queue's name has no quotes: `[a-z][a-z0-9_.-]*`.
+    // As many as cost next to nothing, by one walk of the index from its end for each lane.
+    let last = if queue.priorities > 1 {
+        "select m.* from generate_series(0, {last}) p (lane), lateral (
+             select m.enqueued_at, m.due_at, m.attempt, m.error from trunkline.{queue} m where m.lane = p.lane and m.due_at > now()
+             order by m.due_at desc, m.id + 0 desc limit 1000) m"
+            .replace("{last}", &(queue.priorities - 1).to_string())
+    } else {
+        "select m.enqueued_at, m.due_at, m.attempt, m.error from trunkline.{queue} m where m.due_at > now()
+         order by m.due_at desc, m.id + 0 desc limit 1000"
+            .to_owned()
+    };
+    let of_keys = if queue.lanes > 0 {
+        "union all select format('%s lanes are held, until %s', count(*), max(h.held_until))
+         from trunkline.{lane} h where h.lane >= 0 and h.served_at > now() + interval '1 minute' having count(*) > 0"
+    } else {
+        ""
+    };
     let floor = "coalesce((select f.reached from trunkline.floor f where f.queue = {name} and f.reached <= now()), '-infinity')";
-    text.replace("{oldest}", &oldest)
-        .replace("{floor}", floor)
-        .replace("{name}", &format!("'{}'", queue.name))
-        .replace("{queue}", &format!("\"queue_{}\"", queue.name))
-        .replace("{lane}", &format!("\"lane_{}\"", queue.name))
-        .replace("{id}", &format!("\"id_{}\"", queue.name))
+    let floor = Text::of(db, floor);
+    let oldest = Text::of(db, &oldest).with_text("floor", &floor);
+    Text::of(db, text)
+        .with_text("oldest", &oldest)
+        .with_text("last", &Text::of(db, &last))
+        .with_text("of_keys", &Text::of(db, of_keys))
+        .with_text("floor", &floor)
+        .with_tables(&queue.name)
 }

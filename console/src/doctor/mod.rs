@@ -16,13 +16,16 @@
 
 mod checks;
 mod plans;
+mod together;
 
 use std::time::{Duration, SystemTime};
 
-use trunkline::{Db, Error, Result, postgres::Statement};
+use futures_util::{StreamExt, TryStreamExt, stream};
+use tokio::time::timeout;
+use trunkline::{Db, Description, Result};
 
-use self::checks::{OF_DATABASE, OF_QUEUE};
-use crate::schema::in_schema;
+use self::checks::{OF_DATABASE, OF_KEYS, OF_PRIMARY, OF_QUEUE, OF_UNIQUENESS};
+use crate::{metrics::ask::within, reason::reason, schema::Text};
 
 /// How bad a finding is. The worst come first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,6 +59,8 @@ pub struct Finding {
     pub severity: Severity,
     /// The queue, if it is about one.
     pub queue: Option<String>,
+    /// The queues that it is about: many where the same is the case in many.
+    pub queues: Vec<String>,
     /// What is the case. It may contain texts of others: statements, names.
     pub what: String,
     /// Since when, by the server's clock, where that is known.
@@ -70,6 +75,8 @@ pub struct Finding {
 #[derive(Debug, Clone)]
 pub struct Doctor {
     patience: Duration,
+    skipped_checks: Vec<String>,
+    skipped_queues: Vec<String>,
 }
 
 impl Default for Doctor {
@@ -78,11 +85,17 @@ impl Default for Doctor {
     }
 }
 
+/// How long the server may take for a statement, and the doctor may wait for it: a server that does not answer is a finding, not a wait.
+const SERVER: &str = "10s";
+const ANSWER: Duration = Duration::from_secs(15);
+/// Queues that are looked at at a time.
+const AT_A_TIME: usize = 4;
+
 impl Doctor {
-    /// One with a patience of five minutes.
+    /// One with a patience of five minutes, that looks at everything.
     #[must_use]
     pub fn new() -> Self {
-        Self { patience: Duration::from_secs(300) }
+        Self { patience: Duration::from_secs(300), skipped_checks: Vec::new(), skipped_queues: Vec::new() }
     }
 
     /// For how long transactions may be open, slots unread and messages due before that is a finding. In milliseconds.
@@ -92,54 +105,109 @@ impl Doctor {
         self
     }
 
-    /// The names of all checks.
-    pub fn checks() -> impl Iterator<Item = &'static str> {
-        OF_DATABASE.iter().chain(OF_QUEUE).map(|(name, _)| *name).chain([plans::NAME, LISTENING])
+    /// Leaves out a check, by its name of [`Doctor::checks`]. Another name leaves out nothing.
+    #[must_use]
+    pub fn skip_check(mut self, check: impl Into<String>) -> Self {
+        self.skipped_checks.push(check.into());
+        self
     }
 
-    /// All findings, the worst first. What the role may not look at is a finding, too.
+    /// Leaves out a queue, or with a `*` at its end all queues whose names begin so: `nightly_*`.
+    #[must_use]
+    pub fn skip_queue(mut self, queue: impl Into<String>) -> Self {
+        self.skipped_queues.push(queue.into());
+        self
+    }
+
+    /// The names of all checks.
+    pub fn checks() -> impl Iterator<Item = &'static str> {
+        let of_queues = OF_QUEUE.iter().chain(OF_KEYS).chain(OF_UNIQUENESS);
+        OF_DATABASE.iter().chain(of_queues).map(|(name, _)| *name).chain([plans::NAME, LISTENING, STANDBY])
+    }
+
+    fn wants(&self, check: &str) -> bool {
+        !self.skipped_checks.iter().any(|skipped| skipped == check)
+    }
+
+    fn wants_queue(&self, queue: &str) -> bool {
+        !self.skipped_queues.iter().any(|skipped| match skipped.strip_suffix('*') {
+            Some(beginning) => queue.starts_with(beginning),
+            None => queue == skipped,
+        })
+    }
+
+    /// All findings, the worst first. What the role may not look at is a finding, too, and so is a server that does not answer. What is the case in four queues
+    /// or more is one finding.
     ///
     /// # Errors
     /// The database cannot be reached.
     pub async fn examine(&self, db: &Db) -> Result<Vec<Finding>> {
         let mut findings = Vec::new();
-        for (check, text) in OF_DATABASE {
-            findings.extend(self.ask(db, check, None, (*text).to_owned()).await?);
-        }
-        for queue in db.list_queues().await? {
-            for (check, text) in OF_QUEUE {
-                findings.extend(self.ask(db, check, Some(&queue.name), checks::of_queue(text, &queue)).await?);
-            }
-            let has_indexes =
-                !findings.iter().any(|one| one.check == "indexes" && one.queue.as_ref() == Some(&queue.name));
-            if has_indexes {
-                findings.extend(match plans::examine(db, &queue).await {
-                    Err(error) if error.sqlstate().is_some() => Some(unchecked(plans::NAME, Some(&queue.name), &error)),
-                    finding => finding?,
-                });
+        let (is_standby,): (bool,) = Text::of(db, "select pg_catalog.pg_is_in_recovery()").run(db, ()).await?;
+        findings.extend(Some(standby()).filter(|_| is_standby && self.wants(STANDBY)));
+        for (check, text) in OF_DATABASE.iter().filter(|(check, _)| self.wants(check)) {
+            if !(is_standby && OF_PRIMARY.contains(check)) {
+                findings.extend(self.ask(db, check, None, Text::of(db, text)).await?);
             }
         }
-        let arrive = db.notifications_arrive().await;
-        findings.extend((!arrive).then(deaf));
+        let no_index: Vec<String> =
+            findings.iter().filter(|one| one.check == "indexes").filter_map(|one| one.queue.clone()).collect();
+        let queues = db.list_queues().await?.into_iter().filter(|queue| self.wants_queue(&queue.name));
+        let looks = queues.map(|queue| self.of_queue(db, queue, &no_index));
+        let of_queues: Vec<Vec<Finding>> = stream::iter(looks).buffered(AT_A_TIME).try_collect().await?;
+        findings.extend(of_queues.into_iter().flatten());
+        if self.wants(LISTENING) && !is_standby {
+            let arrive = timeout(ANSWER, db.notifications_arrive()).await.unwrap_or(false);
+            findings.extend((!arrive).then(deaf));
+        }
+        findings.retain(|finding| finding.queue.as_ref().is_none_or(|queue| self.wants_queue(queue)));
         findings.sort_by_key(|finding| finding.severity);
+        Ok(together::together(findings))
+    }
+
+    async fn of_queue(&self, db: &Db, queue: Description, no_index: &[String]) -> Result<Vec<Finding>> {
+        let mut findings = Vec::new();
+        for (check, text) in checks::of(&queue).filter(|(check, _)| self.wants(check)) {
+            findings.extend(self.ask(db, check, Some(&queue.name), checks::of_queue(db, text, &queue)).await?);
+        }
+        if self.wants(plans::NAME) && !no_index.contains(&queue.name) {
+            let plan = async { Ok(plans::examine(db, &queue).await?.into_iter().collect()) };
+            findings.extend(answered(plans::NAME, Some(&queue.name), plan).await?);
+        }
         Ok(findings)
     }
 
-    async fn ask(&self, db: &Db, check: &'static str, queue: Option<&str>, text: String) -> Result<Vec<Finding>> {
-        let text = in_schema(&text, db.schema_name())
-            .replace("{version}", env!("CARGO_PKG_VERSION"))
-            .replace("{patience}", &format!("{} milliseconds", self.patience.as_millis()));
-        let statement: Statement<(), Vec<Row>> = Statement::of(text);
-        match db.run(&statement, ()).await {
-            Ok(rows) => Ok(rows.into_iter().map(|row| finding(check, row)).collect()),
-            Err(error) if error.sqlstate().is_some() => Ok(vec![unchecked(check, queue, &error)]),
-            Err(error) => Err(error),
+    async fn ask(&self, db: &Db, check: &'static str, queue: Option<&str>, text: Text) -> Result<Vec<Finding>> {
+        let text = text
+            .with("version", env!("CARGO_PKG_VERSION"))
+            .with("patience", &format!("{} milliseconds", self.patience.as_millis()));
+        let found = async {
+            let rows: Vec<Row> = within(db, text, (), SERVER).await?;
+            Ok(rows.into_iter().map(|row| finding(check, row)).collect())
+        };
+        answered(check, queue, found).await
+    }
+}
+
+/// What was found; where the server refused, or did not answer in time, a finding that says so.
+async fn answered(
+    check: &'static str,
+    queue: Option<&str>,
+    found: impl Future<Output = Result<Vec<Finding>>>,
+) -> Result<Vec<Finding>> {
+    match timeout(ANSWER, found).await {
+        Ok(Err(error)) if error.sqlstate().is_some() => Ok(vec![unchecked(check, queue, &reason(&error))]),
+        Ok(found) => found,
+        Err(_) => {
+            Ok(vec![unchecked(check, queue, &format!("the server did not answer within {} s", ANSWER.as_secs()))])
         }
     }
 }
 
 /// A notification that is sent and waited for, not a statement.
 const LISTENING: &str = "listening";
+/// What is said of a standby, of which less is known.
+const STANDBY: &str = "standby";
 
 /// What every check answers.
 type Row = (String, Option<String>, String, Option<SystemTime>, String, String);
@@ -150,15 +218,17 @@ fn finding(check: &'static str, (severity, queue, what, since, why, mend): Row) 
         "advice" => Severity::Advice,
         _ => Severity::Unchecked,
     };
-    Finding { check, severity, queue, what, since, why, mend }
+    let queues = queue.iter().cloned().collect();
+    Finding { check, severity, queue, queues, what, since, why, mend }
 }
 
-fn unchecked(check: &'static str, queue: Option<&str>, error: &Error) -> Finding {
+fn unchecked(check: &'static str, queue: Option<&str>, reason: &str) -> Finding {
     Finding {
         check,
         severity: Severity::Unchecked,
         queue: queue.map(str::to_owned),
-        what: format!("the check failed: {error}"),
+        queues: queue.iter().map(|queue| (*queue).to_owned()).collect(),
+        what: format!("the check failed: {reason}"),
         since: None,
         why: "Nobody knows whether all is well there.".to_owned(),
         mend: "select rolname from pg_roles where pg_has_role(oid, 'member'); -- ask as a role that may look, such as pg_monitor".to_owned(),
@@ -170,9 +240,23 @@ fn deaf() -> Finding {
         check: LISTENING,
         severity: Severity::Wrong,
         queue: None,
+        queues: Vec::new(),
         what: "a notification that was sent did not arrive".to_owned(),
         since: None,
         why: "A transaction pooler between here and the server swallows notifications. Consumers poll instead: messages wait longer, and the server is asked more often.".to_owned(),
         mend: "let consumers connect to the server itself, or by a pooler in session mode".to_owned(),
+    }
+}
+
+fn standby() -> Finding {
+    Finding {
+        check: STANDBY,
+        severity: Severity::Advice,
+        queue: None,
+        queues: Vec::new(),
+        what: format!("this server is a standby: {} and {LISTENING} were not looked at", OF_PRIMARY.join(", ")),
+        since: None,
+        why: "What workers report is not replicated, and a standby takes no listeners.".to_owned(),
+        mend: "trunkline doctor --database-url …   # of the primary".to_owned(),
     }
 }

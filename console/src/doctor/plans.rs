@@ -3,7 +3,7 @@
 use trunkline::{Db, Description, Result, postgres::Statement};
 
 use super::{Finding, Severity};
-use crate::schema::in_schema;
+use crate::schema::Text;
 
 pub const NAME: &str = "plans";
 
@@ -31,16 +31,18 @@ pub async fn examine(db: &Db, queue: &Description) -> Result<Option<Finding>> {
         ),
     };
     let transaction = db.begin_with("isolation level read committed, read only").await?;
+    let within: Statement<(&str,), ()> = Statement::new(include_str!("../../sql/metrics/within.sql"));
+    drop(transaction.send(&within, (super::SERVER,)).await?); // its answer comes with the next
     let settings: Statement<(&str, &str), Vec<Setting>> = Statement::new(include_str!("../../sql/doctor/plans.sql"));
     let settings = transaction.run(&settings, (db.schema_name(), &*format!("{verb}{name}"))).await?;
-    let set: Statement<(&str, &str), (String,)> = Statement::new("select set_config($1, $2, true)");
+    let set: Statement<(&str, &str), (String,)> = Statement::new("select pg_catalog.set_config($1, $2, true)");
     for (setting, value) in &settings {
         let (_,) = transaction.run(&set, (setting, value)).await?;
     }
-    // A queue's name has no quotes: `[a-z][a-z0-9_.-]*`.
-    let explain = format!("explain select q.ctid from trunkline.\"queue_{name}\" q where {line}, q.id + 0 limit 1");
-    let explain: Statement<(), Vec<(String,)>> = Statement::of(in_schema(&explain, db.schema_name()));
-    let plan = transaction.run(&explain, ()).await?;
+    let line = Text::of(db, line);
+    let explain = "explain select q.ctid from trunkline.{queue} q where {line}, q.id + 0 limit 1";
+    let explain = Text::of(db, explain).with_text("line", &line).with_tables(name);
+    let plan: Vec<(String,)> = explain.run_in(&transaction, ()).await?;
     transaction.rollback().await?;
     let scan =
         plan.iter().map(|(line,)| line.trim().trim_start_matches("->").trim()).find(|line| line.contains("Scan"));
@@ -51,15 +53,18 @@ pub async fn examine(db: &Db, queue: &Description) -> Result<Option<Finding>> {
         (true, false) => format!("function {verb}{name} has lost the settings by which it is planned"),
         (false, _) => format!("what is due is looked for by {scan}, and not along index {index}"),
     };
-    let renew = format!("select trunkline.install_queue('{name}');");
-    let analyze = format!("vacuum (analyze) trunkline.\"queue_{name}\";");
+    let mend = match has_settings {
+        true => "vacuum (analyze) trunkline.{queue};",
+        false => "select trunkline.install_queue({name});",
+    };
     Ok(Some(Finding {
         check: NAME,
         severity: Severity::Wrong,
         queue: Some(name.clone()),
+        queues: vec![name.clone()],
         what,
         since: None,
         why: "A dequeue reads the whole table, or will as soon as the statistics say so. The more waits, the longer each takes.".to_owned(),
-        mend: in_schema(if has_settings { &analyze } else { &renew }, db.schema_name()),
+        mend: Text::of(db, mend).with_tables(name).into_string(),
     }))
 }

@@ -7,7 +7,7 @@ use trunkline::{
     postgres::{Params, Rows, Statement},
 };
 
-use crate::schema::in_schema;
+use crate::schema::Text;
 
 macro_rules! sql {
     ($name:literal) => {
@@ -63,7 +63,7 @@ pub async fn queues(db: &Db) -> Result<Vec<Queue>> {
 }
 
 pub async fn stores(db: &Db) -> Result<Vec<Store>> {
-    alone(db, sql!("stores"), (), COUNTING).await
+    alone(db, Text::of(db, sql!("stores")), (), COUNTING).await
 }
 
 pub async fn database(db: &Db) -> Result<Database> {
@@ -72,33 +72,35 @@ pub async fn database(db: &Db) -> Result<Database> {
 }
 
 pub async fn counts(db: &Db, queue: &str) -> Result<Counts> {
-    // A queue's name has no quotes: `[a-z][a-z0-9_.-]*`.
-    let text = sql!("counts")
-        .replace("{name}", &format!("'{queue}'"))
-        .replace("{queue}", &format!("\"queue_{queue}\""))
-        .replace("{dead}", &format!("\"dead_{queue}\""))
-        .replace("{archive}", &format!("\"archive_{queue}\""));
-    let counted: Counted = alone(db, &text, (), COUNTING).await?;
+    let text = Text::of(db, sql!("counts")).with_tables(queue);
+    let counted: Counted = alone(db, text, (), COUNTING).await?;
     let (due, delayed, leased, to_retry, dead, archived, rows, oldest_due, floor_lag, took) = counted;
     let took = Duration::try_from_secs_f64(took).unwrap_or_default(); // a clock that was set back
     Ok(Counts { messages: [due, delayed, leased, to_retry, dead, archived], rows, oldest_due, floor_lag, took })
 }
 
 async fn run<R: Rows>(db: &Db, text: &str) -> Result<R> {
-    let statement: Statement<(), R> = Statement::of(in_schema(text, db.schema_name()));
-    db.run(&statement, ()).await
+    Text::of(db, text).run(db, ()).await
 }
 
 /// How long a look may take.
 const COUNTING: &str = "10min";
 
 /// On a connection of its own: nobody's statement waits behind it. Ends with an error after so long.
-pub async fn alone<P: Params, R: Rows>(db: &Db, text: &str, params: P, most: &str) -> Result<R> {
+pub async fn alone<P: Params, R: Rows>(db: &Db, text: Text, params: P, most: &str) -> Result<R> {
+    bounded(db, sql!("alone"), text, params, most).await
+}
+
+/// The same, with the session's own settings for its plan.
+pub async fn within<P: Params, R: Rows>(db: &Db, text: Text, params: P, most: &str) -> Result<R> {
+    bounded(db, sql!("within"), text, params, most).await
+}
+
+async fn bounded<P: Params, R: Rows>(db: &Db, bounds: &'static str, text: Text, params: P, most: &str) -> Result<R> {
     let transaction = db.begin_with("isolation level read committed, read only").await?;
-    let alone: Statement<(&str,), ()> = Statement::new(sql!("alone"));
-    drop(transaction.send(&alone, (most,)).await?); // its answer comes with the next
-    let statement: Statement<P, R> = Statement::of(in_schema(text, db.schema_name()));
-    let answer = transaction.run(&statement, params).await?;
+    let bounds: Statement<(&str,), ()> = Statement::new(bounds);
+    drop(transaction.send(&bounds, (most,)).await?); // its answer comes with the next
+    let answer = text.run_in(&transaction, params).await?;
     transaction.commit().await?;
     Ok(answer)
 }

@@ -53,6 +53,8 @@ pub struct Visitor {
     pub role: Role,
     /// What a form has to bring along.
     pub csrf: String,
+    /// What the page says first.
+    pub notice: Option<super::notice::Notice>,
 }
 
 /// A session ends so long after it began.
@@ -108,7 +110,7 @@ impl Guard {
             Access::Anybody => Some(self.plain("local", Role::Operator)),
             Access::Passwords(_) => {
                 let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-                let (visitor, begun) = sessions.get(&cookie(headers)?)?;
+                let (visitor, begun) = sessions.get(&cookie_named(headers, COOKIE)?)?;
                 (begun.elapsed() < SESSION).then(|| visitor.clone())
             }
             Access::Proxy { header, operators } => {
@@ -122,7 +124,7 @@ impl Guard {
     }
 
     fn plain(&self, name: &str, role: Role) -> Visitor {
-        Visitor { name: name.to_owned(), role, csrf: self.secret.clone() }
+        Visitor { name: name.to_owned(), role, csrf: self.secret.clone(), notice: None }
     }
 
     fn bearer(&self, headers: &HeaderMap) -> Option<Visitor> {
@@ -147,12 +149,15 @@ impl Guard {
         if sessions.len() >= SESSIONS {
             return Err(Refused::TooOften);
         }
-        sessions.insert(id.clone(), (Visitor { name: user.name.clone(), role: user.role, csrf }, Instant::now()));
+        sessions.insert(
+            id.clone(),
+            (Visitor { name: user.name.clone(), role: user.role, csrf, notice: None }, Instant::now()),
+        );
         Ok(id)
     }
 
     pub fn log_out(&self, headers: &HeaderMap) {
-        if let Some(id) = cookie(headers) {
+        if let Some(id) = cookie_named(headers, COOKIE) {
             self.sessions.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
         }
     }
@@ -184,17 +189,27 @@ pub fn same(one: &str, other: &str) -> bool {
 
 /// 32 random bytes in hexadecimal digits.
 fn secret() -> String {
-    let mut bytes = [0_u8; 32];
+    random::<32>()
+}
+
+/// What a form brings along that may act once: 16 random bytes in hexadecimal digits.
+pub fn token() -> String {
+    random::<16>()
+}
+
+fn random<const N: usize>() -> String {
+    let mut bytes = [0_u8; N];
     getrandom::fill(&mut bytes).expect("the system's random numbers");
     let digit = |half: u8| char::from(b"0123456789abcdef"[usize::from(half)]);
     bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(digit).collect()
 }
 
-fn cookie(headers: &HeaderMap) -> Option<String> {
+/// The value of a cookie.
+pub fn cookie_named(headers: &HeaderMap, cookie: &str) -> Option<String> {
     let named = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     named.flat_map(|line| line.split(';')).find_map(|pair| {
         let (name, value) = pair.trim().split_once('=')?;
-        (name == COOKIE).then(|| value.to_owned())
+        (name == cookie).then(|| value.to_owned())
     })
 }
 

@@ -1,60 +1,9 @@
 //! What an operator does: asked first, done in one transaction with its entry in the audit.
 
-use serde::Deserialize;
-use trunkline::{Db, Result};
+use trunkline::{Db, Description, Result};
 
-use super::{
-    sieve::Sieve,
-    statement::{ask, sql},
-    words,
-};
-use crate::metrics::ask::counts;
-
-/// A form's fields. Which of them count depends on the verb.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub struct Form {
-    pub verb: String,
-    pub queue: String,
-    pub id: String,
-    /// There and empty, it is the group of those without an error.
-    pub error: Option<String>,
-    pub text: String,
-    pub from: String,
-    pub until: String,
-    pub schedule: String,
-    pub payload: String,
-    pub metadata: String,
-    pub delay: String,
-    pub priority: String,
-    pub key: String,
-    pub rate: String,
-    pub csrf: String,
-}
-
-impl Form {
-    /// Names and values, for the form that says yes.
-    pub fn fields(&self) -> Vec<(&'static str, &str)> {
-        let error = self.error.as_deref().map(|error| ("error", error));
-        let others = [
-            ("csrf", &self.csrf),
-            ("verb", &self.verb),
-            ("queue", &self.queue),
-            ("id", &self.id),
-            ("text", &self.text),
-            ("from", &self.from),
-            ("until", &self.until),
-            ("schedule", &self.schedule),
-            ("payload", &self.payload),
-            ("metadata", &self.metadata),
-            ("delay", &self.delay),
-            ("priority", &self.priority),
-            ("key", &self.key),
-            ("rate", &self.rate),
-        ];
-        others.map(|(name, value)| (name, value.as_str())).into_iter().chain(error).collect()
-    }
-}
+use super::{form::Form, sieve::Sieve, statement::sql, words};
+use crate::{metrics::ask::counts, schema::Text};
 
 /// An action whose form makes sense.
 #[derive(Debug, Clone, PartialEq)]
@@ -164,50 +113,20 @@ fn enqueue(form: &Form) -> std::result::Result<Deed, String> {
 }
 
 impl Action {
-    /// The name of the action in the audit.
-    pub fn name(&self) -> &'static str {
+    /// Errs, and says why, unless the queue takes what the action would enqueue. Nothing is enqueued.
+    pub async fn check(&self, db: &Db, is: &Description) -> Result<()> {
+        let fill = |text: &str| Text::of(db, text).with("type", &is.payload);
         match &self.deed {
-            Deed::Pause => "pause",
-            Deed::Resume => "resume",
-            Deed::Purge => "purge",
-            Deed::Enqueue { .. } => "enqueue",
-            Deed::Cancel { .. } => "cancel",
-            Deed::Reschedule { .. } => "reschedule",
-            Deed::Replay(_) | Deed::ReplaySlowly { .. } => "replay",
-            Deed::Discard(_) => "discard",
-            Deed::Edit { .. } => "edit",
-            Deed::Schedule { deed: OfSchedule::Pause, .. } => "pause-schedule",
-            Deed::Schedule { deed: OfSchedule::Resume, .. } => "resume-schedule",
-            Deed::Schedule { deed: OfSchedule::Fire, .. } => "fire-schedule",
+            Deed::Edit { payload, .. } => {
+                let _: (bool,) = fill(sql!("payload_fits")).run(db, (payload.as_str(),)).await?;
+            }
+            Deed::Enqueue { payload, metadata, priority, key, .. } => {
+                let of = (is.name.as_str(), payload.as_str(), metadata.as_deref(), *priority, key.as_deref());
+                let _: (bool, bool, bool, bool) = fill(sql!("draft_fits")).run(db, of).await?;
+            }
+            _ => {}
         }
-    }
-
-    /// What will be done, for the page that asks, and for the audit. No payload is in it.
-    pub fn in_words(&self) -> String {
-        match &self.deed {
-            Deed::Pause => "no message is dequeued until it is resumed".to_owned(),
-            Deed::Resume => "messages are dequeued again".to_owned(),
-            Deed::Purge => "all messages that wait or are leased are deleted; dead letters and archive stay".to_owned(),
-            Deed::Enqueue { payload, delay, .. } => format!("a message of {} bytes, due in {delay} s", payload.len()),
-            Deed::Cancel { id } => format!("message {id} is deleted"),
-            Deed::Reschedule { id, delay } => format!("message {id} is due in {delay} s"),
-            Deed::Replay(letters) => format!("{} are due again (10,000 at a time)", letters.in_words()),
-            Deed::ReplaySlowly { letters, rate } => {
-                format!("{} are due again, {rate} a second (10,000 at a time)", letters.in_words())
-            }
-            Deed::Discard(letters) => format!("{} are deleted (10,000 at a time)", letters.in_words()),
-            Deed::Edit { id, payload } => {
-                format!(
-                    "dead letter {id} is deleted, and enqueued anew with another payload of {} bytes",
-                    payload.len()
-                )
-            }
-            Deed::Schedule { name, deed: OfSchedule::Pause } => {
-                format!("schedule {name} makes no ticks until it is resumed")
-            }
-            Deed::Schedule { name, deed: OfSchedule::Resume } => format!("schedule {name} makes ticks again"),
-            Deed::Schedule { name, deed: OfSchedule::Fire } => format!("schedule {name} enqueues a message now"),
-        }
+        Ok(())
     }
 
     /// How many messages or dead letters it is about, where that can be counted beforehand.
@@ -219,91 +138,108 @@ impl Action {
             }
             _ => return Ok(None),
         };
-        let text = self.of_letters(&chosen(letters, "$1", "$2", "select count(*) from chosen"));
-        let (count,): (i64,) = ask(db, &text, (letters.values(), AT_ONCE)).await?;
+        let wanted = Text::of(db, "select pg_catalog.count(*) from chosen");
+        let text = chosen(db, letters, "$1", "$2").with_text("wanted", &wanted).with_tables(&self.queue);
+        let (count,): (i64,) = text.run(db, (letters.values(), AT_ONCE)).await?;
         Ok(Some(count))
     }
 
-    fn of_letters(&self, text: &str) -> String {
-        text.replace("{dead}", &format!("\"dead_{}\"", self.queue))
-    }
-
-    /// Does it, and writes it down, in one transaction; returns how many messages, dead letters or schedules it was done to.
-    pub async fn run(&self, db: &Db, who: &str) -> Result<i64> {
+    /// Does it, and writes it down, in one transaction. Fails, and does nothing, where a form with this token has acted before.
+    pub async fn run(&self, db: &Db, who: &str, token: &str) -> Result<Done> {
         let (queue, what) = (self.queue.as_str(), self.in_words());
-        let entry = (who, self.name(), queue, what.as_str());
-        let (count,): (i64,) = match &self.deed {
-            Deed::Pause => self.plain(db, "trunkline.pause_queue($3)", entry).await?,
-            Deed::Resume => self.plain(db, "trunkline.resume_queue($3)", entry).await?,
-            Deed::Purge => {
-                let text = noted("select trunkline.purge($3) as n");
-                ask(db, &text, entry).await?
-            }
+        let of = (who, self.name(), queue, what.as_str(), token);
+        let plain = |text: &str| noted(db, &Text::of(db, text), QUEUE, NO_ID);
+        let (count, id): (i64, Option<i64>) = match &self.deed {
+            Deed::Pause => plain(PAUSE).run(db, of).await?,
+            Deed::Resume => plain(RESUME).run(db, of).await?,
+            Deed::Purge => plain("select trunkline.purge($3) as n").run(db, of).await?,
             Deed::Enqueue { payload, metadata, delay, priority, key } => {
-                let text = noted(sql!("enqueue"));
-                let of = (payload.as_str(), metadata.as_deref(), *delay, *priority, key.as_deref());
-                ask(db, &text, (entry.0, entry.1, entry.2, entry.3, of.0, of.1, of.2, of.3, of.4)).await?
+                let text = noted(db, &Text::of(db, sql!("enqueue")), QUEUE, ID);
+                let draft = (payload.as_str(), metadata.as_deref(), *delay, *priority, key.as_deref());
+                text.run(db, (of.0, of.1, of.2, of.3, of.4, draft.0, draft.1, draft.2, draft.3, draft.4)).await?
             }
-            Deed::Cancel { id } => {
-                let text = noted("select count(*) as n from trunkline.cancel($3, array[$5::bigint])");
-                ask(db, &text, (entry.0, entry.1, entry.2, entry.3, *id)).await?
-            }
+            Deed::Cancel { id } => plain(CANCEL).run(db, (of.0, of.1, of.2, of.3, of.4, *id)).await?,
             Deed::Reschedule { id, delay } => {
-                let text = noted(
-                    "select count(*) as n from trunkline.reschedule($3, array[$5::bigint], clock_timestamp() + make_interval(secs => $6))",
-                );
-                ask(db, &text, (entry.0, entry.1, entry.2, entry.3, *id, *delay)).await?
+                plain(RESCHEDULE).run(db, (of.0, of.1, of.2, of.3, of.4, *id, *delay)).await?
             }
             Deed::Replay(letters) => {
-                self.letters(db, "select trunkline.replay($3, ids) as n from ids", letters, entry).await?
+                let text = self.of_letters(db, letters, "select trunkline.replay($3, ids) as n from ids");
+                text.run(db, (of.0, of.1, of.2, of.3, of.4, letters.values(), AT_ONCE)).await?
             }
             Deed::Discard(letters) => {
-                self.letters(db, "select trunkline.discard($3, ids) as n from ids", letters, entry).await?
+                let text = self.of_letters(db, letters, "select trunkline.discard($3, ids) as n from ids");
+                text.run(db, (of.0, of.1, of.2, of.3, of.4, letters.values(), AT_ONCE)).await?
             }
             Deed::ReplaySlowly { letters, rate } => {
-                let text = self.of_letters(&noted(&format!("{} {}", ids(letters), sql!("replay_slowly"))));
-                ask(db, &text, (entry.0, entry.1, entry.2, entry.3, letters.values(), AT_ONCE, *rate)).await?
+                let text = self.of_letters(db, letters, sql!("replay_slowly"));
+                text.run(db, (of.0, of.1, of.2, of.3, of.4, letters.values(), AT_ONCE, *rate)).await?
             }
             Deed::Edit { id, payload } => {
-                let text = self.of_letters(&noted(sql!("edit")));
-                ask(db, &text, (entry.0, entry.1, entry.2, entry.3, *id, payload.as_str())).await?
+                let text = noted(db, &Text::of(db, sql!("edit")), QUEUE, ID);
+                text.run(db, (of.0, of.1, of.2, of.3, of.4, *id, payload.as_str())).await?
             }
             Deed::Schedule { name, deed } => {
-                let text = noted(match deed {
-                    OfSchedule::Pause => "select count(*) as n from (select trunkline.pause_schedule($5)) s",
-                    OfSchedule::Resume => "select count(*) as n from (select trunkline.resume_schedule($5)) s",
-                    OfSchedule::Fire => "select count(*) as n from (select trunkline.fire_schedule($5)) s",
-                });
-                ask(db, &text, (entry.0, entry.1, entry.2, entry.3, name.as_str())).await?
+                let text = Text::of(
+                    db,
+                    match deed {
+                        OfSchedule::Pause => {
+                            "select pg_catalog.count(*) as n from (select trunkline.pause_schedule($6)) s"
+                        }
+                        OfSchedule::Resume => {
+                            "select pg_catalog.count(*) as n from (select trunkline.resume_schedule($6)) s"
+                        }
+                        OfSchedule::Fire => {
+                            "select pg_catalog.count(*) as n from (select trunkline.fire_schedule($6)) s"
+                        }
+                    },
+                );
+                noted(db, &text, QUEUE_OF_SCHEDULE, NO_ID)
+                    .run(db, (of.0, of.1, of.2, of.3, of.4, name.as_str()))
+                    .await?
             }
         };
-        Ok(count)
+        Ok(Done { count, id })
     }
 
-    async fn plain(&self, db: &Db, call: &str, entry: Entry<'_>) -> Result<(i64,)> {
-        ask(db, &noted(&format!("select count(*) as n from (select {call}) c")), entry).await
-    }
-
-    async fn letters(&self, db: &Db, deed: &str, letters: &Sieve, entry: Entry<'_>) -> Result<(i64,)> {
-        let text = self.of_letters(&noted(&format!("{} {deed}", ids(letters))));
-        ask(db, &text, (entry.0, entry.1, entry.2, entry.3, letters.values(), AT_ONCE)).await
+    /// What is done to letters, by the parameters 6 and 7.
+    fn of_letters(&self, db: &Db, letters: &Sieve, deed: &str) -> Text {
+        let ids = Text::of(
+            db,
+            ", ids as (select pg_catalog.array_agg(id) as ids from chosen having pg_catalog.count(*) > 0) {deed}",
+        );
+        let ids = ids.with_text("deed", &Text::of(db, deed));
+        let deed = chosen(db, letters, "$6", "$7").with_text("wanted", &ids);
+        noted(db, &deed, QUEUE, NO_ID).with_tables(&self.queue)
     }
 }
 
-type Entry<'a> = (&'a str, &'a str, &'a str, &'a str);
+/// What came of an action: how many messages, dead letters or schedules it was done to, and the message that was enqueued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Done {
+    pub count: i64,
+    pub id: Option<i64>,
+}
+
+const PAUSE: &str = "select pg_catalog.count(*) as n from (select trunkline.pause_queue($3)) c";
+const RESUME: &str = "select pg_catalog.count(*) as n from (select trunkline.resume_queue($3)) c";
+const CANCEL: &str = "select pg_catalog.count(*) as n from trunkline.cancel($3, array[$6::bigint])";
+const RESCHEDULE: &str = "select pg_catalog.count(*) as n
+    from trunkline.reschedule($3, array[$6::bigint], pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => $7))";
+
+/// The queue of the entry.
+const QUEUE: &str = "nullif($3::text, '')";
+/// A schedule's entry has the queue that the schedule has, whatever the form says.
+const QUEUE_OF_SCHEDULE: &str = "(select s.queue from trunkline.schedule s where s.name = $6 and $3::text is not null)";
+const ID: &str = "pg_catalog.max(id)";
+const NO_ID: &str = "null::bigint";
 
 /// The letters that are meant, by two parameters: what they have to have, and how many they may be.
-fn chosen(letters: &Sieve, values: &str, limit: &str, wanted: &str) -> String {
-    let text = sql!("letters_of").replace("{conditions}", &letters.conditions(values)).replace("{limit}", limit);
-    text.replace("{wanted}", wanted).trim_end().to_owned()
+fn chosen(db: &Db, letters: &Sieve, values: &str, limit: &str) -> Text {
+    Text::of(db, sql!("letters_of").trim_end()).with("conditions", &letters.conditions(values)).with("limit", limit)
 }
 
-/// Their ids, by the parameters 5 and 6.
-fn ids(letters: &Sieve) -> String {
-    chosen(letters, "$5", "$6", "") + ", ids as (select array_agg(id) as ids from chosen having count(*) > 0)"
-}
-
-/// A deed that answers `n`, with its entry.
-fn noted(deed: &str) -> String {
-    sql!("noted").replace("{deed}", deed)
+/// A deed that returns `n`, and `id` where it enqueues, with its entry.
+fn noted(db: &Db, deed: &Text, of: &str, id: &str) -> Text {
+    let of = Text::of(db, of);
+    Text::of(db, sql!("noted")).with_text("deed", deed).with_text("of", &of).with("id", id)
 }

@@ -18,17 +18,22 @@ use hyper_util::{
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore, watch},
+    sync::watch,
     task::JoinSet,
-    time::{sleep, timeout},
+    time::{interval, sleep, timeout},
 };
 
-use super::{shield::plain, stall::Stall, tls::Certificate};
+use super::{
+    admission::{Door, Seat},
+    shield::plain,
+    stall::Stall,
+    tls::Certificate,
+};
 
 /// What the other side may do.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// Connections at a time. Whoever comes then waits until one ends.
+    /// Connections at a time. A visitor who comes then waits until one ends.
     pub connections: usize,
     /// How long a handshake, the head of a request, its body, and a write that makes no progress may take.
     pub patience: Duration,
@@ -50,22 +55,26 @@ pub async fn serve(
     ending: watch::Sender<bool>,
     shutdown: impl Future<Output = ()>,
 ) {
-    let (free, mut open) = (Arc::new(Semaphore::new(bounds.connections)), JoinSet::new());
+    let (door, mut open) = (Arc::new(Door::new(bounds.connections)), JoinSet::new());
     let mut shutdown = pin!(shutdown);
     loop {
         let next = tokio::select! {
             () = &mut shutdown => break,
-            next = accept(&listener, &free) => next,
+            next = accept(&listener, &door) => next,
         };
         while open.try_join_next().is_some() {}
-        let Some((stream, from, permit)) = next else { continue };
-        let app = router.clone().layer(Extension(ConnectInfo(from)));
+        let Some((stream, from, seat)) = next else { continue };
+        let app = router.clone().layer(Extension(ConnectInfo(from))).layer(Extension(Arc::clone(&seat)));
         let (acceptor, ended) = (certificate.as_ref().map(Certificate::acceptor), ending.subscribe());
         open.spawn(async move {
-            let _permit = permit;
-            let Some(acceptor) = acceptor else { return converse(stream, app, bounds, ended).await };
-            if let Ok(Ok(stream)) = timeout(bounds.patience, acceptor.accept(stream)).await {
-                converse(stream, app, bounds, ended).await;
+            let Some(acceptor) = acceptor else { return converse(stream, app, bounds, ended, &seat).await };
+            let handshake = timeout(bounds.patience, acceptor.accept(stream));
+            let stream = tokio::select! {
+                stream = handshake => stream,
+                () = seat.taken() => return,
+            };
+            if let Ok(Ok(stream)) = stream {
+                converse(stream, app, bounds, ended, &seat).await;
             }
         });
     }
@@ -73,15 +82,11 @@ pub async fn serve(
     let _ = timeout(LAST, async { while open.join_next().await.is_some() {} }).await;
 }
 
-async fn accept(
-    listener: &TcpListener,
-    free: &Arc<Semaphore>,
-) -> Option<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
-    let permit = Arc::clone(free).acquire_owned().await.ok()?;
+async fn accept(listener: &TcpListener, door: &Arc<Door>) -> Option<(TcpStream, SocketAddr, Arc<Seat>)> {
     match listener.accept().await {
         Ok((stream, from)) => {
             let _ = stream.set_nodelay(true); // slower without
-            Some((stream, from, permit))
+            Some((stream, from, Arc::new(door.admit(from.ip().to_canonical()).await?)))
         }
         Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) => None,
         Err(_) => {
@@ -96,17 +101,23 @@ async fn converse(
     app: Router,
     bounds: Bounds,
     mut ended: watch::Receiver<bool>,
+    seat: &Seat,
 ) {
     let stream = TokioIo::new(Stall::new(stream, bounds.patience));
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(bounds.patience).max_buf_size(64 * 1024);
     let mut conversation = pin!(http.serve_connection(stream, TowerToHyperService::new(app)));
-    tokio::select! {
-        _ = conversation.as_mut() => return, // what breaks a connection is the other side's business
-        _ = ended.wait_for(|is| *is) => {}
+    let mut looks = interval(Duration::from_secs(5));
+    loop {
+        tokio::select! {
+            _ = conversation.as_mut() => return, // what breaks a connection is the other side's business
+            () = seat.taken() => return,
+            _ = ended.wait_for(|is| *is) => break,
+            _ = looks.tick() => if seat.is_over() { break },
+        }
     }
     conversation.as_mut().graceful_shutdown();
-    let _ = conversation.await;
+    let _ = timeout(LAST, conversation).await;
 }
 
 /// A request with its body read: one that comes slowly, or is too large, gets no further.

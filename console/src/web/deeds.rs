@@ -1,62 +1,108 @@
-//! What is sent to the console: questions before actions, actions, logins.
+//! What is sent to the console to change something: a question before an action, and the action.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::sync::Arc;
 
 use axum::{
     Extension, Form,
-    extract::{ConnectInfo, State},
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    extract::State,
+    http::{StatusCode, header},
     response::{IntoResponse, Redirect, Response},
 };
-use serde::Deserialize;
+use trunkline::{Description, Error};
 
 use super::{
-    access::{COOKIE, Refused, Visitor, same},
-    act::{self, Action},
-    pages::{broken, known, told},
+    access::{Visitor, same, token},
+    act::{self, Action, Deed},
+    form,
+    notice::Notice,
+    pages::{known, status_of, told},
+    phrases::button,
     server::Site,
-    shield::{address, plain},
-    view::{Ask, Frame, Login, Told, page, with},
+    shield::plain,
+    statement,
+    view::{Again, Ask, Frame, page, with},
     words,
 };
+use crate::reason::reason;
 
 type Here = State<Arc<Site>>;
 
-/// Says what would be done to how many, and asks.
-pub async fn ask(State(site): Here, Extension(visitor): Extension<Visitor>, Form(form): Form<act::Form>) -> Response {
-    let action = match checked(&site, &visitor, &form).await {
-        Ok(action) => action,
+/// Says what would be done to how many, and asks. What the server would refuse is not asked about.
+pub async fn ask(State(site): Here, Extension(visitor): Extension<Visitor>, Form(form): Form<form::Form>) -> Response {
+    let (action, is) = match checked(&site, &visitor, &form).await {
+        Ok(checked) => checked,
         Err(refused) => return refused,
     };
+    if let Err(error) = action.check(&site.db, &is).await {
+        return failed(&site, &visitor, form, &action, &error).await;
+    }
     let count = match action.count(&site.db).await {
         Ok(count) => count.map(words::thousands),
-        Err(error) => return broken(&site, &visitor, &error).await,
+        Err(error) => return failed(&site, &visitor, form, &action, &error).await,
     };
-    let (what, back) = (action.in_words(), back(&action));
-    page(&Ask { frame: Frame::of(&site, &visitor).await, form, what, count, back })
+    let (head, what, back) = (action.question(), action.in_words(), site.path(&action.place()));
+    let (button, is_destructive, typed) = (button(&form.verb).to_owned(), action.is_destructive(), form.typed());
+    let form = form::Form { token: token(), ..form };
+    let frame = Frame::of(&site, &visitor).await;
+    page(&Ask { frame, form, head, what, count, back, button, is_destructive, can_change: !typed.is_empty() })
 }
 
-/// Does it, and says what was done.
-pub async fn act(State(site): Here, Extension(visitor): Extension<Visitor>, Form(form): Form<act::Form>) -> Response {
-    let action = match checked(&site, &visitor, &form).await {
-        Ok(action) => action,
-        Err(refused) => return refused,
-    };
-    match action.run(&site.db, &visitor.name).await {
-        Ok(count) => {
-            let head = match count {
-                0 => "Nothing was done: there was nothing left to do it to".to_owned(),
-                count => format!("Done: {} {}", action.name(), words::thousands(count)),
-            };
-            let (text, back) = (action.in_words(), back(&action));
-            page(&Told { frame: Frame::of(&site, &visitor).await, head, text, back })
+/// The form of a question, to be changed.
+pub async fn change(
+    State(site): Here,
+    Extension(visitor): Extension<Visitor>,
+    Form(form): Form<form::Form>,
+) -> Response {
+    match checked(&site, &visitor, &form).await {
+        Ok((action, _)) => {
+            again(&site, &visitor, form, StatusCode::OK, action.question(), String::new(), &action.place()).await
         }
-        Err(error) => broken(&site, &visitor, &error).await,
+        Err(refused) => refused,
     }
 }
 
-/// Whether the form is one of the console's own, from somebody who may, about a queue that is there.
-async fn checked(site: &Site, visitor: &Visitor, form: &act::Form) -> Result<Action, Response> {
+/// Does it, and leads to the page on which to go on, which says what was done. A reload does nothing.
+pub async fn act(State(site): Here, Extension(visitor): Extension<Visitor>, Form(form): Form<form::Form>) -> Response {
+    let (action, _) = match checked(&site, &visitor, &form).await {
+        Ok(checked) => checked,
+        Err(refused) => return refused,
+    };
+    if matches!(action.deed, Deed::Purge) && form.confirm.trim() != action.queue {
+        let why = format!("Type the name of the queue, {}, to purge it. Nothing was done.", action.queue);
+        return again(&site, &visitor, form, StatusCode::BAD_REQUEST, action.question(), why, &action.place()).await;
+    }
+    if !is_token(&form.token) {
+        let why = "The form has no token: answer the question again. Nothing was done.".to_owned();
+        return again(&site, &visitor, form, StatusCode::BAD_REQUEST, action.question(), why, &action.place()).await;
+    }
+    let notice = match action.run(&site.db, &visitor.name, &form.token).await {
+        Ok(done) => Notice {
+            text: format!("{}.", action.done(done.count)),
+            message: done.id.map(|id| (action.queue.clone(), id)),
+        },
+        Err(error) if has_acted(&error) => {
+            Notice::of("This form has acted before: nothing was done again. The audit shows what it did.")
+        }
+        Err(error) => return failed(&site, &visitor, form, &action, &error).await,
+    };
+    let mut response = Redirect::to(&site.path(&action.place())).into_response();
+    if let Some(cookie) = notice.cookie(&site.base, site.is_secure) {
+        response.headers_mut().append(header::SET_COOKIE, cookie);
+    }
+    response
+}
+
+fn is_token(text: &str) -> bool {
+    text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Whether an entry of the audit has the token already.
+fn has_acted(error: &Error) -> bool {
+    error.sqlstate().is_some_and(|state| state.code() == "23505") && error.to_string().contains("audit_token")
+}
+
+/// Whether the form is one of the console's own, from a visitor who may act, about a queue that is there.
+async fn checked(site: &Site, visitor: &Visitor, form: &form::Form) -> Result<(Action, Description), Response> {
     if !same(&form.csrf, &visitor.csrf) {
         return Err(plain(
             StatusCode::FORBIDDEN,
@@ -66,75 +112,44 @@ async fn checked(site: &Site, visitor: &Visitor, form: &act::Form) -> Result<Act
     if let Err(why) = site.may_act(visitor).await {
         return Err(told(site, visitor, StatusCode::FORBIDDEN, "You may not do that", why).await);
     }
-    let action = match act::read(form) {
+    let mut action = match act::read(form) {
         Ok(action) => action,
-        Err(why) => return Err(told(site, visitor, StatusCode::BAD_REQUEST, "That makes no sense", &why).await),
-    };
-    known(site, visitor, &action.queue).await?;
-    Ok(action)
-}
-
-fn back(action: &Action) -> String {
-    use act::Deed;
-    let queue = &action.queue;
-    match &action.deed {
-        Deed::Replay(_) | Deed::ReplaySlowly { .. } | Deed::Discard(_) | Deed::Edit { .. } => {
-            format!("/queues/{queue}/dead")
+        Err(why) => {
+            let is = known(site, visitor, &form.queue).await?;
+            let (head, place) = ("That makes no sense".to_owned(), format!("/queues/{}", is.name));
+            return Err(again(site, visitor, form.clone(), StatusCode::BAD_REQUEST, head, why, &place).await);
         }
-        Deed::Cancel { .. } => format!("/queues/{queue}/messages"),
-        Deed::Reschedule { id, .. } => format!("/queues/{queue}/messages/{id}"),
-        Deed::Schedule { .. } => "/schedules".to_owned(),
-        _ => format!("/queues/{queue}"),
+    };
+    if let Deed::Schedule { name, .. } = &action.deed {
+        action.queue = match statement::schedule_queue(&site.db, name).await {
+            Ok(Some(queue)) => queue,
+            Ok(None) => {
+                let why = format!("There is no schedule {name:?}.");
+                return Err(told(site, visitor, StatusCode::NOT_FOUND, "There is nothing here", &why).await);
+            }
+            Err(error) => return Err(failed(site, visitor, form.clone(), &action, &error).await),
+        };
     }
+    let is = known(site, visitor, &action.queue).await?;
+    Ok((action, is))
 }
 
-#[derive(Deserialize)]
-pub struct Credentials {
-    name: String,
-    password: String,
+async fn failed(site: &Site, visitor: &Visitor, form: form::Form, action: &Action, error: &Error) -> Response {
+    let why = format!("{}. Nothing was done.", reason(error).trim_end_matches('.'));
+    again(site, visitor, form, status_of(error), "That failed".to_owned(), why, &action.place()).await
 }
 
-pub async fn log_in(State(site): Here, from: ConnectInfo<SocketAddr>, Form(said): Form<Credentials>) -> Response {
-    let (of, from) = (Arc::clone(&site), address(&from));
-    // A hash takes tens of milliseconds of a processor, on purpose.
-    let outcome = tokio::task::spawn_blocking(move || of.guard.log_in(from, &said.name, &said.password)).await;
-    let (status, wrong) = match outcome.unwrap_or(Err(Refused::Wrong)) {
-        Ok(session) => {
-            return with_cookie(
-                &site,
-                &format!("{COOKIE}={session}; Path=/; HttpOnly; SameSite=Strict; Max-Age=43200"),
-            );
-        }
-        Err(Refused::Wrong) => (StatusCode::UNAUTHORIZED, "the name or the password is wrong"),
-        Err(Refused::TooOften) => (StatusCode::TOO_MANY_REQUESTS, "too many wrong passwords: wait five minutes"),
-    };
-    with(status, &Login { frame: Frame::nobody(&site), wrong: Some(wrong) })
-}
-
-/// What a form of no other fields brings along.
-#[derive(Deserialize)]
-pub struct Csrf {
-    csrf: String,
-}
-
-pub async fn log_out(
-    State(site): Here,
-    Extension(visitor): Extension<Visitor>,
-    headers: HeaderMap,
-    Form(form): Form<Csrf>,
+/// The form with what was typed, and why it did not act.
+async fn again(
+    site: &Site,
+    visitor: &Visitor,
+    form: form::Form,
+    status: StatusCode,
+    head: String,
+    why: String,
+    place: &str,
 ) -> Response {
-    if !same(&form.csrf, &visitor.csrf) {
-        return plain(StatusCode::FORBIDDEN, "this form is not of your session\n");
-    }
-    site.guard.log_out(&headers);
-    with_cookie(&site, &format!("{COOKIE}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0"))
-}
-
-fn with_cookie(site: &Site, cookie: &str) -> Response {
-    let cookie = if site.is_secure { format!("{cookie}; Secure") } else { cookie.to_owned() };
-    let mut response = Redirect::to("/").into_response();
-    if let Ok(cookie) = HeaderValue::from_str(&cookie) {
-        response.headers_mut().insert(header::SET_COOKIE, cookie);
-    }
-    response
+    let (button, back, typed) = (button(&form.verb).to_owned(), site.path(place), form.typed());
+    let (frame, why) = (Frame::of(site, visitor).await, words::shown(&why));
+    with(status, &Again { frame, form, typed, head, why, back, button })
 }

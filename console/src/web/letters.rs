@@ -8,7 +8,7 @@ use axum::{
 use serde::Deserialize;
 
 use super::{
-    pages::{Here, Page, Visit, failing, known, letter, shown},
+    pages::{Here, Page, Visit, failing, known, letter},
     sieve::Sieve,
     statement::{self, PAGE},
     view::{Frame, Item, page},
@@ -65,12 +65,12 @@ pub async fn dead(
     let next = letters.last().filter(|_| letters.len() == PAGE);
     let next = next.map(|last| format!("?after={}&{}", last.0, which.query()).trim_end_matches('&').to_owned());
     let groups = groups.into_iter().map(|(error, count, first, last)| {
-        let (shown, of) = (shown(&error), Sieve { error: Some(error), ..all_groups.clone() });
+        let (shown, of) = (words::shown(&error), Sieve { error: Some(error), ..all_groups.clone() });
         let (first, last) = (words::ago(first), words::ago(last));
         Same { shown, count: words::thousands(count), first, last, fields: of.fields(), link: of.query() }
     });
     let (groups, items) = (groups.collect(), letters.into_iter().map(letter).collect());
     let frame = Frame::of_queue(&site, &visitor, &name).await;
-    let words = shown(&which.in_words());
+    let words = words::shown(&which.in_words());
     Ok(page(&Dead { frame, queue: name, keyed: is.lanes > 0, groups, which, words, items, next }))
 }

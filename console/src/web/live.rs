@@ -4,30 +4,40 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use axum::{
     extract::State,
-    http::StatusCode,
+    http::{HeaderMap, StatusCode},
     response::sse::{Event, KeepAlive, Sse},
 };
 use futures_util::{Stream, stream};
 use serde_json::{Map, Value, json};
-use tokio::sync::watch;
+use tokio::{sync::watch, time::interval};
 
-use super::{pulse::Known, server::Site, verdict::Verdict, view::Row};
+use super::{pulse::Known, row::Row, server::Site, verdict::Verdict};
 
-/// Until the console ends, or the visitor goes. An event has the verdict, the queues whose numbers are others than in the one
+/// A session that has ended gets no more numbers after this time.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Until the console ends, the visitor goes or is logged out. An event has the verdict, the queues whose numbers are others than in the one
 /// before, and the names of all where those are others.
 pub fn live(
     State(site): State<Arc<Site>>,
+    headers: HeaderMap,
     ended: watch::Receiver<bool>,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, StatusCode> {
     let place = Arc::clone(&site.live).try_acquire_owned().map_err(|_| StatusCode::SERVICE_UNAVAILABLE)?;
     let mut pictures = site.pulse.picture.clone();
     pictures.mark_changed(); // the first event comes at once
-    let events =
-        stream::unfold((pictures, ended, Map::new(), place), |(mut pictures, mut ended, told, place)| async move {
-            tokio::select! {
-                changed = pictures.changed() => changed.ok()?,
-                _ = ended.wait_for(|is| *is) => return None,
+    let looks = interval(LOOK);
+    let events = stream::unfold(
+        (pictures, ended, Map::new(), place, site, headers, looks),
+        |(mut pictures, mut ended, told, place, site, headers, mut looks)| async move {
+            loop {
+                tokio::select! {
+                    changed = pictures.changed() => break changed.ok()?,
+                    _ = ended.wait_for(|is| *is) => return None,
+                    _ = looks.tick() => { site.guard.visitor(&headers)?; }
+                }
             }
+            site.guard.visitor(&headers)?;
             let picture = Arc::clone(&pictures.borrow_and_update());
             let now: Map<String, Value> =
                 picture.queues.iter().map(|(name, known)| (name.clone(), of_queue(known))).collect();
@@ -41,8 +51,9 @@ pub fn live(
                 event["names"] = now.keys().cloned().collect();
             }
             let event = Event::default().data(event.to_string());
-            Some((Ok(event), (pictures, ended, now, place)))
-        });
+            Some((Ok(event), (pictures, ended, now, place, site, headers, looks)))
+        },
+    );
     Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(Duration::from_secs(15))))
 }
 
@@ -51,6 +62,6 @@ fn of_queue(known: &Known) -> Value {
     let row = Row::of(known);
     json!({
         "due": row.due, "leased": row.leased, "delayed": row.delayed, "retrying": row.retrying, "dead": row.dead,
-        "oldest": row.oldest, "came": row.came, "went": row.went, "died": row.died, "state": row.state, "points": row.points,
+        "oldest": row.oldest, "came": row.came, "went": row.went, "died": row.died, "states": row.states, "points": row.points,
     })
 }

@@ -9,8 +9,8 @@
 //! # }
 //! ```
 //!
-//! Pages are made by the server and work without JavaScript; with it, the numbers move. Whoever may act is asked first; what was done stands in the table
-//! `trunkline.audit`, written in the same transaction.
+//! Pages are made by the server and work without JavaScript; with it, the numbers move. A visitor who may act is asked first; what was done stands in the
+//! table `trunkline.audit`, written in the same transaction.
 
 mod json;
 mod words;
@@ -18,12 +18,22 @@ mod spark;
 mod chart;
 mod sieve;
 mod statement;
+mod point;
+mod history;
 mod pulse;
 mod access;
+mod notice;
+mod admission;
 mod tls;
 mod stall;
+mod form;
 mod act;
+mod phrases;
+mod gate;
+mod health;
+mod checkup;
 mod shield;
+mod row;
 mod verdict;
 mod view;
 mod pages;
@@ -32,6 +42,7 @@ mod of_queue;
 mod letters;
 mod live;
 mod deeds;
+mod entry;
 mod packed;
 mod connections;
 mod server;

@@ -10,7 +10,8 @@ use super::{
     chart::Chart,
     pages::{Here, Page, Visit, failing, known},
     pulse::Known,
-    view::{Frame, Row, page},
+    row::Row,
+    view::{Frame, page},
     words,
     workings::{Workings, charts},
 };

@@ -14,16 +14,17 @@ use trunkline::{Description, Error};
 
 use super::{
     access::Visitor,
+    row::Row,
     server::Site,
     statement::{self, Find, Letter, Line, Message, PAGE},
     verdict::Verdict,
     view::{
-        Audit, DoctorPage, Frame, Item, Login, MessagePage, Messages, Overview, Plan, Relay, Relays, Row, Schedules,
-        Told, page, with,
+        Audit, DoctorPage, Frame, Item, Login, MessagePage, Messages, Overview, Plan, Relay, Relays, Schedules, Told,
+        page, with,
     },
     words,
 };
-use crate::doctor::Doctor;
+use crate::reason::reason;
 
 pub type Visit = Extension<Visitor>;
 pub type Here = State<Arc<Site>>;
@@ -46,7 +47,7 @@ pub async fn messages(
 ) -> Page {
     known(&site, &visitor, &name).await?;
     if let Some(id) = find.id.as_deref().map(str::trim).filter(|id| !id.is_empty()) {
-        let place = format!("/queues/{name}/messages/{}", utf8_percent_encode(id, NON_ALPHANUMERIC));
+        let place = site.path(&format!("/queues/{name}/messages/{}", utf8_percent_encode(id, NON_ALPHANUMERIC)));
         return Ok(axum::response::Redirect::to(&place).into_response());
     }
     let (lines, next) = failing(&site, &visitor, statement::messages(&site.db, &name, &find).await).await?;
@@ -75,21 +76,26 @@ fn item((id, state, enqueued_at, due_at, attempt, error, payload, size, key): Li
         state,
         when,
         attempt,
-        error: shown(&error),
-        payload: shown(&payload),
+        error: words::shown(&error),
+        payload: words::shown(&payload),
         size: words::bytes(size),
-        key: shown(&key),
+        key: words::shown(&key),
     }
 }
 
 pub fn letter((id, dead_at, attempt, error, payload, size, key): Letter) -> Item {
     let (state, when) = ("dead".to_owned(), format!("died {}", words::ago(dead_at)));
-    let key = shown(&key.unwrap_or_default());
-    Item { id, state, when, attempt, error: shown(&error), payload: shown(&payload), size: words::bytes(size), key }
-}
-
-pub fn shown(text: &str) -> String {
-    text.chars().map(words::visible).collect()
+    let key = words::shown(&key.unwrap_or_default());
+    Item {
+        id,
+        state,
+        when,
+        attempt,
+        error: words::shown(&error),
+        payload: words::shown(&payload),
+        size: words::bytes(size),
+        key,
+    }
 }
 
 pub async fn message(State(site): Here, Extension(visitor): Visit, Path((name, id)): Path<(String, String)>) -> Page {
@@ -114,11 +120,11 @@ pub async fn message(State(site): Here, Extension(visitor): Visit, Path((name, i
     };
     let mut facts = vec![("enqueued", both(enqueued_at)), ("deliveries", attempt.to_string()), (at_which, both(at))];
     facts.extend((priority > 0).then(|| ("priority", priority.to_string())));
-    facts.extend(key.map(|key| ("key", shown(&key))));
+    facts.extend(key.map(|key| ("key", words::shown(&key))));
     facts.push(("size of the payload", words::bytes(length)));
     let (payload, is_whole) = words::payload(&raw);
     let frame = Frame::of_queue(&site, &visitor, &name).await;
-    let (error, metadata) = (shown(&error.unwrap_or_default()), shown(&metadata.unwrap_or_default()));
+    let (error, metadata) = (words::shown(&error.unwrap_or_default()), words::shown(&metadata.unwrap_or_default()));
     let raw = if is_whole { raw } else { String::new() };
     Ok(page(&MessagePage { frame, queue: name, id, state, facts, error, payload, is_whole, metadata, raw }))
 }
@@ -150,14 +156,14 @@ pub async fn relays(State(site): Here, Extension(visitor): Visit) -> Page {
 fn relay((state, name, queue, way, confirmed, counts, lag, error, failed_at, seen_at): statement::Relay) -> Relay {
     let count = |at: usize| counts.get(at).map_or_else(String::new, |count| words::thousands(*count));
     let problem = match failed_at {
-        Some(at) => format!("{}: {}", words::ago(at), shown(&error)),
+        Some(at) => format!("{}: {}", words::ago(at), words::shown(&error)),
         None => String::new(),
     };
     Relay {
         is_silent: state == "silent",
-        name: shown(&name),
+        name: words::shown(&name),
         queue,
-        way: shown(&way),
+        way: words::shown(&way),
         confirmed: words::thousands(confirmed),
         refused: count(0),
         held: count(1),
@@ -168,14 +174,30 @@ fn relay((state, name, queue, way, confirmed, counts, lag, error, failed_at, see
 }
 
 pub async fn doctor(State(site): Here, Extension(visitor): Visit) -> Page {
-    let findings = failing(&site, &visitor, Doctor::new().examine(&site.db).await).await?;
+    let state = site.checkup.state(&site.db).await;
     let since = |at: SystemTime| format!("{} ({})", words::time(at), words::ago(at));
-    let findings = findings.into_iter().map(|finding| {
-        let at = finding.since.map_or_else(String::new, since);
-        (finding, at)
-    });
-    let findings = findings.collect();
-    Ok(page(&DoctorPage { frame: Frame::of(&site, &visitor).await, findings }))
+    let frame = Frame::of(&site, &visitor).await;
+    let looks_for = state.since.map(|since| words::age(since.elapsed()));
+    let (mut findings, mut at, mut problem) = (Vec::new(), String::new(), String::new());
+    if let Some(last) = &state.last {
+        at = format!("{}, in {}", words::ago(last.at), words::age(last.took));
+        match &last.findings {
+            Ok(found) => findings.clone_from(found),
+            Err(why) => problem = words::shown(why),
+        }
+    }
+    let findings: Vec<_> = findings
+        .into_iter()
+        .map(|mut finding| {
+            let at = finding.since.map_or_else(String::new, since);
+            // Names, statements and errors of others are in them.
+            for text in [&mut finding.what, &mut finding.why, &mut finding.mend] {
+                *text = words::shown(text);
+            }
+            (finding, at)
+        })
+        .collect();
+    Ok(page(&DoctorPage { frame, findings, looks_for, at, problem }))
 }
 
 #[derive(Debug, Deserialize)]
@@ -188,7 +210,14 @@ pub async fn audit(State(site): Here, Extension(visitor): Visit, Query(from): Qu
     let entries = failing(&site, &visitor, entries).await?;
     let next = entries.last().filter(|_| entries.len() == PAGE).map(|entry| entry.0);
     let entries = entries.into_iter().map(|(_, at, who, action, queue, what, count)| {
-        [words::time(at), who, action, queue.unwrap_or_default(), what, words::thousands(count)]
+        [
+            words::time(at),
+            who,
+            super::phrases::verb(&action).to_owned(),
+            queue.unwrap_or_default(),
+            what,
+            words::thousands(count),
+        ]
     });
     let entries = entries.collect();
     Ok(page(&Audit { frame: Frame::of(&site, &visitor).await, entries, next }))
@@ -200,8 +229,7 @@ pub async fn login(State(site): Here) -> Response {
 
 /// Whether the database answers and has a schema: for what looks after processes. It tells nothing else.
 pub async fn healthz(State(site): Here) -> Response {
-    let is_well = site.db.list_queues().await.is_ok();
-    let (status, text) = if is_well {
+    let (status, text) = if site.health.is_well(&site.db).await {
         (StatusCode::OK, "ok\n")
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, "the database does not answer\n")
@@ -228,8 +256,8 @@ async fn nothing_of(site: &Site, visitor: &Visitor, why: &str) -> Response {
 
 /// A page that says one thing.
 pub async fn told(site: &Site, visitor: &Visitor, status: StatusCode, head: &str, text: &str) -> Response {
-    let (head, text) = (head.to_owned(), shown(text));
-    with(status, &Told { frame: Frame::of(site, visitor).await, head, text, back: "/".to_owned() })
+    let (head, text) = (head.to_owned(), words::shown(text));
+    with(status, &Told { frame: Frame::of(site, visitor).await, head, text, back: site.path("/") })
 }
 
 /// The queue, whose name may be part of a statement from here on.
@@ -250,17 +278,16 @@ pub async fn failing<V>(site: &Site, visitor: &Visitor, outcome: trunkline::Resu
     }
 }
 
-/// What the server says, to somebody who was let in.
+/// What the server says, to a visitor who was let in.
 pub async fn broken(site: &Site, visitor: &Visitor, error: &Error) -> Response {
-    let code = match error.sqlstate() {
-        Some(state) => state.code(),
-        None => "",
-    };
-    let status = match code {
+    told(site, visitor, status_of(error), "That failed", &reason(error)).await
+}
+
+pub fn status_of(error: &Error) -> StatusCode {
+    match error.sqlstate().map_or("", |state| state.code()) {
         "42501" => StatusCode::FORBIDDEN,
         "TL001" => StatusCode::BAD_REQUEST,
-        _ if code.starts_with("22") => StatusCode::BAD_REQUEST,
+        code if code.starts_with("22") => StatusCode::BAD_REQUEST,
         _ => StatusCode::SERVICE_UNAVAILABLE,
-    };
-    told(site, visitor, status, "That failed", &error.to_string()).await
+    }
 }

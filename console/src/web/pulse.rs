@@ -9,7 +9,11 @@ use std::{
 use tokio::sync::watch;
 use trunkline::{Db, Description};
 
-use super::statement;
+use super::{
+    history,
+    point::{self, Flow, Point},
+    statement,
+};
 use crate::metrics::{Kept, Metrics, Picture as Samples, ask::Counts};
 
 /// The pages' numbers change this often at most.
@@ -20,9 +24,6 @@ const SHARE: u32 = 450;
 const BESIDES: Duration = Duration::from_secs(5);
 /// A point of the line of the last hour.
 const POINT: Duration = Duration::from_secs(60);
-/// Points that are kept: an hour.
-const POINTS: usize = 60;
-
 /// What is known of a queue.
 #[derive(Debug, Clone)]
 pub struct Known {
@@ -45,18 +46,6 @@ pub struct Known {
     seen: Option<Seen>,
     /// The counts of the last point.
     pointed: Option<Seen>,
-}
-
-/// What a queue was at a time.
-#[derive(Debug, Clone, Copy)]
-pub struct Point {
-    pub at: Instant,
-    /// Messages that waited or were leased.
-    pub depth: u64,
-    /// How long the oldest had been due, in seconds.
-    pub oldest: f64,
-    /// Since the point before.
-    pub flow: Option<Flow>,
 }
 
 /// The last counts as [`Flow`] needs them.
@@ -108,29 +97,10 @@ impl Known {
             let since = |pointed: Seen| flow(&pointed.counts, &counts, now.rows - pointed.rows, now.at - pointed.at);
             let flow = self.pointed.filter(|_| rows.is_some()).map(since);
             self.pointed = Some(now);
-            self.points.push_back(Point {
-                at: kept.at,
-                depth: counts.depth().unsigned_abs(),
-                oldest: counts.oldest_due,
-                flow,
-            });
-            while self.points.len() > POINTS {
-                self.points.pop_front();
-            }
+            let depth = counts.depth().unsigned_abs();
+            point::push(&mut self.points, Point { at: kept.at, depth, oldest: counts.oldest_due, flow });
         }
     }
-}
-
-/// Messages a second. What came is told by the sequence of rows and by how many messages a row has, so that it is an estimate where the rows are of many
-/// sizes; what went is what came less what is more now.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Flow {
-    /// Enqueued.
-    pub came: f64,
-    /// Acknowledged, archived, cancelled or dead.
-    pub went: f64,
-    /// Dead letters more than before.
-    pub died: f64,
 }
 
 /// All queues, or why there is nothing to be known.
@@ -142,6 +112,8 @@ pub struct Picture {
     pub problem: Option<String>,
     besides: Arc<statement::Besides>,
     besides_at: Option<Instant>,
+    /// When the last hour was shared with other consoles.
+    shared_at: Option<Instant>,
 }
 
 /// The last picture. Dropping it ends the looking.
@@ -205,11 +177,31 @@ async fn look(db: &Db, metrics: &Metrics, picture: &mut Picture) -> Duration {
                 known.failing = picture.besides.failing.get(name).copied();
                 known.schedules = picture.besides.schedules.get(name).copied().unwrap_or_default();
             }
+            if picture.besides.may_keep_history && picture.shared_at.is_none_or(|at| at.elapsed() >= POINT) {
+                picture.shared_at = Some(Instant::now());
+                // Where that fails, the points are those of this console.
+                let _ = shared(db, &mut picture.queues).await;
+            }
             None
         }
         Err(why) => Some(why),
     };
     pause
+}
+
+/// Gives the last point of each queue to all consoles, and takes the last hour as they saw it.
+async fn shared(db: &Db, queues: &mut BTreeMap<String, Known>) -> trunkline::Result<()> {
+    let last = queues.iter().filter_map(|(name, known)| Some((name.as_str(), known.points.back()?)));
+    let hour = history::share(db, last.collect()).await?;
+    for known in queues.values_mut() {
+        known.points.clear();
+    }
+    for (queue, point) in hour {
+        if let Some(known) = queues.get_mut(&queue) {
+            point::push(&mut known.points, point);
+        }
+    }
+    Ok(())
 }
 
 fn drawn(

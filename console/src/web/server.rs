@@ -5,7 +5,7 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 use axum::{
     Router,
     http::{StatusCode, header},
-    response::{IntoResponse, Response},
+    response::{IntoResponse, Redirect, Response},
     routing::{get, post},
 };
 use tokio::{net::TcpListener, sync::Semaphore};
@@ -13,13 +13,17 @@ use trunkline::Db;
 
 use super::{
     access::{Access, Guard, Role, Visitor},
+    checkup::Checkup,
     connections::{self, Bounds},
-    deeds, letters, live, of_queue, packed, pages,
+    deeds, entry,
+    gate::{self, Gate},
+    health::Health,
+    letters, live, of_queue, packed, pages,
     pulse::Pulse,
     shield,
     tls::Certificate,
 };
-use crate::metrics::Metrics;
+use crate::{doctor::Doctor, metrics::Metrics};
 
 /// A console of one database.
 #[derive(Debug)]
@@ -31,6 +35,8 @@ pub struct Console {
     title: String,
     certificate: Option<Certificate>,
     bounds: Bounds,
+    base: String,
+    doctor: Doctor,
 }
 
 /// Pages whose numbers move, at a time.
@@ -50,9 +56,20 @@ pub struct Site {
     pub is_secure: bool,
     /// Of those whose numbers move.
     pub live: Arc<Semaphore>,
+    /// Of those that ask the database.
+    pub gate: Gate,
+    pub health: Health,
+    pub checkup: Arc<Checkup>,
+    /// What all paths begin with: nothing, or `/ops/queues`.
+    pub base: String,
 }
 
 impl Site {
+    /// A path as the browser has it.
+    pub fn path(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+
     /// Whether a visitor may act; if not, why.
     pub async fn may_act(&self, visitor: &Visitor) -> Result<(), &'static str> {
         if self.read_only {
@@ -62,8 +79,9 @@ impl Site {
             return Err("you are a viewer");
         }
         match super::statement::may_act(&self.db).await {
-            Ok(true) => Ok(()),
-            Ok(false) => {
+            Ok((_, true)) => Err("the server is a standby: what is done is done on the primary"),
+            Ok((true, _)) => Ok(()),
+            Ok((false, _)) => {
                 Err("the console's Postgres role may not write trunkline.audit: grant it the rights of an operator")
             }
             Err(_) => Err("the database does not answer"),
@@ -77,7 +95,8 @@ impl Console {
     pub fn new(db: Db) -> Self {
         let bounds = Bounds { connections: 512, patience: Duration::from_secs(10) };
         let (access, title) = (Access::Anybody, String::new());
-        Self { db, access, token: None, read_only: false, title, certificate: None, bounds }
+        let (base, doctor) = (String::new(), Doctor::new());
+        Self { db, access, token: None, read_only: false, title, certificate: None, bounds, base, doctor }
     }
 
     /// Who is let in. With [`Access::Anybody`] it serves the loopback alone.
@@ -115,7 +134,22 @@ impl Console {
         self
     }
 
-    /// Connections at a time: 512 if not set, at least 1. Whoever comes then waits until one ends.
+    /// What all paths begin with, as `/ops/queues`, for a proxy that serves other sites beside the console. The proxy may pass it on or take it away.
+    #[must_use]
+    pub fn path_prefix(mut self, prefix: impl Into<String>) -> Self {
+        prefix.into().trim_end_matches('/').clone_into(&mut self.base);
+        self
+    }
+
+    /// The doctor whose findings are shown: which checks and queues it leaves out, and its patience.
+    #[must_use]
+    pub fn doctor(mut self, doctor: Doctor) -> Self {
+        self.doctor = doctor;
+        self
+    }
+
+    /// Connections at a time: 512 if not set, at least 1. A visitor who comes then waits until one ends. Of visitors who are not let in, an address has an
+    /// eighth of them at most, each for a minute, and they make room for others.
     #[must_use]
     pub fn connections(mut self, most: usize) -> Self {
         self.bounds.connections = most.clamp(1, Semaphore::MAX_PERMITS);
@@ -133,8 +167,14 @@ impl Console {
     /// Whether it may listen there.
     ///
     /// # Errors
-    /// The address can be reached from other machines, and nobody would be asked who they are.
+    /// The address can be reached from other machines, and nobody would be asked who they are; or the prefix of the paths is none.
     pub fn check(&self, address: SocketAddr) -> io::Result<()> {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
+        let is_path = self.base.starts_with('/') && self.base.bytes().all(is_plain);
+        if !is_path && !self.base.is_empty() {
+            let why = format!("{:?} is no prefix of a path: it is like /ops/queues", self.base);
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
         match self.access {
             Access::Anybody if !address.ip().is_loopback() => Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
@@ -166,6 +206,10 @@ impl Console {
             title: self.title,
             is_secure: self.certificate.is_some(),
             live: Arc::new(Semaphore::new(LIVE)),
+            gate: Gate::default(),
+            health: Health::default(),
+            checkup: Arc::new(Checkup::new(self.doctor)),
+            base: self.base,
         });
         let (ending, ended) = tokio::sync::watch::channel(false);
         let router = router(Arc::clone(&site), ended, self.bounds);
@@ -175,6 +219,16 @@ impl Console {
 }
 
 fn router(site: Arc<Site>, ended: tokio::sync::watch::Receiver<bool>, bounds: Bounds) -> Router {
+    let (base, first) = (site.base.clone(), site.path("/"));
+    let pages = pages_of(site, ended, bounds);
+    if base.is_empty() {
+        return pages;
+    }
+    let outer = Router::new().route(&base, get(move || async move { Redirect::to(&first) }));
+    outer.nest_service(&format!("{base}/"), pages.clone()).fallback_service(pages)
+}
+
+fn pages_of(site: Arc<Site>, ended: tokio::sync::watch::Receiver<bool>, bounds: Bounds) -> Router {
     Router::new()
         .route("/", get(pages::overview))
         .route("/queues/{queue}", get(of_queue::queue))
@@ -185,11 +239,12 @@ fn router(site: Arc<Site>, ended: tokio::sync::watch::Receiver<bool>, bounds: Bo
         .route("/relays", get(pages::relays))
         .route("/doctor", get(pages::doctor))
         .route("/audit", get(pages::audit))
-        .route("/live", get(move |state| async move { live::live(state, ended) }))
+        .route("/live", get(move |state, headers| async move { live::live(state, headers, ended) }))
         .route("/act/ask", post(deeds::ask))
+        .route("/act/change", post(deeds::change))
         .route("/act", post(deeds::act))
-        .route("/login", get(pages::login).post(deeds::log_in))
-        .route("/logout", post(deeds::log_out))
+        .route("/login", get(pages::login).post(entry::log_in))
+        .route("/logout", post(entry::log_out))
         .route("/healthz", get(pages::healthz))
         .route("/metrics", get(pages::metrics))
         .route(
@@ -201,6 +256,7 @@ fn router(site: Arc<Site>, ended: tokio::sync::watch::Receiver<bool>, bounds: Bo
             get(|| async { asset("text/javascript; charset=utf-8", include_str!("../../assets/live.js")) }),
         )
         .fallback(pages::nothing)
+        .layer(axum::middleware::from_fn_with_state(Arc::clone(&site), gate::gate))
         .layer(axum::extract::DefaultBodyLimit::disable()) // they are whole by then
         .layer(axum::middleware::from_fn_with_state(bounds, connections::whole))
         .layer(axum::middleware::from_fn(packed::packed))

@@ -9,7 +9,7 @@ use axum::{
     response::{IntoResponse, Redirect, Response},
 };
 
-use super::{access::Visitor, server::Site};
+use super::{access::Visitor, admission::Seat, notice::Notice, server::Site};
 
 /// No script but the console's own, nothing from elsewhere, in nobody's frame.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'self'; \
@@ -17,15 +17,24 @@ const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; c
 
 pub async fn shield(State(site): State<Arc<Site>>, mut request: Request, next: Next) -> Response {
     let path = request.uri().path().to_owned();
-    let mut response = match pass(&site, &request) {
+    let known = site.guard.visitor(request.headers());
+    if let Some(seat) = request.extensions().get::<Arc<Seat>>() {
+        seat.of(known.is_some());
+    }
+    let notice = Notice::read(request.headers()).filter(|_| *request.method() == Method::GET && path != "/live");
+    let mut response = match pass(&site, &request, known) {
         Ok(visitor) => {
-            if let Some(visitor) = visitor {
+            if let Some(mut visitor) = visitor {
+                visitor.notice.clone_from(&notice);
                 request.extensions_mut().insert(visitor);
             }
             next.run(request).await
         }
         Err(refused) => *refused,
     };
+    if notice.is_some() {
+        Notice::forget(&mut response, &site.base, site.is_secure);
+    }
     let headers = response.headers_mut();
     for (name, value) in [
         (header::CONTENT_SECURITY_POLICY, POLICY),
@@ -37,13 +46,15 @@ pub async fn shield(State(site): State<Arc<Site>>, mut request: Request, next: N
     }
     headers.insert("cross-origin-opener-policy", HeaderValue::from_static("same-origin"));
     if !path.starts_with("/assets/") {
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        // A browser that goes back to a question needs to have kept it: it does not send a form again.
+        let kept = if path.starts_with("/act") { "private, no-cache" } else { "no-store" };
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(kept));
     }
     response
 }
 
 /// The visitor, none where nobody is needed, or the answer to somebody who may not.
-fn pass(site: &Site, request: &Request) -> Refusal<Option<Visitor>> {
+fn pass(site: &Site, request: &Request, known: Option<Visitor>) -> Refusal<Option<Visitor>> {
     let (headers, path) = (request.headers(), request.uri().path());
     let host = host(request);
     if site.guard.is_open() && !host.as_deref().is_some_and(is_loopback) {
@@ -56,14 +67,14 @@ fn pass(site: &Site, request: &Request) -> Refusal<Option<Visitor>> {
     if path == "/healthz" || path.starts_with("/assets/") {
         return Ok(None);
     }
-    match site.guard.visitor(headers) {
+    match known {
         Some(visitor) => Ok(Some(visitor)),
         None if path == "/login" && site.guard.has_logins() => Ok(None),
         None if path == "/metrics" || !site.guard.has_logins() => {
             refused(StatusCode::UNAUTHORIZED, "nobody was named who may look\n")
         }
         None if *request.method() == Method::GET && path != "/live" => {
-            Err(Box::new(Redirect::to("/login").into_response()))
+            Err(Box::new(Redirect::to(&site.path("/login")).into_response()))
         }
         None => refused(StatusCode::UNAUTHORIZED, "log in first; nothing was done\n"),
     }

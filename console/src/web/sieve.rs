@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[serde(default)]
 pub struct Sieve {
     pub id: Option<i64>,
-    /// The first 200 characters of the error: a group.
+    /// What all errors of a group have: see [`kind`].
     pub error: Option<String>,
     /// Somewhere in the error, in large letters or small.
     pub text: Option<String>,
@@ -45,7 +45,7 @@ impl Sieve {
         let mut all = format!("{parameter}::text is not null");
         for (is_there, condition) in [
             (self.id.is_some(), format!("d.id = {}::bigint", value("id"))),
-            (self.error.is_some(), format!("left(d.error, 200) = {}", value("error"))),
+            (self.error.is_some(), format!("{} = {}", kind(&line("d.error")), value("error"))),
             (self.text.is_some(), format!("strpos(lower(d.error), lower({})) > 0", value("text"))),
             (self.key.is_some(), format!("((d.own ->> 'keys')::text[])[1] = {}", value("key"))),
             (self.metadata.is_some(), format!("strpos(d.metadata::text, {}) > 0", value("metadata"))),
@@ -93,7 +93,7 @@ impl Sieve {
         }
         let of = |what: &str, value: &Option<String>| value.as_ref().map(|value| format!("{what} {value:?}"));
         let said = [
-            of("of error", &self.error),
+            of("of errors like", &self.error),
             of("with an error that contains", &self.text),
             of("of key", &self.key),
             of("with metadata that contain", &self.metadata),
@@ -102,6 +102,24 @@ impl Sieve {
         ];
         format!("the dead letters {}", said.into_iter().flatten().collect::<Vec<_>>().join(", "))
     }
+}
+
+/// The line of an error by which it is known: the first one, or of a traceback of Python the last that is not indented, which names the exception.
+pub fn line(error: &str) -> String {
+    let first = format!("pg_catalog.split_part(pg_catalog.ltrim({error}, E' \\n\\r\\t'), E'\\n', 1)");
+    let last = format!(r"pg_catalog.substring({error}, '\n(\S[^\n]*)\s*$')");
+    format!(
+        "pg_catalog.left(case when {error} like 'Traceback %' then coalesce({last}, {first}) else {first} end, 500)"
+    )
+}
+
+/// What is the same in lines that differ by an address, an id or a number alone: these are `#`. A status at the beginning, such as `404 Not Found` or `HTTP 500`,
+/// stays. The expressions are plain, as they are tried at each letter of each line.
+pub fn kind(line: &str) -> String {
+    let status = format!(r"coalesce(pg_catalog.substring({line}, '^(?:HTTP )?[1-5][0-9][0-9]\M'), '')");
+    let rest = format!("pg_catalog.substr({line}, pg_catalog.length({status}) + 1)");
+    let own = r"[a-z]+://\S+|[0-9a-f]{8}[0-9a-f-]*|[0-9]+";
+    format!("pg_catalog.left({status} || pg_catalog.regexp_replace({rest}, '{own}', '#', 'g'), 200)")
 }
 
 #[cfg(test)]
@@ -114,7 +132,10 @@ mod tests {
         let sieve = Sieve { text: empty(), key: empty(), from: empty(), ..Sieve::default() }.tidied();
         assert!(sieve.is_all() && sieve.conditions("$1") == "$1::text is not null", "{sieve:?}");
         let group = Sieve { error: empty(), ..Sieve::default() }.tidied();
-        assert_eq!((group.in_words().as_str(), group.query().as_str()), ("the dead letters of error \"\"", "error="));
+        assert_eq!(
+            (group.in_words().as_str(), group.query().as_str()),
+            ("the dead letters of errors like \"\"", "error=")
+        );
     }
 
     #[test]

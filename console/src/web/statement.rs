@@ -4,11 +4,11 @@ use std::{collections::BTreeMap, time::SystemTime};
 
 use trunkline::{
     Db, Description, Result,
-    postgres::{Params, Rows, Statement},
+    postgres::{Params, Rows},
 };
 
-use super::sieve::Sieve;
-use crate::{metrics::ask::alone, schema::in_schema};
+use super::sieve::{Sieve, kind, line};
+use crate::{metrics::ask::alone, schema::Text};
 
 macro_rules! sql {
     ($name:literal) => {
@@ -39,10 +39,9 @@ pub type Relay = (String, String, String, String, i64, Vec<i64>, Option<i64>, St
 /// A consumer: what it calls itself, its sessions.
 pub type Program = (String, i64);
 
-/// Runs a statement over another schema's tables.
+/// Runs a statement that has no holes.
 pub async fn ask<P: Params, R: Rows>(db: &Db, text: &str, params: P) -> Result<R> {
-    let statement: Statement<P, R> = Statement::of(in_schema(text, db.schema_name()));
-    db.run(&statement, params).await
+    Text::of(db, text).run(db, params).await
 }
 
 pub async fn programs(db: &Db) -> Result<Vec<Program>> {
@@ -54,12 +53,19 @@ pub async fn programs(db: &Db) -> Result<Vec<Program>> {
 pub struct Besides {
     pub failing: BTreeMap<String, f64>,
     pub schedules: BTreeMap<String, (i64, Option<SystemTime>)>,
+    /// Whether the last hour is shared with other consoles.
+    pub may_keep_history: bool,
+}
+
+/// Whether this role may read what workers report, and the schedules, and keep the history; and whether the server is a standby, which has no reports.
+pub async fn readable(db: &Db) -> Result<(bool, bool, bool, bool)> {
+    ask(db, sql!("readable"), ()).await
 }
 
 pub async fn besides(db: &Db) -> Result<Besides> {
-    let (reports, schedules): (bool, bool) = ask(db, sql!("readable"), ()).await?;
-    let mut all = Besides::default();
-    if reports {
+    let (reports, schedules, may_keep_history, is_standby) = readable(db).await?;
+    let mut all = Besides { may_keep_history: may_keep_history && !is_standby, ..Besides::default() };
+    if reports && !is_standby {
         let told: Vec<(String, f64)> = ask(db, sql!("failing"), ()).await?;
         all.failing = told.into_iter().collect();
     }
@@ -74,10 +80,14 @@ pub async fn message(db: &Db, queue: &str, id: i64) -> Result<Option<Message>> {
     ask(db, sql!("message"), (queue, id)).await
 }
 
-/// Whether this role may write the audit, without which it may change nothing here.
-pub async fn may_act(db: &Db) -> Result<bool> {
-    let (may,): (bool,) = ask(db, sql!("may_act"), ()).await?;
-    Ok(may)
+/// Whether this role may write the audit, without which it may change nothing here; and whether the server is a standby, on which nobody may.
+pub async fn may_act(db: &Db) -> Result<(bool, bool)> {
+    ask(db, sql!("may_act"), ()).await
+}
+
+pub async fn schedule_queue(db: &Db, schedule: &str) -> Result<Option<String>> {
+    let queue: Option<(String,)> = ask(db, sql!("schedule_queue"), (schedule,)).await?;
+    Ok(queue.map(|(queue,)| queue))
 }
 
 pub async fn entries(db: &Db, before: i64) -> Result<Vec<Entry>> {
@@ -89,13 +99,14 @@ pub async fn relays(db: &Db) -> Result<Vec<Relay>> {
 }
 
 pub async fn groups(db: &Db, queue: &str, which: &Sieve) -> Result<Vec<Group>> {
-    let text = sql!("groups").replace("{dead}", &dead(queue)).replace("{conditions}", &which.conditions("$1"));
-    alone(db, &text, (which.values(),), MOST).await
+    let text = Text::of(db, sql!("groups")).with("line", &line("d.error")).with("kind", &kind("l.line"));
+    let text = text.with("conditions", &which.conditions("$1")).with_tables(queue);
+    alone(db, text, (which.values(),), MOST).await
 }
 
 pub async fn letters(db: &Db, queue: &Description, which: &Sieve, after: i64) -> Result<Vec<Letter>> {
-    let text = sql!("letters").replace("{dead}", &dead(&queue.name)).replace("{conditions}", &which.conditions("$1"));
-    alone(db, &text, (which.values(), after, queue.lanes > 0), MOST).await
+    let text = Text::of(db, sql!("letters")).with("conditions", &which.conditions("$1")).with_tables(&queue.name);
+    alone(db, text, (which.values(), after, queue.lanes > 0), MOST).await
 }
 
 /// The actions that this role may not do, in this queue or in none.
@@ -119,11 +130,11 @@ pub async fn messages(db: &Db, queue: &str, find: &Find) -> Result<(Vec<Line>, O
     let is_any = [&key, &metadata, &state, &from, &until].into_iter().all(Option::is_none);
     let wanted = if is_any { PAGE } else { EXAMINED };
     let after = find.after.unwrap_or(0).max(0);
-    let text = sql!("page_end").replace("{queue}", &format!("\"queue_{queue}\""));
-    let end: Option<(i64, bool)> = alone(db, &text, (after, wanted as i64), MOST).await?;
+    let text = Text::of(db, sql!("page_end")).with_tables(queue);
+    let end: Option<(i64, bool)> = alone(db, text, (after, wanted as i64), MOST).await?;
     let Some((end, more)) = end else { return Ok((Vec::new(), None)) };
     let lines: Vec<Line> =
-        alone(db, sql!("messages"), (queue, after, end, key, metadata, state, from, until), MOST).await?;
+        alone(db, Text::of(db, sql!("messages")), (queue, after, end, key, metadata, state, from, until), MOST).await?;
     let last = lines.last().filter(|_| lines.len() == PAGE).map(|line| line.0).filter(|last| *last < end);
     let next = last.or_else(|| more.then_some(end));
     Ok((lines, next))
@@ -141,9 +152,4 @@ pub struct Find {
     pub from: Option<String>,
     /// Enqueued before.
     pub until: Option<String>,
-}
-
-/// The name of a queue needs no more than quotes: `[a-z][a-z0-9_.-]*`, which [`known`](super::pages::known) made sure of.
-fn dead(queue: &str) -> String {
-    format!("\"dead_{queue}\"")
 }

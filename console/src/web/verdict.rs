@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{
     pulse::{Known, Picture},
-    view::Row,
+    row::Row,
     words,
 };
 
@@ -35,7 +35,7 @@ pub struct Trouble {
     pub place: &'static str,
 }
 
-/// From the worst on, each with what the queues of that state are.
+/// From the worst on, each with what the queues of that state are. A queue may have several, and counts in each.
 const STATES: [(&str, &str); 4] =
     [("behind", "behind"), ("dead", "with dead letters"), ("paused", "paused"), ("hidden", "not to be seen")];
 /// Troubles on the page.
@@ -43,9 +43,8 @@ const SHOWN: usize = 8;
 
 impl Verdict {
     pub fn of(picture: &Picture) -> Self {
-        let mut troubles: Vec<Trouble> =
-            picture.queues.values().filter_map(|known| Trouble::of(&Row::of(known))).collect();
-        let of_state = |state: &str| troubles.iter().filter(|trouble| trouble.state == state).count();
+        let rows: Vec<Row> = picture.queues.values().map(Row::of).collect();
+        let of_state = |state: &str| rows.iter().filter(|row| row.states.contains(&state)).count();
         let counted = STATES.map(|(state, what)| (state, of_state(state), what));
         let said: Vec<String> = counted
             .iter()
@@ -53,20 +52,21 @@ impl Verdict {
             .map(|(_, count, what)| format!("{count} {what}"))
             .collect();
         let (state, text) = match counted.iter().find(|(_, count, _)| *count > 0) {
-            None => ("well", "All is well".to_owned()),
+            None => ("ok", "All is well".to_owned()),
             Some((state, ..)) => (*state, format!("Look here: {}", said.join(", "))),
         };
+        let mut troubles: Vec<Trouble> = rows.iter().filter_map(Trouble::of).collect();
         troubles.sort_by_key(|trouble| STATES.iter().position(|(state, _)| *state == trouble.state));
         let more = troubles.len().saturating_sub(SHOWN);
         troubles.truncate(SHOWN);
         let sums = sums(picture);
-        let held = format!("{}, {}", several(picture.queues.len() as i64, "queue"), several(held(picture), "message"));
+        let held = format!(
+            "{}, {}",
+            words::several(picture.queues.len() as i64, "queue"),
+            words::several(held(picture), "message")
+        );
         Self { state, text, held, troubles, more, sums }
     }
-}
-
-fn several(count: i64, what: &str) -> String {
-    format!("{} {what}{}", words::thousands(count), if count == 1 { "" } else { "s" })
 }
 
 fn held(picture: &Picture) -> i64 {
@@ -93,13 +93,16 @@ fn sums(picture: &Picture) -> [(&'static str, String); 8] {
 
 impl Trouble {
     fn of(row: &Row) -> Option<Self> {
-        let (what, place) = match row.state {
-            "well" => return None,
-            "behind" => (format!("{} due, the oldest for {}", row.due, row.oldest), ""),
-            "dead" => (format!("{} dead", row.dead), "/dead"),
-            "hidden" => ("nobody has counted it yet, or the console's role may not".to_owned(), ""),
-            state => (state.to_owned(), ""),
-        };
-        Some(Self { queue: row.name.clone(), state: row.state, what, place })
+        let what = row.states.iter().filter_map(|state| match *state {
+            "behind" => Some(format!("{} due, the oldest for {}", row.due, row.oldest)),
+            "dead" => Some(format!("{} dead", row.dead)),
+            "paused" => Some("paused".to_owned()),
+            "hidden" => Some("nobody has counted it yet, or the console's role may not".to_owned()),
+            _ => None,
+        });
+        let what = what.collect::<Vec<_>>().join("; ");
+        let state = *row.states.first()?;
+        let place = if state == "dead" { "/dead" } else { "" };
+        (!what.is_empty()).then(|| Self { queue: row.name.clone(), state, what, place })
     }
 }

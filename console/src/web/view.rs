@@ -1,7 +1,5 @@
 //! The pages' templates and what they show.
 
-use std::time::{Duration, SystemTime};
-
 use askama::Template;
 use axum::{
     http::StatusCode,
@@ -10,11 +8,10 @@ use axum::{
 
 use super::{
     access::{Role, Visitor},
-    pulse::Known,
+    row::Row,
     server::Site,
-    spark, statement,
+    statement,
     verdict::Verdict,
-    words,
 };
 use crate::doctor::Finding;
 
@@ -24,6 +21,8 @@ pub struct Frame {
     pub title: String,
     pub visitor: Visitor,
     pub has_logins: bool,
+    /// What all paths begin with.
+    pub base: String,
     /// Why nothing can be done here.
     pub barred: Option<&'static str>,
     /// The actions that the console's own role has no right to do.
@@ -44,6 +43,7 @@ impl Frame {
     async fn with(site: &Site, visitor: &Visitor, queue: Option<&str>) -> Self {
         Self {
             title: site.title.clone(),
+            base: site.base.clone(),
             visitor: visitor.clone(),
             has_logins: site.guard.has_logins(),
             barred: site.may_act(visitor).await.err(),
@@ -57,115 +57,17 @@ impl Frame {
         self.barred.is_some() || self.refused.iter().any(|refused| refused == verb)
     }
 
-    /// For the pages of somebody who is not known yet.
+    /// The actions that the role has no right to do, as people say them.
+    pub fn refused_in_words(&self) -> String {
+        self.refused.iter().map(|verb| super::phrases::verb(verb)).collect::<Vec<_>>().join(", ")
+    }
+
+    /// For the pages of a visitor who is not known yet.
     pub fn nobody(site: &Site) -> Self {
-        let visitor = Visitor { name: String::new(), role: Role::Viewer, csrf: String::new() };
-        let (title, barred) = (site.title.clone(), Some("log in first"));
-        Self { title, visitor, has_logins: false, barred, refused: Vec::new(), problem: None }
+        let visitor = Visitor { name: String::new(), role: Role::Viewer, csrf: String::new(), notice: None };
+        let (title, base) = (site.title.clone(), site.base.clone());
+        Self { title, base, visitor, has_logins: false, barred: None, refused: Vec::new(), problem: None }
     }
-}
-
-/// A queue's line in the overview.
-#[derive(Debug, Clone)]
-pub struct Row {
-    pub name: String,
-    /// `well`, `paused`, `behind`, `dead`, or `hidden` where nobody has counted it or the role may not: the worst of what is the case.
-    pub state: &'static str,
-    pub due: String,
-    pub leased: String,
-    pub delayed: String,
-    pub retrying: String,
-    pub dead: String,
-    pub oldest: String,
-    pub came: String,
-    pub went: String,
-    pub died: String,
-    pub bytes: String,
-    pub points: String,
-    pub at: String,
-    pub payload: String,
-    pub limits: String,
-    /// How many schedules it has, and when the next tick is.
-    pub schedules: String,
-}
-
-impl Row {
-    /// The class of a cell by its name: a number that is nothing to look at is written faintly.
-    pub fn faint(&self, cell: &str) -> &'static str {
-        let text = match cell {
-            "due" => &self.due,
-            "oldest" => &self.oldest,
-            "leased" => &self.leased,
-            "retrying" => &self.retrying,
-            "delayed" => &self.delayed,
-            "dead" => &self.dead,
-            "came" => &self.came,
-            "went" => &self.went,
-            _ => &self.died,
-        };
-        if matches!(text.as_str(), "0" | "–") { " zero" } else { "" }
-    }
-}
-
-/// From when on what is due has waited too long, in seconds: as the doctor's patience.
-const PATIENCE: f64 = 300.0;
-
-impl Row {
-    pub fn of(known: &Known) -> Self {
-        let is = &known.description;
-        let waits = known.counts.is_some_and(|counts| counts.oldest_due >= PATIENCE);
-        let state = match (is.is_paused, known.counts) {
-            (true, _) => "paused",
-            (_, None) => "hidden",
-            _ if waits => "behind",
-            (_, Some(counts)) if counts.messages[4] > 0 => "dead",
-            _ => "well",
-        };
-        let unknown = || "–".to_owned();
-        let number =
-            |place: usize| known.counts.map_or_else(unknown, |counts| words::thousands(counts.messages[place]));
-        let oldest = known.counts.filter(|counts| counts.messages[0] > 0);
-        Self {
-            name: is.name.clone(),
-            state,
-            due: number(0),
-            delayed: number(1),
-            leased: number(2),
-            retrying: number(3),
-            dead: number(4),
-            oldest: oldest
-                .map_or_else(unknown, |counts| words::age(Duration::from_secs_f64(counts.oldest_due.max(0.0)))),
-            came: words::rate(known.flow.came),
-            went: words::rate(known.flow.went),
-            died: words::rate(known.failing.unwrap_or_default().max(known.flow.died)),
-            bytes: words::bytes(known.bytes),
-            points: spark::points(known.points.iter().map(|point| point.depth)),
-            at: words::time(known.at),
-            payload: is.payload.clone(),
-            limits: limits(is),
-            schedules: schedules(known.schedules),
-        }
-    }
-}
-
-fn schedules((count, next): (i64, Option<SystemTime>)) -> String {
-    let next = next.map_or_else(String::new, |next| format!(", next tick {}", words::ago(next)));
-    match count {
-        0 => String::new(),
-        1 => format!("1 schedule{next}"),
-        _ => format!("{count} schedules{next}"),
-    }
-}
-
-fn limits(is: &trunkline::Description) -> String {
-    let limits = &is.limits;
-    let mut said = Vec::new();
-    said.extend(limits.max_leased.map(|most| format!("{most} leased at most")));
-    said.extend(limits.per_second.map(|rate| format!("{rate} a second at most")));
-    said.extend((is.priorities > 1).then(|| format!("{} priorities", is.priorities)));
-    said.extend((is.lanes > 0).then(|| format!("{} lanes of keys", is.lanes)));
-    said.extend(is.uniqueness.then(|| "unique keys".to_owned()));
-    said.join(", ")
 }
 
 /// A page, or an error that tells nothing.
@@ -279,6 +181,12 @@ pub struct DoctorPage {
     pub frame: Frame,
     /// Each with since when.
     pub findings: Vec<(Finding, String)>,
+    /// For how long the doctor has been looking, if it is.
+    pub looks_for: Option<String>,
+    /// When the findings were found, if they were, and how long that took.
+    pub at: String,
+    /// Why there are none.
+    pub problem: String,
 }
 
 #[derive(Template)]
@@ -293,10 +201,27 @@ pub struct Audit {
 #[template(path = "ask.html")]
 pub struct Ask {
     pub frame: Frame,
-    pub form: super::act::Form,
+    pub form: super::form::Form,
+    pub head: String,
     pub what: String,
     pub count: Option<String>,
     pub back: String,
+    pub button: String,
+    pub is_destructive: bool,
+    /// Whether it has fields that were typed.
+    pub can_change: bool,
+}
+
+#[derive(Template)]
+#[template(path = "again.html")]
+pub struct Again {
+    pub frame: Frame,
+    pub form: super::form::Form,
+    pub typed: Vec<super::form::Typed>,
+    pub head: String,
+    pub why: String,
+    pub back: String,
+    pub button: String,
 }
 
 #[derive(Template)]

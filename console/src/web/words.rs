@@ -81,6 +81,16 @@ pub fn payload(text: &str) -> (Vec<Piece>, bool) {
     (pieces.into_iter().map(|(kind, text)| (kind, text.chars().map(visible).collect())).collect(), whole)
 }
 
+/// `1 message`, `2,000 messages`.
+pub fn several(count: i64, what: &str) -> String {
+    format!("{} {what}{}", thousands(count), if count == 1 { "" } else { "s" })
+}
+
+/// A text of others, for a page.
+pub fn shown(text: &str) -> String {
+    text.chars().map(visible).collect()
+}
+
 /// What directs a terminal or turns the direction of writing is shown as a sign of its own.
 pub fn visible(sign: char) -> char {
     match sign {

@@ -7,12 +7,12 @@ use trunkline::{Db, Description, Result};
 
 use super::{
     chart::{self, Chart},
-    pages::shown,
-    pulse::{Flow, Known, Point},
-    statement::{MOST, ask, sql},
+    point::{Flow, Point},
+    pulse::Known,
+    statement::{self, MOST, ask, sql},
     words,
 };
-use crate::metrics::ask::alone;
+use crate::{metrics::ask::alone, reason::reason, schema::Text};
 
 /// A worker that tells of itself.
 #[derive(Debug, Clone)]
@@ -85,13 +85,20 @@ pub struct Workings {
     /// The name of the database as a stripe, and whether it is to be left.
     pub stripe: Option<(String, bool)>,
     pub hidden: Vec<String>,
+    /// What workers report is not on a standby.
+    pub is_standby: bool,
 }
 
 impl Workings {
     pub async fn of(db: &Db, queue: &Description) -> Self {
         let mut all = Self::default();
         let name = queue.name.as_str();
-        let told: Option<Vec<Told>> = all.seen("what workers report", ask(db, sql!("workers"), (name,)).await);
+        let is_standby = matches!(statement::readable(db).await, Ok((.., true)));
+        let told: Option<Vec<Told>> = match is_standby {
+            true => None,
+            false => all.seen("what workers report", ask(db, sql!("workers"), (name,)).await),
+        };
+        all.is_standby = is_standby;
         all.workers = told.unwrap_or_default().into_iter().map(worker).collect();
         if !all.workers.is_empty() {
             let minutes: Option<Vec<Minute>> =
@@ -101,16 +108,13 @@ impl Workings {
         let sessions: Option<Vec<Session>> = all.seen("sessions", ask(db, sql!("sessions"), (name,)).await);
         let last = |at: Option<SystemTime>| at.map_or_else(|| "just now".to_owned(), words::ago);
         let sessions = sessions.unwrap_or_default().into_iter();
-        all.sessions = sessions.map(|(name, place, count, at)| (shown(&name), place, count, last(at))).collect();
+        all.sessions = sessions.map(|(name, place, count, at)| (words::shown(&name), place, count, last(at))).collect();
         all.stripe = all.seen("the stripe", ask(db, sql!("stripe"), ()).await);
         if queue.lanes > 0 {
-            let fill = |text: &str| {
-                let of = |kind: &str| format!("\"{kind}_{name}\"");
-                text.replace("{queue}", &of("queue")).replace("{lane}", &of("lane")).replace("{line}", &of("line"))
-            };
-            let lanes: Option<Vec<Lane>> = all.seen("lanes", alone(db, &fill(sql!("lanes")), (), MOST).await);
+            let fill = |text: &str| Text::of(db, text).with_tables(name);
+            let lanes: Option<Vec<Lane>> = all.seen("lanes", alone(db, fill(sql!("lanes")), (), MOST).await);
             all.lanes = lanes.unwrap_or_default().into_iter().map(lane).collect();
-            let keys: Option<Vec<Key>> = all.seen("keys", alone(db, &fill(sql!("keys")), (), MOST).await);
+            let keys: Option<Vec<Key>> = all.seen("keys", alone(db, fill(sql!("keys")), (), MOST).await);
             all.keys = keys.unwrap_or_default().into_iter().map(key).collect();
         }
         all
@@ -120,7 +124,7 @@ impl Workings {
         match outcome {
             Ok(value) => Some(value),
             Err(error) => {
-                self.hidden.push(format!("{what}: {error}"));
+                self.hidden.push(format!("{what}: {}", reason(&error)));
                 None
             }
         }
@@ -132,8 +136,8 @@ fn worker((who, version, started, at, ended, numbers, rate, half, most): Told) -
     let is_silent = at.elapsed().is_ok_and(|passed| passed.as_secs() >= 30);
     let time = |seconds: Option<f64>| seconds.map_or_else(|| "–".to_owned(), chart::seconds);
     WorkerRow {
-        who: shown(&who),
-        version: shown(&version),
+        who: words::shown(&who),
+        version: words::shown(&version),
         state: if ended {
             "ended"
         } else if is_silent {
@@ -165,7 +169,7 @@ fn lane((lane, held, wanted, id, key, until, state, lines): Lane) -> LaneRow {
 
 fn first(id: Option<i64>, key: &str, state: &str, until: Option<SystemTime>) -> Option<First> {
     let until = until.map_or_else(String::new, words::ago);
-    id.map(|id| First { id, key: shown(key), state: state.to_owned(), until })
+    id.map(|id| First { id, key: words::shown(key), state: state.to_owned(), until })
 }
 
 fn key((key, lane, id, state, until, attempt, error, waiting): Key) -> KeyRow {
@@ -178,9 +182,9 @@ fn key((key, lane, id, state, until, attempt, error, waiting): Key) -> KeyRow {
         "due" => "nothing: it is due, and its lane's holder takes it".to_owned(),
         _ => "nothing waits any more".to_owned(),
     };
-    let (error, waiting) = (shown(&error.unwrap_or_default()), words::thousands(waiting));
+    let (error, waiting) = (words::shown(&error.unwrap_or_default()), words::thousands(waiting));
     let link = utf8_percent_encode(&key, NON_ALPHANUMERIC).to_string();
-    KeyRow { first: first(id, &key, &state, until), key: shown(&key), link, lane, why, error, waiting }
+    KeyRow { first: first(id, &key, &state, until), key: words::shown(&key), link, lane, why, error, waiting }
 }
 
 /// Minutes ago, handled and failed a second, half and nearly all of the calls took at most.

@@ -29,7 +29,12 @@ impl Answer {
 
     /// The token of the page's first form.
     pub fn csrf(&self) -> String {
-        self.text_before(r#"name="csrf" value=""#, "\"")
+        self.hidden("csrf")
+    }
+
+    /// The value of a hidden field.
+    pub fn hidden(&self, name: &str) -> String {
+        self.text_before(&format!(r#"name="{name}" value=""#), "\"")
     }
 
     fn text_before(&self, beginning: &str, end: &str) -> String {

@@ -1,3 +1,7 @@
+mod clocks;
+mod derived;
+mod many;
+mod news;
 mod plans;
 mod workers;
 

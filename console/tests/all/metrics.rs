@@ -93,7 +93,7 @@ async fn counts_are_those_of_sql() {
     assert_eq!((of_queue("trunkline_queue_paused"), of_queue("trunkline_stats_failed")), (0, 0));
     assert!(seconds_of("trunkline_stats_age_seconds") < 10.0 && seconds_of("trunkline_stats_duration_seconds") > 0.0);
     assert_eq!(count(&text, "trunkline_up"), 1);
-    let version: i32 = sql.query_one("select max(version) from trunkline.migration", &[]).await.expect("told").get(0);
+    let version: i32 = sql.query_one("select max(version) from trunkline.version", &[]).await.expect("told").get(0);
     assert_eq!(count(&text, "trunkline_schema_version"), i64::from(version));
     assert_eq!(count(&text, "trunkline_notification_queue_ratio"), 0);
     assert_eq!(count(&text, "trunkline_hidden_sessions"), 0);
@@ -190,7 +190,7 @@ async fn a_queue_that_cannot_be_counted_says_so_and_hides_no_other() {
 
     let role = format!("metrics_{}", std::process::id());
     let give = format!(
-        "create role {role}; grant usage on schema trunkline to {role}; grant select on trunkline.queue, trunkline.migration, trunkline.floor, trunkline.queue_open, trunkline.dead_open, trunkline.archive_open to {role}"
+        "create role {role}; grant usage on schema trunkline to {role}; grant select on trunkline.queue, trunkline.migration, trunkline.version, trunkline.floor, trunkline.queue_open, trunkline.dead_open, trunkline.archive_open to {role}"
     );
     sql.batch_execute(&give).await.expect("given");
     let theirs = Db::connect(&format!("{url} options='-c role={role}'")).await.expect("connected");

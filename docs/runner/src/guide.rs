@@ -18,7 +18,7 @@ pub type Outcome = Result<(), Box<dyn Error>>;
 const THE_READERS: [&str; 10] = [
     "cargo run --release -- demo",
     "cargo test --workspace",
-    "cargo install --git https://github.com/trunkline/trunkline trunkline-cli",
+    "cargo install --locked --git https://github.com/trunkline/trunkline trunkline-cli",
     "cargo new hello && cd hello",
     "cargo add --git https://github.com/trunkline/trunkline trunkline",
     "cargo add tokio --features macros,rt-multi-thread",

@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 import atexit
+from typing import Any
 
 from ._trunkline import Lease, Message, at_exit
 from .codec import Codec
@@ -23,6 +24,9 @@ from .queue import Draft, Queue
 from .schedule import Schedule
 from .seen import Archived, DeadLetter, Description, Enqueued, Found, Peeked, Scheduled, Stats
 from .worker import App, Backoff, Bury, Context, Fixed, RetryAfter, Running, Summary, Task, current
+
+#: The version of the package.
+__version__: str
 
 __all__ = [
     "App",
@@ -59,6 +63,16 @@ __all__ = [
     "WrongType",
     "current",
 ]
+
+
+
+def __getattr__(name: str) -> Any:
+    if name != "__version__":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib.metadata import version  # takes a moment, which few need
+
+    return version(__name__)
+
 
 # Before anything else of the package is registered, so it runs behind that.
 atexit.register(at_exit)

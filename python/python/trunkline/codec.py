@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 from uuid import UUID
 
-from . import plain
+from . import models, plain
 from .errors import BadPayload
+from .plain.write import write
 
 T = TypeVar("T")
 
@@ -60,6 +62,8 @@ class Text:
     def encode(self, payload: object, /) -> bytes:
         if not isinstance(payload, str):
             raise _refused(payload, self.column, "a str is expected")
+        if "\0" in payload:
+            raise _refused(payload, self.column, "PostgreSQL has no zero byte in a text: use a queue of bytes")
         try:
             return payload.encode()
         except UnicodeEncodeError as error:
@@ -100,76 +104,79 @@ class Uuid:
         return UUID(bytes=payload)
 
 
-def _writer() -> Callable[[Any], str]:
-    """Writes JSON. ``json.JSONEncoder`` makes a new encoder for each value, which is half of its time; this one is made once."""
-    make: Any = getattr(json.encoder, "c_make_encoder", None)
-    if make is None:
-        return json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=plain.writable).encode
-    text: Any = getattr(json.encoder, "encode_basestring")
-    parts: Any = make(None, plain.writable, text, None, ":", ",", False, False, False)
-    return lambda value: "".join(parts(value, 0))
-
-
-_write = _writer()
+#: A zero byte in JSON, and not a backslash before the characters u0000.
+_ZERO = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
 class Json:
-    """Anything that has a form in JSON, in ``jsonb``; read back as the annotated type, and checked."""
+    """Anything that has a form in JSON, in ``jsonb``; checked against the annotated type when it is written and when it is read, and read back
+    as that. Of ``Any``, ``dict`` and ``list`` the contents are JSON's: tuples come back as lists, times and keys as texts."""
 
     column = "jsonb"
 
     def __init__(self, of: Any = Any) -> None:
-        self._read = None if of is Any or of is object else plain.reader(of)
+        made = None if of is Any or of is object else plain.form(of)
+        self._read = None if made is None else made.read
+        self._check = None if made is None else made.check
 
     def encode(self, payload: Any, /) -> bytes:
         try:
-            return _write(payload).encode()
+            if self._check is not None:
+                self._check(payload)
+            text = write(payload)
+            if "\\u0000" in text and _ZERO.search(text):
+                raise ValueError("PostgreSQL has no zero byte in a text")
+            return text.encode()
         except (TypeError, ValueError, RecursionError) as error:
             raise _refused(payload, self.column, error) from None
 
     def decode(self, payload: bytes, /) -> Any:
-        value = json.loads(payload)
-        return value if self._read is None else self._read(value)
+        try:
+            value = json.loads(payload)
+            return value if self._read is None else self._read(value)
+        except RecursionError:
+            raise plain.Mismatch("nested too deeply for Python, which reads some 300 levels of objects, and some 900 of lists") from None
 
 
-class Pydantic:
-    """Models of pydantic 2, and types that have one within, in ``jsonb``; validated when they are read."""
+class Validated:
+    """What the codecs of validating libraries share: whatever is accepted has been read back once, by the library itself."""
 
     column = "jsonb"
-
-    def __init__(self, of: Any) -> None:
-        adapter: Any = import_module("pydantic").TypeAdapter(of)
-        self._write: Any = adapter.dump_json
-        self._read: Any = adapter.validate_json
+    _write: Callable[[Any], bytes]
+    _read: Callable[[bytes], Any]
+    #: Whose own instances are taken alone; an instance of a subclass would come back as one of this.
+    _of: type | None = None
 
     def encode(self, payload: Any, /) -> bytes:
+        if self._of is not None and type(payload) is not self._of:
+            raise _refused(payload, self.column, f"a {self._of.__name__} is expected")
         try:
-            return cast(bytes, self._write(payload))
+            written = self._write(payload)
+            self._read(written)
         except Exception as error:
             raise _refused(payload, self.column, error) from None
+        return written
 
     def decode(self, payload: bytes, /) -> Any:
         return self._read(payload)
 
 
-class Msgspec:
-    """Structs of msgspec, in ``jsonb``; validated when they are read."""
+class Pydantic(Validated):
+    """Models of pydantic 2, and types that have one within, in ``jsonb``; validated when they are written and when they are read."""
 
-    column = "jsonb"
+    def __init__(self, of: Any) -> None:
+        self._write, self._read = models.codec_functions(of)
+        self._of = of if models.is_model(of) else None
+
+
+class Msgspec(Validated):
+    """Structs of msgspec, in ``jsonb``; validated when they are written and when they are read."""
 
     def __init__(self, of: Any) -> None:
         library: Any = import_module("msgspec").json
-        self._write: Any = library.Encoder().encode
-        self._read: Any = library.Decoder(of).decode
-
-    def encode(self, payload: Any, /) -> bytes:
-        try:
-            return cast(bytes, self._write(payload))
-        except Exception as error:
-            raise _refused(payload, self.column, error) from None
-
-    def decode(self, payload: bytes, /) -> Any:
-        return self._read(payload)
+        self._write = library.Encoder().encode
+        self._read = library.Decoder(of).decode
+        self._of = of if isinstance(of, type) and hasattr(of, "__struct_fields__") else None
 
 
 def _has(of: Any, mark: str) -> bool:

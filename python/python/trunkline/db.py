@@ -72,7 +72,7 @@ class Db:
         codec = codec_of(type)
         native = await self.native.queue(bridge(), name)
         check_column(native, codec)
-        return Queue(native, codec)
+        return Queue(native, codec, self.schema)
 
     async def list_queues(self) -> list[Description]:
         """All queues, by name."""

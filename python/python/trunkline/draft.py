@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Generic, TypeVar
 
 from ._trunkline import Draft as NativeDraft
 from .codec import Codec
-from .times import Duration, aware, seconds, seconds_or_none
+from .errors import BadPayload
+from .times import Duration, aware, bounded, seconds, seconds_or_none
 from .tracing import with_trace
 
 T = TypeVar("T")
@@ -40,6 +41,7 @@ def delay(
 
 def native(codec: Codec[T], payload: T, options: Options) -> NativeDraft:
     """The draft as it is enqueued. Within a trace, the message continues it."""
+    check(options)
     return NativeDraft(
         codec.encode(payload),
         after=options.after,
@@ -51,6 +53,30 @@ def native(codec: Codec[T], payload: T, options: Options) -> NativeDraft:
         within=options.within,
         replaces=options.replaces,
     )
+
+
+def check(options: Options) -> None:
+    """Refuses texts that PostgreSQL cannot have, before anything is sent."""
+    for span in (options.after, options.within):
+        if span is not None:
+            bounded(span)
+    if not 0 <= options.priority <= 255:
+        raise ValueError(f"there is no priority {options.priority}: 0 is the lowest")
+    for what, text in [("key", options.key), ("unique key", options.unique), *_texts(options.metadata)]:
+        if text is None:
+            continue
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise BadPayload(f"a {what} cannot be written as text: {error}") from None
+        if "\0" in text:
+            raise BadPayload(f"a {what} has a zero byte, which PostgreSQL has in no text")
+
+
+def _texts(metadata: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for name, text in metadata.items():
+        yield "name of metadata", name
+        yield f"text of metadata, {name!r},", text
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ its predicates say what can be relied on. The subclasses are for ``except``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 
 __all__ = [
     "BadPayload",
@@ -86,6 +87,47 @@ class BadPayload(TrunklineError, ValueError):
     """The payload cannot be stored; of a batch, only its own caller gets this."""
 
 
+#: What the library's texts say in the words of Rust and of its command-line program, which the wheel does not have.
+_WORDS: list[tuple[str, str | Callable[[re.Match[str]], str]]] = [
+    (r"create it with Db::create_queue or `trunkline queue create [^`]*`", "create it with Db.create_queue, or App.setup where it is a task's"),
+    (r"run `trunkline migrate` or Db::migrate first", "call Db.migrate or App.setup first, as the role that owns the schema"),
+    (
+        r"`trunkline grant (\S+) --(producer|consumer|operator) (\S+)`",
+        lambda of: f"`select trunkline.grant_rights({_quoted(of[3])}, '{of[2]}', {_quoted(of[1])})` in SQL",
+    ),
+    (r"`trunkline dead discard \S+ (\d+)`", r"Queue.discard(\1)"),
+    (r"\btrunkline\.alter_queue\b", "Db.alter_queue"),
+    (r"\b(?:Settings|Changes)::(\w+)", r"the setting \1"),
+    (r"\bDraft::new\(payload\)", "queue.draft(payload)"),
+    (r"\b(Db|Queue|Consumer|Transaction|Schedule)::(\w+)", r"\1.\2"),
+]
+
+
+def _quoted(name: str) -> str:
+    return "'" + name.replace("'", "''") + "'"
+
+
+def in_python(text: str) -> str:
+    """A text of the library's, with the names that a program in Python has for what it advises."""
+    for words, ours in _WORDS:
+        text = re.sub(words, ours, text)
+    return text
+
+
+def text_of(error: BaseException) -> str:
+    """An error's kind and text. The text is made by a program of the user's, which may fail itself."""
+    try:
+        return sendable(f"{type(error).__name__}: {error}")
+    except Exception:
+        return f"{type(error).__name__}, whose text cannot be had"
+
+
+def sendable(text: str) -> str:
+    """A text for people as PostgreSQL can keep it: what UTF-8 cannot write, as half a surrogate in the name of a file, becomes a question mark,
+    and a zero byte U+FFFD."""
+    return text.encode(errors="replace").decode().replace("\0", "\ufffd")
+
+
 Flags = tuple[bool, bool, bool, bool, bool, bool]
 
 
@@ -101,4 +143,4 @@ def made(text: str, sqlstate: str | None, lost_ids: list[int], flags: Flags) -> 
         (closed, Disconnected),
     ]
     kind = next((kind for holds, kind in kinds if holds), TrunklineError)
-    return kind(text, sqlstate=sqlstate, lost_ids=lost_ids, is_outcome_unknown=unknown, is_closed=closed)
+    return kind(in_python(text), sqlstate=sqlstate, lost_ids=lost_ids, is_outcome_unknown=unknown, is_closed=closed)

@@ -65,6 +65,8 @@ def _deliver() -> None:
 
 
 def _tell(level: int, name: str, text: str, at: float, file: str, line: int, fields: dict[str, Any]) -> None:
+    if name == "trunkline.worker.hand" and fields.get("outcome") == "retried":
+        return  # the worker logs it with its traceback
     try:
         logger = logging.getLogger(name)
         if not logger.isEnabledFor(level):

@@ -11,6 +11,7 @@ from ._trunkline import Draft as NativeDraft, Queue as NativeQueue, Lease, Messa
 from .codec import Codec
 from .consumer import Consumer
 from .draft import Drafted, Options, native
+from .errors import sendable
 from .loop import arrival, bridge
 from .schedule import Schedule
 from .seen import Archived, DeadLetter, Enqueued, Found, Peeked, Stats, record, seen
@@ -69,9 +70,11 @@ class Queue(Generic[T]):
     cancelled may be in the queue all the same.
     """
 
-    def __init__(self, native: NativeQueue, codec: Codec[T]) -> None:
+    def __init__(self, native: NativeQueue, codec: Codec[T], schema: str) -> None:
         self.native = native
         self.codec = codec
+        #: The name of the schema that holds it.
+        self.schema = schema
         self._decode = codec.decode
 
     def __repr__(self) -> str:
@@ -129,11 +132,11 @@ class Queue(Generic[T]):
 
     async def retry(self, messages: Leases, after: Duration = 0, error: str = "") -> None:
         """Gives messages back after a failure: due again after a delay, or dead letters after their last attempt. Raises as ``ack``."""
-        await self.native.retry(bridge(), messages, seconds(after), error)
+        await self.native.retry(bridge(), messages, seconds(after), sendable(error))
 
     async def bury(self, messages: Leases, reason: str) -> None:
         """Makes messages dead letters at once. Raises as ``ack``."""
-        await self.native.bury(bridge(), messages, reason)
+        await self.native.bury(bridge(), messages, sendable(reason))
 
     async def extend(self, messages: Leases, by: Duration) -> None:
         """Makes leases end that long from now; more than zero, at most 365 days. Raises as ``ack``."""

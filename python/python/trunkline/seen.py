@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, Generic, Literal, TypeVar, get_origin
 
 from .codec import Codec
+from .errors import text_of
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -142,5 +143,5 @@ def seen(kind: type[S], codec: Codec[Any], of: dict[str, Any]) -> S:
         try:
             of["payload"] = codec.decode(raw)
         except Exception as error:
-            of["problem"] = f"{type(error).__name__}: {error}"
+            of["problem"] = text_of(error)
     return record(kind, of)

@@ -8,6 +8,15 @@ from typing import Any
 
 #: A number, a duration or a switch.
 Setting = int | float | bool | timedelta
+#: All of them: see :meth:`trunkline.Db.create_queue`.
+NAMES = frozenset(["max_attempts", "lease", "max_batch", "priorities", "head_start", "uniqueness", "lanes", "per_key"])
+
+
+def checked(named: Mapping[str, Setting]) -> dict[str, Setting]:
+    """Those of a task, which are known before there is a database."""
+    if unknown := named.keys() - NAMES:
+        raise TypeError(f"a queue has no setting {', '.join(sorted(unknown))}: there are {', '.join(sorted(NAMES))}")
+    return dict(named)
 
 
 def settings(named: Mapping[str, Setting]) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from ._trunkline import Db as NativeDb, Queue as NativeQueue, Message
 from .codec import Codec, codec_of
 from .db import check_column
 from .draft import Drafted, Options
+from .errors import sendable
 from .queue import Ids, Leases, Wait, encoded, ids_of
 from .schedule import Schedule
 from .seen import Archived, DeadLetter, Description, Enqueued, Found, Peeked, Scheduled, Stats, record, seen
@@ -53,9 +54,11 @@ class Draft(Drafted[T]):
 class Queue(Generic[T]):
     """A queue of ``T``\\ s: see :class:`trunkline.Queue`. May be used by many threads."""
 
-    def __init__(self, native: NativeQueue, codec: Codec[T]) -> None:
+    def __init__(self, native: NativeQueue, codec: Codec[T], schema: str) -> None:
         self.native = native
         self.codec = codec
+        #: The name of the schema that holds it.
+        self.schema = schema
 
     def __repr__(self) -> str:
         return f"Queue({self.name!r})"
@@ -101,11 +104,11 @@ class Queue(Generic[T]):
 
     def retry(self, messages: Leases, after: Duration = 0, error: str = "") -> None:
         """Gives messages back after a failure: due again after a delay."""
-        self.native.retry(None, messages, seconds(after), error)
+        self.native.retry(None, messages, seconds(after), sendable(error))
 
     def bury(self, messages: Leases, reason: str) -> None:
         """Makes messages dead letters at once."""
-        self.native.bury(None, messages, reason)
+        self.native.bury(None, messages, sendable(reason))
 
     def extend(self, messages: Leases, by: Duration) -> None:
         """Makes leases end that long from now."""
@@ -262,7 +265,7 @@ class Db:
         codec = codec_of(type)
         native = self.native.queue(None, name)
         check_column(native, codec)
-        return Queue(native, codec)
+        return Queue(native, codec, self.schema)
 
     def list_queues(self) -> list[Description]:
         """All queues, by name."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import datetime, timedelta
 
 #: A duration: seconds, or a ``timedelta``.
@@ -11,6 +12,14 @@ Duration = float | timedelta
 def seconds(duration: Duration) -> float:
     """A duration in seconds."""
     return duration.total_seconds() if isinstance(duration, timedelta) else float(duration)
+
+
+def bounded(duration: Duration) -> float:
+    """A duration in seconds, at least zero and finite."""
+    number = seconds(duration)
+    if not 0 <= number < math.inf:
+        raise ValueError(f"{number} seconds are out of bounds: a time is at least zero, and finite")
+    return number
 
 
 def seconds_or_none(duration: Duration | None) -> float | None:

@@ -11,7 +11,10 @@ import types
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
+from trunkline.testing import database
 
 ROOT = Path(__file__).parent.parent.parent
 #: These run as they stand, one block after the other, in an empty database.
@@ -21,7 +24,7 @@ SHOWN = {"fastapi": "fastapi_app.py fastapi_one_process.py", "flask": "flask_app
 
 
 def page(name: str) -> str:
-    return (ROOT / "docs" / f"{name}.md").read_text()
+    return (ROOT / name if name.endswith(".md") else ROOT / "docs" / f"{name}.md").read_text()
 
 
 def blocks(name: str) -> list[tuple[int, str]]:
@@ -48,6 +51,29 @@ def test_a_page_runs_from_its_first_block_to_its_last(name: str, url: str, monke
     module = types.ModuleType("page")
     monkeypatch.setitem(sys.modules, "page", module)
     assert asyncio.run(asyncio.wait_for(run(name, module), 120)) >= 2
+
+
+def test_the_readme_runs_from_its_first_block_to_its_last(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a database of the name that it says, at the place that the environment says."""
+    place = conninfo_to_dict(url)
+    with psycopg.connect(url, autocommit=True) as sql:
+        sql.execute("create database app")
+    for variable, word in {"PGHOST": "host", "PGPORT": "port", "PGUSER": "user"}.items():
+        monkeypatch.setenv(variable, str(place.get(word) or ""))
+    module: Any = types.ModuleType("readme")
+    monkeypatch.setitem(sys.modules, "readme", module)
+    try:
+        assert asyncio.run(asyncio.wait_for(run("README.md", module), 120)) == 3
+        module.test_who_signs_up_is_welcomed(database())
+        assert asyncio.run(asyncio.wait_for(_left(module), 120)) == 999
+    finally:
+        module.app.close()
+
+
+async def _left(module: Any) -> int:
+    """How many of the thousand are left of which one was consumed."""
+    left: int = (await module.letters.stats()).messages
+    return left
 
 
 @pytest.mark.parametrize("name", SHOWN)

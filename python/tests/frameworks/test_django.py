@@ -10,6 +10,10 @@ from collections.abc import Callable
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
+import django
+from django.conf import settings
+from django.db.utils import ConnectionHandler
+
 from .conftest import EXAMPLES
 
 Manage = Callable[..., str]
@@ -30,7 +34,7 @@ def manage(url: str) -> Manage:
         assert (ran.returncode != 0) == fails, ran.stderr
         return ran.stdout + ran.stderr
 
-    run("migrate", "--run-syncdb", "--verbosity=0")
+    run("migrate", "--verbosity=0")
     run("trunkline_setup")
     return run
 
@@ -126,3 +130,131 @@ def test_a_setting_that_names_nothing_says_so(manage):
     text = "from django.conf import settings\nsettings.TRUNKLINE_APP = 'shop'\nfrom trunkline.django import application\napplication()"
     said = manage("shell", "--command", text, fails=True)
     assert "the setting TRUNKLINE_APP names no application" in said
+
+
+def test_tests_of_a_project_work_in_the_test_database_and_leave_the_other_alone(manage, count):
+    program(manage, VIEW)
+    before = count("select from trunkline.messages('confirmations')"), count("select from trunkline.messages('reminders')")
+    assert before == (1, 0)
+    said = manage("test", "shop", "--noinput")
+    assert "Ran 2 tests" in said and "OK" in said and "Destroying test database" in said
+    assert (count("select from trunkline.messages('confirmations')"), count("select from trunkline.messages('reminders')")) == before
+    assert count("select from shop_order") == 1
+    assert count("select from pg_database where datname like 'test_test_%'") == 0
+
+
+CUT = """
+import asyncio
+from django.db import connection
+from shop.models import Order
+from shop.tasks import Confirmation, app, remind
+order = Order.objects.create(mail="ada@example.org")
+
+async def cut_between():
+    done = 0
+    for n in range(10):
+        await remind.enqueue(Confirmation(order.pk))
+        done += (await app.drain(queues=["reminders"])).done
+        # What the server does when it restarts: it ends all connections but this statement's own.
+        from asgiref.sync import sync_to_async
+        def cut():
+            with connection.cursor() as cursor:
+                cursor.execute("select pg_terminate_backend(pg_backend_pid())")
+        try:
+            await sync_to_async(cut)()
+        except Exception as error:
+            assert "terminat" in str(error), error
+    print("handled", done)
+
+asyncio.run(cut_between())
+"""
+
+
+def test_an_async_handler_works_again_once_its_connection_was_cut(manage, count):
+    assert "handled 10" in program(manage, CUT)
+    assert count("select from shop_order where mail = 'reminder'") == 10
+
+
+@pytest.fixture
+def url_of(monkeypatch):
+    """The connection string of a database with these settings."""
+    if not settings.configured:
+        settings.configure(DATABASES={"default": {"ENGINE": "django.db.backends.postgresql"}})
+        django.setup()
+
+    def of(**named):
+        said = {"ENGINE": "django.db.backends.postgresql", **named}
+        monkeypatch.setattr("django.db.connections", ConnectionHandler({"default": said}))
+        from trunkline.django import url
+
+        return url()
+
+    return of
+
+
+def test_options_of_a_database_are_said_to_the_library(url_of):
+    options = {"sslmode": "verify-full", "sslrootcert": "/ca.pem", "application_name": "my shop's", "connect_timeout": 5, "keepalives": True}
+    said = conninfo_to_dict(url_of(NAME="shop", HOST="h", PORT=5433, USER="u", PASSWORD="p'\\ w", OPTIONS=options))
+    assert said == {
+        "dbname": "shop", "host": "h", "port": "5433", "user": "u", "password": "p'\\ w", "sslmode": "verify-full", "sslrootcert": "/ca.pem",
+        "application_name": "my shop's", "connect_timeout": "5", "keepalives": "1",
+    }  # fmt: skip
+    assert url_of(OPTIONS={"service": "shop"}) == "service='shop'"
+    assert url_of(NAME=None, OPTIONS={"service": "shop"}) == "dbname='postgres'"
+    both = conninfo_to_dict(url_of(NAME="shop", OPTIONS={"options": "-c work_mem=8MB", "assume_role": "a role"}))
+    assert both["options"] == "-c work_mem=8MB -c role=a\\ role"
+    pooled = {"pool": True, "isolation_level": 2, "server_side_binding": True, "gssencmode": "disable", "prepare_threshold": 3}
+    assert url_of(NAME="shop", OPTIONS=pooled) == "dbname='shop'"
+
+
+def test_what_the_library_cannot_do_of_the_options_is_refused_by_name(url_of):
+    with pytest.raises(ValueError, match="neither a NAME nor OPTIONS"):
+        url_of(OPTIONS={})
+    with pytest.raises(ValueError, match=r"OPTIONS\['sslpassword'\] .* is a list"):
+        url_of(NAME="shop", OPTIONS={"sslpassword": ["x"]})
+    with pytest.raises(ValueError, match="Trunkline needs PostgreSQL"):
+        url_of(ENGINE="django.db.backends.sqlite3", NAME="shop")
+    import trunkline.sync
+
+    with pytest.raises(trunkline.TrunklineError, match="sslcert"):
+        trunkline.sync.Db.connect(url_of(NAME="shop", OPTIONS={"sslcert": "/x"}))
+
+
+def test_a_tls_option_is_not_dropped(url_of, url):
+    """A server without TLS is refused, as Django refuses it."""
+    import trunkline.sync
+
+    place = conninfo_to_dict(url)
+    names = {"HOST": "127.0.0.1", "PORT": place["port"], "USER": place["user"], "NAME": place["dbname"]}
+    with pytest.raises(trunkline.TrunklineError):
+        trunkline.sync.Db.connect(url_of(**names, OPTIONS={"sslmode": "require"}))
+
+
+def test_an_assumed_role_is_assumed(url_of, url, count):
+    import psycopg
+    import trunkline.sync
+
+    place = conninfo_to_dict(url)
+    names = {"HOST": place["host"], "PORT": place["port"], "USER": place["user"], "NAME": place["dbname"]}
+    with psycopg.connect(url, autocommit=True) as sql:
+        sql.execute('create role "shop owner"')
+        try:
+            sql.execute(f'grant create on database "{place["dbname"]}" to "shop owner"')
+            trunkline.sync.Db.connect(url_of(**names, OPTIONS={"assume_role": "shop owner"})).migrate()
+            owned = "select from pg_namespace where nspname = 'trunkline' and pg_get_userbyid(nspowner) = 'shop owner'"
+            assert count(owned) == 1
+        finally:
+            sql.execute('drop owned by "shop owner" cascade')
+            sql.execute('drop role "shop owner"')
+
+
+def test_an_engine_of_another_name_counts_by_what_it_is(url_of, monkeypatch):
+    import sys
+    import types
+
+    import django.db.backends.postgresql.base as base
+
+    monkeypatch.setitem(sys.modules, "geo", types.ModuleType("geo"))
+    monkeypatch.setitem(sys.modules, "geo.base", base)
+    sys.modules["geo"].base = base
+    assert url_of(ENGINE="geo", NAME="shop") == "dbname='shop'"

@@ -27,7 +27,6 @@ def test_a_request_enqueues_and_a_worker_sends(example):
         id = answered.json()["id"]
         assert client.get(f"/mails/{id}").json() == {"state": "due", "attempt": 0, "error": None}
         assert client.post("/mails", json={"to": "ada"}).status_code == 422
-    module.app._db = None  # noqa: SLF001  of the client's event loop
     assert asyncio.run(module.app.drain()).done == 1
     assert module.sent == ["ada@example.org"]
     with TestClient(module.api) as client:

@@ -230,9 +230,19 @@ def test_a_payload_that_cannot_be_read_fails_its_attempt_and_no_other_message(do
 def test_a_payload_that_cannot_be_written_leaves_the_transaction_whole(door, sql, queue_on):
     async def scenario():
         async with door.begin() as connection:
-            for bad in ({"n": float("nan")}, {"n": object()}):
+            mails = queue_on(connection)
+            for bad in ({"n": float("nan")}, {"n": object()}, {"n": "\0"}, {"n": "\ud800"}):
                 with pytest.raises(trunkline.BadPayload):
-                    await queue_on(connection).enqueue(bad)
+                    await mails.enqueue(bad)
+            for bad in (mails.draft({}).key("a\0"), mails.draft({}).unique("\ud800"), mails.draft({}).metadata({"a": "\0"})):
+                with pytest.raises(trunkline.BadPayload):
+                    await mails.enqueue(bad)
+            for bad in (mails.draft({}).after(float("nan")), mails.draft({}).after(-1), mails.draft({}).priority(2**40)):
+                with pytest.raises(ValueError):
+                    await mails.enqueue(bad)
+            for n in (-1, 2**31):
+                with pytest.raises(ValueError):
+                    await mails.take(n)
             await queue_on(connection).enqueue(ADA)
         assert waiting(sql) == 1
 

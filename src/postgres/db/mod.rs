@@ -113,14 +113,14 @@ impl Db {
     /// |---|---|---|
     /// | `host`, `hostaddr`, `port` | `PGHOST`, `PGHOSTADDR`, `PGPORT` | the socket in `/run/postgresql`, `/var/run/postgresql` or `/tmp`, else `localhost`; 5432 |
     /// | `user`, `password`, `dbname` | `PGUSER`, `PGPASSWORD`, `PGDATABASE` | the system's user, none, the user's name |
-    /// | `sslmode`, `sslrootcert` | `PGSSLMODE`, `PGSSLROOTCERT` | `prefer`; `require` encrypts, `verify-full` checks the certificate |
+    /// | `sslmode`, `sslrootcert` | `PGSSLMODE`, `PGSSLROOTCERT` | `prefer`; `require` encrypts, `verify-ca` checks who signed the certificate, `verify-full` its name, too |
     /// | `sslnegotiation`, `channel_binding` | `PGSSLNEGOTIATION`, `PGCHANNELBINDING` | `postgres`, `prefer` |
     /// | `target_session_attrs`, `load_balance_hosts` | `PGTARGETSESSIONATTRS`, `PGLOADBALANCEHOSTS` | `any` (or `read-write`, `read-only`), `disable` |
     /// | `connect_timeout` | `PGCONNECT_TIMEOUT` | 10 s, for each host, until the login has ended; 0 is no limit |
     /// | `options`, `application_name` | `PGOPTIONS`, `PGAPPNAME` | none, `trunkline` |
     /// | `keepalives`, `keepalives_idle`, `keepalives_interval`, `keepalives_retries`, `tcp_user_timeout` | | those of `tokio_postgres` |
     /// | `answer_timeout` | | none; seconds after which a server that says nothing, while an answer is due, is given up |
-    /// | `max_answer` | | 2 GiB for an answer; as in `64MB` |
+    /// | `max_answer` | | 2 GiB for an answer to a statement of yours; as in `64MB`; dequeues ask for what fits |
     /// | `prepared_statements` | | `on`; `off` for poolers in transaction mode, where the role's default isolation level must be `read committed` |
     /// | `schema` | `TRUNKLINE_SCHEMA` | `trunkline`: where the queues are, 1 to 14 characters of a-z, 0-9 and `_` |
     ///
@@ -192,6 +192,11 @@ impl Db {
         let mut attached = self.0.attached.lock().unwrap_or_else(PoisonError::into_inner);
         let value = attached.entry(TypeId::of::<T>()).or_insert_with(|| Arc::<T>::default());
         value.clone().downcast().unwrap_or_default()
+    }
+
+    /// Bytes of an answer that are kept: `max_answer`.
+    pub(crate) fn answer_bytes(&self) -> usize {
+        self.0.target.limits.answer_bytes
     }
 
     /// The connection that listens.

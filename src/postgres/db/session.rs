@@ -17,7 +17,7 @@ use crate::{
     postgres::{
         sql::Sql,
         target::Target,
-        wire::{Connection, Group, Prepared, Reply, Row, Use, WireError},
+        wire::{Bound, Connection, Group, InFlight, Prepared, Reply, Row, Use, WireError},
     },
 };
 
@@ -87,17 +87,29 @@ impl Session {
 
     /// Runs one statement, committed when this returns `Ok` outside a transaction.
     pub async fn query(&self, sql: &Sql, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
-        Ok(self.query_together(&[(sql, params)]).await?.remove(0))
+        self.query_rows(sql, params, None).await
     }
 
-    /// Runs statements in one round trip and one transaction, if none is open; returns the rows of each.
-    pub async fn query_together(&self, statements: &[(&Sql, &[&(dyn ToSql + Sync)])]) -> Result<Vec<Vec<Row>>> {
+    /// As [`Session::query`], for a statement that has at most so many rows, where that is known.
+    pub async fn query_rows(&self, sql: &Sql, params: &[&(dyn ToSql + Sync)], most: Option<usize>) -> Result<Vec<Row>> {
+        Ok(self.query_together(&[(sql, params)], most).await?.remove(0))
+    }
+
+    /// Runs statements in one round trip and one transaction, if none is open; returns the rows of each. All of them together have at
+    /// most so many rows, where that is known.
+    pub async fn query_together(
+        &self,
+        statements: &[(&Sql, &[&(dyn ToSql + Sync)])],
+        most: Option<usize>,
+    ) -> Result<Vec<Vec<Row>>> {
         let began = Instant::now();
         let name = statements.last().map_or("nothing", |(sql, _)| sql.name);
         let texts = statements.iter().map(|(sql, _)| &*sql.text);
         let outcome = self
             .together(texts, |prepared| {
                 let mut group = Group::new();
+                // What has taken effect is kept: its rows may be all that is left of the messages.
+                group.bound = Bound { rows: most, whole: !statements.iter().all(|(sql, _)| sql.only_reads) };
                 for (prepared, (_, params)) in prepared.iter().zip(statements) {
                     group.push(prepared, params)?;
                 }
@@ -139,16 +151,17 @@ impl Session {
         mut gather: impl FnMut(&[Prepared]) -> Result<Group, WireError>,
         mut read: Option<impl FnMut(&[Prepared], &Reply, usize, usize)>,
     ) -> Result<(Reply, Vec<Prepared>), WireError> {
-        let _underway = InFlight::new(&self.load);
         let mut outdated = None;
         loop {
+            let underway = InFlight::new(&self.load);
             let mut prepared = Vec::with_capacity(texts.size_hint().0);
             for (place, text) in texts.clone().enumerate() {
                 let one = self.connection.prepare(text).await;
                 // In an open transaction that the first try has aborted, the first failure is the one to tell.
                 prepared.push(one.map_err(|failure| first_of(outdated.as_ref(), failure.of_statement(place, text)))?);
             }
-            let group = gather(&prepared)?;
+            let mut group = gather(&prepared)?;
+            group.load = Some(underway);
             self.connection.room().await;
             let outcome = match &mut read {
                 None => self.connection.send(group).await,
@@ -213,6 +226,7 @@ fn told(what: &'static str, failure: WireError) -> Error {
         WireError::Server { error, .. } => Error::new(Kind::Server { what, queue: None, error }),
         WireError::LeftOpen => Error::new(Kind::LeftOpen(what.to_owned())),
         WireError::TooLarge(limit) => Error::new(Kind::TooMuch { text: what.to_owned(), limit }),
+        WireError::TooManyRows(_) => Error::new(Kind::Answer(failure.to_string().into())),
         WireError::Encode(cause) => Error::invalid(format!("{what}: a parameter cannot be written: {cause}")),
         lost => Error::new(Kind::Unknown { what, source: Box::new(lost) }),
     }
@@ -228,22 +242,9 @@ pub(crate) fn told_to_user(first: usize, text: &str, failure: WireError) -> Erro
         WireError::Encode(cause) => Error::new(Kind::Parameters { text: text.to_owned(), cause }),
         WireError::LeftOpen => Error::new(Kind::LeftOpen(text.to_owned())),
         WireError::TooLarge(limit) => Error::new(Kind::TooMuch { text: text.to_owned(), limit }),
+        WireError::TooManyRows(_) => {
+            Error::new(Kind::Rows { text: text.to_owned(), cause: failure.to_string().into() })
+        }
         lost => told("a statement", lost),
-    }
-}
-
-/// Counts a statement while it is on its way, or its caller waits.
-struct InFlight<'a>(&'a AtomicUsize);
-
-impl<'a> InFlight<'a> {
-    fn new(load: &'a AtomicUsize) -> Self {
-        load.fetch_add(1, Ordering::Relaxed);
-        Self(load)
-    }
-}
-
-impl Drop for InFlight<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }

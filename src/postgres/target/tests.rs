@@ -51,7 +51,7 @@ fn an_option_is_what_libpq_takes_it_for() {
         ("postgres://[::1/d", "invalid value for option `host`"),
         (
             "postgres://h/d?sslmode=disable%20x=y",
-            "sslmode=disable x=y is not known: use disable, prefer, require or verify-full",
+            "sslmode=disable x=y is not known: use disable, allow, prefer, require, verify-ca or verify-full",
         ),
         ("postgres://h/d?user%3Dx%20a=b", "unknown option `user=x a`"),
         ("host=h sslmode='require", "the quotes of sslmode do not end"),
@@ -59,7 +59,7 @@ fn an_option_is_what_libpq_takes_it_for() {
         ("host=h =require", "no name or no value"),
         ("postgres://h/d?sslmode", "has no value"),
         ("host=h sslmode=", "sslmode= is not known"),
-        ("host=h sslmode=maybe", "use disable, prefer, require or verify-full"),
+        ("host=h sslmode=maybe", "use disable, allow, prefer, require, verify-ca or verify-full"),
         ("postgres://h/d?a=%ff", "is not UTF-8"),
     ] {
         let found = read(text);

@@ -4,13 +4,17 @@ use std::sync::Arc;
 
 use rustls::{
     ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
-    client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+    client::{
+        WebPkiServerVerifier,
+        danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+    },
     crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature},
     pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject},
 };
 use tokio_postgres::{Socket, tls::MakeTlsConnect};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use super::trust::Trust;
 use crate::error::{Error, Kind, Result};
 
 /// Rustls for every host, sockets included: those have no name, and never get as far as TLS.
@@ -34,25 +38,38 @@ impl MakeTlsConnect<Socket> for MakeTls {
     }
 }
 
-pub(super) fn client_config(verify: bool, root: Option<&str>) -> Result<ClientConfig> {
+/// What is checked of a server, besides that the stream is encrypted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Check {
+    Nothing,
+    /// That an authority that is trusted has signed its certificate.
+    Authority,
+    /// And that the certificate is for its name.
+    AuthorityAndName,
+}
+
+/// The authorities of the system, for `sslrootcert`.
+pub(super) const OF_SYSTEM: &str = "system";
+
+pub(super) fn client_config(check: Check, root: Option<&str>) -> Result<ClientConfig> {
     let failed = |text: String| Error::new(Kind::Tls(text));
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
         .map_err(|e| failed(e.to_string()))?;
-    if !verify {
+    if check == Check::Nothing {
         return Ok(builder
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(Unverified(provider)))
             .with_no_client_auth());
     }
-    let mut roots = RootCertStore::empty();
-    if let Some(path) = root {
-        let certificates = CertificateDer::pem_file_iter(path)
+    let (mut roots, mut trusted) = (RootCertStore::empty(), Vec::new());
+    if let Some(path) = root.filter(|root| *root != OF_SYSTEM) {
+        trusted = CertificateDer::pem_file_iter(path)
             .and_then(Iterator::collect::<Result<Vec<_>, _>>)
             .map_err(|e| failed(format!("sslrootcert={path}: {e}")))?;
-        for certificate in certificates {
-            roots.add(certificate).map_err(|e| failed(format!("sslrootcert={path}: {e}")))?;
+        for certificate in &trusted {
+            roots.add(certificate.clone()).map_err(|e| failed(format!("sslrootcert={path}: {e}")))?;
         }
     } else {
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -60,7 +77,10 @@ pub(super) fn client_config(verify: bool, root: Option<&str>) -> Result<ClientCo
     if roots.is_empty() {
         return Err(failed("no certificate authority was found; name one with sslrootcert=FILE".to_owned()));
     }
-    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
+    let verifier = verifier.map_err(|e| failed(e.to_string()))?;
+    let trust = Trust { verifier, trusted, by_name: check == Check::AuthorityAndName };
+    Ok(builder.dangerous().with_custom_certificate_verifier(Arc::new(trust)).with_no_client_auth())
 }
 
 /// Encrypts without asking who the server is: libpq's `sslmode=require` without a root certificate.

@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::{
     Row, WireError,
+    bound::Over,
     frame::frames_at,
     group::Places,
     inbox::Came,
@@ -46,8 +47,8 @@ pub(super) struct Reading {
     before: usize,
     /// The first error is the group's: the server skips everything behind it, up to the Sync.
     failed: Option<Arc<ServerError>>,
-    /// The reply is larger than this.
-    over: Option<usize>,
+    /// The reply is more than this.
+    over: Option<Over>,
 }
 
 impl Reading {
@@ -106,7 +107,8 @@ impl Reading {
                 _ if !self.script && count != self.places.len() => {
                     Err(WireError::Protocol("an answer has not as many ends as there were statements"))
                 }
-                Some(limit) => Err(WireError::TooLarge(limit)),
+                Some(Over::Bytes(limit)) => Err(WireError::TooLarge(limit)),
+                Some(Over::Rows(most)) => Err(WireError::TooManyRows(most)),
                 None => Ok(self.reply),
             };
         };

@@ -110,6 +110,7 @@ impl Connection {
         let (inbox, delivery) = Inbox::new();
         let mut waiting = AwaitedGroup::new(To::Caller(delivery));
         (waiting.copies, waiting.in_parts) = (group.copies, in_parts);
+        (waiting.bound, waiting.load) = (group.bound, group.load.take());
         let mut queued = self.shared.lock();
         check(&queued)?;
         // Without a group under way nothing is left to write: an answer comes when all of its group was read. Only the driver tells silence.

@@ -20,6 +20,8 @@ pub(crate) enum WireError {
     LeftOpen,
     /// The reply is larger than so many bytes; the statement took effect.
     TooLarge(usize),
+    /// The reply has more than so many rows, which no honest one has; the statement took effect.
+    TooManyRows(usize),
 }
 
 impl WireError {
@@ -72,6 +74,7 @@ impl fmt::Display for WireError {
             Self::Protocol(what) => write!(out, "the server does not speak the protocol: {what}"),
             Self::LeftOpen => out.write_str("a transaction was left open"),
             Self::TooLarge(limit) => write!(out, "the answer is larger than {limit} bytes"),
+            Self::TooManyRows(most) => write!(out, "the answer has more than {most} rows"),
         }
     }
 }

@@ -7,7 +7,7 @@ use postgres_protocol::{
 };
 use postgres_types::{IsNull as TypesIsNull, ToSql, Type};
 
-use super::{CachedStatement, WireError, row::Columns};
+use super::{Bound, CachedStatement, InFlight, WireError, row::Columns};
 
 /// Statements on their way to one Sync.
 #[derive(Debug, Default)]
@@ -20,6 +20,10 @@ pub(crate) struct Group {
     pub(super) copies: bool,
     /// One of them may change the session beyond its transaction.
     pub(super) soils: bool,
+    /// How much of an honest answer there can be.
+    pub bound: Bound,
+    /// Where it is counted until it is answered.
+    pub load: Option<InFlight>,
 }
 
 /// The statements of a group in their order. One that comes many times in a row is kept once.

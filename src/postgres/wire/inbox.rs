@@ -5,7 +5,7 @@ use std::{
 
 use bytes::Bytes;
 
-use super::WireError;
+use super::{WireError, bound::Over};
 
 /// A reply while it comes: the driver puts its messages in, and the callers of its group take them out.
 #[derive(Debug, Default)]
@@ -23,8 +23,8 @@ struct Inside {
 #[derive(Debug, Default)]
 pub(super) struct Came {
     pub chunks: Vec<Bytes>,
-    /// It was larger than this, and its rows were not kept.
-    pub over: Option<usize>,
+    /// It was more than this, and its rows were not kept.
+    pub over: Option<Over>,
 }
 
 /// Where a caller waits in an inbox, once it does.

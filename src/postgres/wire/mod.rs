@@ -13,6 +13,7 @@ mod failure;
 mod frame;
 mod soil;
 mod cached_statement;
+mod bound;
 mod group;
 mod row;
 mod inbox;
@@ -27,12 +28,14 @@ use self::cached_statement::{CachedStatement, Descriptions};
 pub use self::row::Values;
 pub(crate) use self::{
     answer::Reply,
+    bound::{Bound, InFlight},
     connection::Connection,
     failure::WireError,
     group::{Group, Portal, Prepared},
     inbox::WaitingPlace,
     incoming::Incoming,
     row::{Columns, Row, Wrong, only},
+    soil::IN_CATALOG,
 };
 
 /// Who sends on a connection.

@@ -8,7 +8,8 @@ use bytes::{BufMut, Bytes, BytesMut};
 use tokio::sync::Notify;
 
 use super::{
-    CachedStatement, Use,
+    Bound, CachedStatement, InFlight, Use,
+    bound::Over,
     frame::frames,
     inbox::{Came, Delivery},
     socket::Socket,
@@ -53,7 +54,13 @@ pub(super) struct Why(pub Option<Arc<ServerError>>);
 /// A group whose answer has not come, or not whole.
 pub(super) struct AwaitedGroup {
     came: Came,
+    /// Bytes so far; once it is more than its bound, those since the last look.
     bytes: usize,
+    /// Rows are counted beyond so many bytes.
+    counted_at: usize,
+    pub bound: Bound,
+    /// Where it is counted as long as it is here.
+    pub load: Option<InFlight>,
     /// So many of them are handed out already.
     handed_out: usize,
     /// Its caller reads the reply in parts, as they come.
@@ -65,20 +72,33 @@ pub(super) struct AwaitedGroup {
 
 impl AwaitedGroup {
     pub fn new(to: To) -> Self {
-        Self { came: Came::default(), bytes: 0, handed_out: 0, in_parts: false, copies: false, to }
+        Self {
+            came: Came::default(),
+            bytes: 0,
+            counted_at: KEPT_BEYOND,
+            bound: Bound::default(),
+            load: None,
+            handed_out: 0,
+            in_parts: false,
+            copies: false,
+            to,
+        }
     }
 
-    /// Keeps whole messages of the reply; beyond the limit only those that say how its statements ended.
+    /// Keeps whole messages of the reply; beyond its bound only those that say how its statements ended.
     pub fn keep(&mut self, chunk: Bytes, limit: usize) -> io::Result<()> {
         self.bytes = self.bytes.saturating_add(chunk.len());
         self.came.chunks.push(chunk);
-        if self.bytes <= limit && self.came.over.is_none() {
-            self.hand_out();
+        if self.came.over.is_some() && self.bytes <= KEPT_BEYOND {
+            return Ok(()); // the next look is not at once
         }
-        if self.bytes <= limit {
+        if self.came.over.is_none() {
+            self.came.over = self.over(limit);
+        }
+        if self.came.over.is_none() {
+            self.hand_out();
             return Ok(());
         }
-        self.came.over = Some(limit);
         let mut ends = BytesMut::new();
         for chunk in self.came.chunks.drain(..) {
             for (kind, body) in frames(&chunk).filter(|(kind, _)| ENDS.contains(kind)) {
@@ -87,12 +107,23 @@ impl AwaitedGroup {
                 ends.extend_from_slice(body);
             }
         }
-        self.bytes = limit.saturating_sub(KEPT_BEYOND); // the next look is not at once
+        self.bytes = 0;
         if ends.len() > limit {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "an answer without an end"));
         }
         self.came.chunks.push(ends.freeze());
         Ok(())
+    }
+
+    /// What the reply is more than, if it is. Rows are counted each time that the reply has doubled, and never in a small one.
+    fn over(&mut self, limit: usize) -> Option<Over> {
+        if self.bytes > limit && !self.bound.whole {
+            return Some(Over::Bytes(limit));
+        }
+        let most = self.bound.rows.filter(|_| self.bytes > self.counted_at)?;
+        self.counted_at = self.bytes.saturating_mul(2);
+        let rows = self.came.chunks.iter().flat_map(|chunk| frames(chunk)).filter(|(kind, _)| *kind == b'D').count();
+        (rows > most).then_some(Over::Rows(most))
     }
 
     fn hand_out(&mut self) {
@@ -116,7 +147,7 @@ impl AwaitedGroup {
 const PART: usize = 32 << 10;
 /// Messages that say how a statement ended.
 const ENDS: &[u8] = b"CEIs";
-/// So much of an answer that is too large gathers before its rows are dropped.
+/// So much of an answer that is too large gathers before its rows are dropped; the rows of a smaller one are not counted.
 const KEPT_BEYOND: usize = 1 << 20;
 
 /// Whom an answer is for.

@@ -40,6 +40,11 @@ impl Row {
         Self { columns, values }
     }
 
+    /// Bytes of its values, as they came.
+    pub fn bytes(&self) -> usize {
+        self.values.len()
+    }
+
     /// The row with other values: `cell` appends each to the buffer, given its column's number and the value it had, and says whether
     /// there is one; without, it is null.
     pub fn rewritten(&self, mut cell: impl FnMut(usize, Option<&[u8]>, &mut BytesMut) -> bool) -> Result<Self, Wrong> {

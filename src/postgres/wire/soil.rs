@@ -1,8 +1,14 @@
 //! Session state that a statement leaves behind, judged by its text.
 
+/// For statements in which nothing is to be found by the session's path.
+pub(crate) const IN_CATALOG: &str = include_str!("../../../sql/in_catalog.sql");
+
 /// Whether a statement may change its session beyond its transaction. What functions of the user's set is not seen; what only looks
 /// as if it did costs a clean-up in vain.
 pub(super) fn soils(text: &str) -> bool {
+    if text == IN_CATALOG {
+        return false; // local to its transaction
+    }
     let text = text.to_ascii_lowercase();
     let (first, rest) = word(&text);
     match first {
@@ -28,7 +34,7 @@ fn word(text: &str) -> (&str, &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::soils;
+    use super::{IN_CATALOG, soils};
 
     #[test]
     fn what_outlives_its_transaction_is_known_by_its_words() {
@@ -57,6 +63,7 @@ mod tests {
             "select setval('s', 1)",
             "select pg_advisory_xact_lock(1)",
             "settle",
+            IN_CATALOG,
         ] {
             assert!(!soils(text), "{text}");
         }

@@ -1,8 +1,8 @@
 //! A consumer's work in a transaction: a failure is rolled back and charged, and the next messages are waited for.
 
-use std::fmt::Display;
+use std::{fmt::Display, panic::AssertUnwindSafe};
 
-use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, future::BoxFuture};
 use tracing::{debug, warn};
 
 use super::{
@@ -10,13 +10,14 @@ use super::{
     hearing::{heard, sleep},
 };
 use crate::{
-    error::Result,
+    error::{Result, caught, text_of},
     postgres::transaction::Transaction,
     queue::{
         failure::Failure,
         message::{Lease, Message},
         payload::Payload,
-        settle::{Ending, as_text},
+        reason::reason_of,
+        settle::Ending,
         wait::Pace,
     },
 };
@@ -44,7 +45,7 @@ pub(crate) enum Worked<R> {
 impl<T: Payload> Consumer<T> {
     /// Waits, takes up to `n` messages in a new transaction, runs `work` in it, and commits both together.
     ///
-    /// If the work fails, the transaction is rolled back. A failure of several messages is tried again one message at a
+    /// If the work fails or panics, the transaction is rolled back. A failure of several messages is tried again one message at a
     /// time, so that only those that fail are charged an attempt: they are due again after
     /// [`Consumer::retry_after`], or dead letters after their last attempt. Then the next messages are waited for; the
     /// method returns with the first work that succeeded and committed. The transaction runs at `read committed`.
@@ -120,15 +121,21 @@ impl<T: Payload> Consumer<T> {
             return Ok(Tried::Unreadable);
         }
         let leases: Vec<Lease> = messages.iter().map(Message::lease).collect();
-        let reason = match work(&transaction, messages).await {
-            Ok(result) => match transaction.commit().await {
+        let worked = AssertUnwindSafe(async { work(&transaction, messages).await }).catch_unwind().await;
+        let reason = match worked {
+            Ok(Ok(result)) => match transaction.commit().await {
                 Ok(()) => return Ok(Tried::Done(result, leases)),
                 Err(error) if error.is_outcome_unknown() => return Err(error),
                 // A statement whose error was passed over, a deferred constraint, a conflict.
                 Err(error) => error.to_string(),
             },
-            Err(reason) => {
-                let reason = reason.to_string();
+            Ok(Err(error)) => {
+                let reason = caught(|| error.to_string());
+                transaction.rollback().await?;
+                reason.unwrap_or_else(|panic| format!("the work failed, and the text of its error panicked: {panic}"))
+            }
+            Err(panic) => {
+                let reason = format!("the work panicked: {}", text_of(panic));
                 transaction.rollback().await?;
                 reason
             }
@@ -141,7 +148,7 @@ impl<T: Payload> Consumer<T> {
     }
 
     async fn charge(&self, leases: &[Lease], reason: &str) -> Result<()> {
-        let ending = Ending::Charge(self.retry_after.as_secs_f64(), as_text(reason));
+        let ending = Ending::Charge(self.retry_after.as_secs_f64(), reason_of(reason));
         match self.queue.settle(ending, leases).await {
             Err(error) if error.is_lease_lost() => Ok(()), // someone else has it already, and settles it
             outcome => outcome,

@@ -1,6 +1,10 @@
 //! The way back to the queue, for dequeued messages whose caller is gone.
 
-use std::{collections::VecDeque, sync::Arc, time::Instant};
+use std::{
+    collections::VecDeque,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use tokio::runtime::Handle;
 use tokio_postgres::{
@@ -62,13 +66,40 @@ impl Drop for Returning {
 
 impl Returning {
     async fn run(mut self) {
-        let shared = self.shared.clone();
+        let (shared, mut pauses) = (self.shared.clone(), PAUSES.iter());
         while let Some(next) = self.left.pop_front() {
-            if let Err(error) = shared.give_back(&next).await {
-                warn!(queue = shared.name(), %error, what = %Listed(&next), "dequeued messages not given back");
+            let Err(error) = shared.give_back(&next).await else {
+                pauses = PAUSES.iter();
+                continue;
+            };
+            match pauses.next() {
+                // It is nowhere else, and is certain not to be back.
+                Some(pause) if !matches!(next, Ownerless::Leased(_)) && is_not_back(&error) => {
+                    self.left.push_front(next);
+                    tokio::time::sleep(*pause).await;
+                }
+                _ => {
+                    warn!(queue = shared.name(), %error, what = %Listed(&next), "dequeued messages not given back");
+                    pauses = PAUSES.iter();
+                }
             }
         }
     }
+}
+
+/// Between the tries to put back what was taken.
+const PAUSES: [Duration; 6] = [
+    Duration::from_millis(20),
+    Duration::from_millis(100),
+    Duration::from_millis(500),
+    Duration::from_secs(2),
+    Duration::from_secs(8),
+    Duration::from_secs(30),
+];
+
+fn is_not_back(error: &Error) -> bool {
+    let is_there = error.sqlstate() == Some(&SqlState::UNIQUE_VIOLATION);
+    error.is_refusal() && !is_there || error.is_closed() && !error.is_outcome_unknown()
 }
 
 impl Shared {
@@ -81,6 +112,7 @@ impl Shared {
             Dequeue::Lease(_) | Dequeue::LeaseApart(_) | Dequeue::Lanes(..) => self.metrics.leased(batches.size, began),
         }
         self.saw_batches(batches.size, batches.rows.len());
+        self.saw_bytes(batches.bytes_each());
         batches
     }
 
@@ -111,16 +143,28 @@ impl Shared {
                     [&id, &enqueued_at, &attempt, &released, &error, &size, &payload, &metadata, &own];
                 self.query(&self.sql.put_back, &row).await?;
             }
-            Ownerless::Leased(ranges) => {
-                let (began, asked) = (Instant::now(), ranges.messages());
-                let released = self.query(&self.sql.release, &[&ranges.ids, &ranges.sizes, &ranges.attempts]).await?;
-                let released = released.iter().map(Settled::of).collect::<Result<Vec<_>>>()?;
-                let lost = asked.saturating_sub(Settled::messages(released));
-                self.metrics.settled(End::Released, asked, lost, began);
-            }
+            Ownerless::Leased(ranges) => match self.release_ranges(ranges).await {
+                Err(error) if error.is_refusal() && ranges.ids.len() > 1 => {
+                    for range in ranges.apart() {
+                        if let Err(error) = self.release_ranges(&range).await {
+                            warn!(queue = self.name(), id = range.ids[0], %error, "a lease not given back");
+                        }
+                    }
+                }
+                outcome => outcome?,
+            },
             Ownerless::Unreadable(unreadable) => self.put_back_charged(unreadable).await?,
         }
         self.db.wake(&self.channel);
+        Ok(())
+    }
+
+    async fn release_ranges(&self, ranges: &Ranges) -> Result<()> {
+        let (began, asked) = (Instant::now(), ranges.messages());
+        let released = self.query(&self.sql.release, &[&ranges.ids, &ranges.sizes, &ranges.attempts]).await?;
+        let released = released.iter().map(Settled::of).collect::<Result<Vec<_>>>()?;
+        let lost = asked.saturating_sub(Settled::messages(released));
+        self.metrics.settled(End::Released, asked, lost, began);
         Ok(())
     }
 
@@ -134,7 +178,7 @@ impl Shared {
         let one = (vec![*id], vec![*size], vec![*attempt], vec![PAUSE], vec![reason]);
         let charge: [&(dyn ToSql + Sync); 5] = [&one.0, &one.1, &one.2, &one.3, &one.4];
         let both: [(_, &[&(dyn ToSql + Sync)]); 2] = [(&self.sql.put_back, &row), (&self.sql.charge, &charge)];
-        let together = async || self.db.session(Purpose::Dequeue).await?.query_together(&both).await;
+        let together = async || self.db.session(Purpose::Dequeue).await?.query_together(&both, None).await;
         let outcome = match together().await {
             Err(error) if error.is_outcome_unknown() => match together().await {
                 // It was put back before the connection broke.

@@ -10,7 +10,7 @@ use tokio_postgres::{
 use tracing::Instrument;
 
 use crate::{
-    error::{Error, Result},
+    error::{Result, Search},
     postgres::{
         array::{Elements, after},
         db::Purpose,
@@ -32,6 +32,8 @@ use crate::{
 const ENQUEUE: &str = "an enqueue";
 /// As often a statement is tried that met another, where a role's default is another isolation than read committed.
 const TRIES: usize = 100;
+/// The same for a part of what was refused as a whole.
+const TRIES_APART: usize = 5;
 /// Ids of rows that are inserted, and so of their first messages, are multiples of this.
 const FIRST: i64 = 1024;
 
@@ -54,7 +56,7 @@ impl<T: Payload> Queue<T> {
         }
         let span = span::enqueue(self.shared.name(), messages.len(), trace.as_ref());
         let (parcel, shared) = (self.shared.parcel(&messages, trace.as_ref())?, self.shared.clone());
-        finish(ENQUEUE, async move { shared.claim(parcel.params()).await }).instrument(span).await
+        finish(ENQUEUE, async move { shared.claim(parcel.params(), TRIES).await }).instrument(span).await
     }
 }
 
@@ -167,13 +169,14 @@ impl Shared {
         Ok(parcel)
     }
 
-    /// In a transaction of its own.
-    pub(super) async fn claim(&self, params: Params<'_>) -> Result<Vec<Enqueued>> {
+    /// In a transaction of its own, which is made again as often where it met another.
+    pub(super) async fn claim(&self, params: Params<'_>, mut tries: usize) -> Result<Vec<Enqueued>> {
         let (began, payloads) = (Instant::now(), params.payloads(self));
         let statement = params.typed(&payloads, &self.column.array).map(|(param, _)| param);
-        let (session, mut tries) = (self.db.session(Purpose::Enqueue).await?, TRIES);
+        let session = self.db.session(Purpose::Enqueue).await?;
         let rows = loop {
-            let rows = self.db.query_and_wake(&session, &self.sql.enqueue_unique, &statement, &self.channel).await;
+            let sql = (&self.sql.enqueue_unique, params.dues.len());
+            let rows = self.db.query_and_wake(&session, sql, &statement, &self.channel).await;
             tries -= 1;
             match rows {
                 Err(error) if tries > 0 && error.sqlstate() == Some(&SqlState::T_R_SERIALIZATION_FAILURE) => {}
@@ -195,18 +198,21 @@ impl Shared {
         Ok(())
     }
 
-    /// Tells each caller of a batch; finds the payloads that the server refuses by halves.
+    /// Tells each caller of a batch; finds the messages that the server refuses by halves.
     async fn claim_apart(&self, params: Params<'_>) -> Insertion {
         let (mut parts, mut each) = (vec![params], Vec::with_capacity(params.dues.len()));
+        let (mut search, mut tries) = (Search::default(), TRIES);
         while let Some(part) = parts.pop() {
-            let of_all = |error: Error| (0..part.dues.len()).map(move |_| Err(error.clone()));
-            match self.claim(part).await {
-                Ok(all) => each.extend(all.into_iter().map(Ok)),
-                Err(error) if part.dues.len() > 1 && error.is_bad_payload() => {
+            match self.claim(part, std::mem::replace(&mut tries, TRIES_APART)).await {
+                Ok(all) => {
+                    search.found_good();
+                    each.extend(all.into_iter().map(Ok));
+                }
+                Err(error) if part.dues.len() > 1 && error.is_refusal() && search.goes_on() => {
                     let (left, right) = part.halves();
                     parts.extend([right, left]);
                 }
-                Err(error) => each.extend(of_all(error)),
+                Err(error) => each.extend((0..part.dues.len()).map(|_| Err(error.clone()))),
             }
         }
         Insertion::Each(each)

@@ -38,6 +38,12 @@ impl Batches {
         Self { rows, size, how, queue }
     }
 
+    /// Bytes of a message in the row whose messages are the largest.
+    pub fn bytes_each(&self) -> usize {
+        let each = |row: &Row| row.bytes() / row.read::<i32>(2).unwrap_or_default().unsigned_abs().max(1) as usize;
+        self.rows.iter().map(each).max().unwrap_or_default()
+    }
+
     /// A share for each call: as many messages as it asks for, in order.
     pub fn deal(mut self, asks: &[usize]) -> Vec<Self> {
         if asks.len() == 1 {

@@ -13,12 +13,22 @@ fn the_whole_table_is_looked_at_first_and_every_minute_and_after_news() {
     let (mut round, now) = (Round::default(), Instant::now());
     assert_eq!(round.since(Some(0), now), Time::EARLIEST);
     let clock = Time(900_000_000);
-    round.looked(&Look::at(None, clock), Some(0));
+    assert!(!round.looked(&Look::at(None, clock), Some(0)));
     assert_eq!(round.since(Some(0), now), clock.before(SETTLED));
     assert_eq!(round.since(Some(1), now), Time::EARLIEST);
-    round.looked(&Look::at(None, clock), Some(1));
+    assert!(!round.looked(&Look::at(None, clock), Some(1)));
     assert_eq!(round.since(Some(1), now + OVERLOOKED / 2), clock.before(SETTLED));
     assert_eq!(round.since(Some(1), now + OVERLOOKED), Time::EARLIEST);
+}
+
+#[test]
+fn all_is_looked_at_once_the_clock_was_set_back() {
+    let (mut round, now) = (Round::default(), Instant::now());
+    assert_eq!(round.since(None, now), Time::EARLIEST);
+    assert!(!round.looked(&Look::at(None, Time(900_000_000)), None));
+    assert!(round.looked(&Look::at(None, Time(800_000_000)), None), "by more than what is looked at again");
+    assert_eq!(round.since(None, now), Time::EARLIEST);
+    assert!(!round.looked(&Look::at(None, Time(800_000_000)), None));
 }
 
 fn done(schedules: usize) -> Made {

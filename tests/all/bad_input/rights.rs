@@ -66,12 +66,12 @@ async fn a_role_without_rights_is_told_what_it_lacks_and_nothing_is_lost() {
     denied(poor.queue::<i64>("q").await.expect_err("no schema"), "schema trunkline");
     denied(poor.migrate().await.expect_err("no schema"), "trunkline");
     sql.batch_execute("grant usage on schema trunkline to nobody_here").await.expect("granted");
-    denied(poor.queue::<i64>("q").await.expect_err("no table"), "table migration");
-    sql.batch_execute("grant select on trunkline.migration, trunkline.queue, trunkline.floor to nobody_here")
+    denied(poor.queue::<i64>("q").await.expect_err("no table"), "table version");
+    sql.batch_execute("grant select on trunkline.version, trunkline.queue, trunkline.floor to nobody_here")
         .await
         .expect("granted");
-    denied(poor.create_queue("mine", &Settings::new("int8")).await.expect_err("no right"), "table queue");
-    denied(poor.drop_queue("q").await.expect_err("no right"), "q");
+    denied(poor.create_queue("mine", &Settings::new("int8")).await.expect_err("no right"), "table migration");
+    denied(poor.drop_queue("q").await.expect_err("no right"), "table migration");
     let poor = poor.queue::<i64>("q").await.expect("it may know of it");
     needs(poor.enqueue(2).await.expect_err("no right"), "table queue_q", "insert", "--producer");
     needs(poor.enqueue_many(&[2]).await.expect_err("no right"), "table queue_q", "insert", "--producer");

@@ -19,9 +19,17 @@ const DUE: Way = Along(&["due_q"]);
 const DUE_FIRST: Way = Along(&["due_q", "key_q", "TIDSCAN"]);
 const KEY: Way = Along(&["key_q", "TIDSCAN"]);
 const DEAD: Way = Along(&["deadkey_q"]);
+/// A message is buried or kept unless its id is there already.
+const BURIED: Way = Along(&["key_q", "deadkey_q", "TIDSCAN"]);
+const KEPT: Way = Along(&["key_q", "archivekey_q", "TIDSCAN"]);
+const BACK: Way = Along(&["deadkey_q", "key_q"]);
 const FIND: Way = Along(&["key_q", "deadkey_q", "archivekey_q"]);
 const WAITING: Way = Along(&["pk_waiting"]);
 const SCHEDULES: Way = Along(&["schedule_by_next"]);
+/// Those of a clock that was ahead are put right on the way.
+const DUE_IN: Way = Along(&["schedule_by_next", "schedule_by_placed"]);
+/// What is due last is looked at, too.
+const KEEP: Way = Along(&["pk_floor", "due_q"]);
 const SWEEP: Way = Either(&["due_q", "TIDRANGESCAN"]);
 const CLAIM: Way = Along(&["uniquekey_q", "key_q", "TIDSCAN", "TIDRANGESCAN"]);
 const FREED: Way = Along(&["uniqueid_q", "due_q", "key_q", "TIDSCAN", "TIDRANGESCAN", "pk_floor"]);
@@ -46,11 +54,11 @@ pub const STATEMENTS: &[Planned] = &[
     ("sweep", "now(), 0", SWEEP),
     ("sweep", "now(), 1", Along(&["TIDRANGESCAN"])),
     ("ack", "IDS, ONES, ONES", KEY),
-    ("archive", "IDS, ONES, ONES", KEY),
+    ("archive", "IDS, ONES, ONES", KEPT),
     ("release", "IDS, ONES, ONES", KEY),
     ("extend", "IDS, ONES, ONES, 30", KEY),
     ("retry", "IDS, ONES, ONES, ZEROS, TEXTS", KEY),
-    ("bury", "IDS, ONES, ONES, TEXTS", KEY),
+    ("bury", "IDS, ONES, ONES, TEXTS", BURIED),
     ("charge", "IDS, ONES, ONES, ZEROS, TEXTS", KEY),
     ("carve", "IDS, ONES, ONES", KEY),
     // The first of a row of three, under a lease: the row is split.
@@ -63,8 +71,8 @@ pub const STATEMENTS: &[Planned] = &[
     ("peek", "'-infinity', 0, 100", DUE),
     ("dead", "0, 100", DEAD),
     ("archived", "0, 100", Along(&["archivekey_q"])),
-    ("replay", "LETTERS, 9223372036854775807", DEAD),
-    ("replay", "null, 100", DEAD),
+    ("replay", "LETTERS, 9223372036854775807", BACK),
+    ("replay", "null, 100", BACK),
     ("discard", "LETTERS, 9223372036854775807", DEAD),
     ("discard", "null, 100", DEAD),
     ("prune", "60", Along(&["age_q"])),
@@ -85,8 +93,8 @@ pub const STATEMENTS: &[Planned] = &[
     ("hand_over", r"'q', '\x01', null", Along(&["waiting_by_queue", "pk_waiting"])),
     ("wait_for", "'c', 'q', 1", NoRows),
     ("wait_no_more", "'c1'", WAITING),
-    ("keep_floor", "'q', now()", Along(&["pk_floor"])),
-    ("schedules_due_in", "'-infinity'", SCHEDULES),
+    ("keep_floor", "'q', now()", KEEP),
+    ("schedules_due_in", "'-infinity'", DUE_IN),
     ("claim_schedules", "'-infinity', 5", SCHEDULES),
     ("tick", "'{}', '{}'", Along(&["TIDSCAN"])),
     ("place_schedules", "'{}', '{}', '{}', '{}'", Along(&["TIDSCAN"])),
@@ -124,20 +132,20 @@ pub const VERBS: &[Planned] = &[
     ("lease", "trunkline.lease('q', 5)", TAKE),
     ("lease", "trunkline.lease('q', 5, null, '20 ms')", TAKE),
     ("floor", "trunkline.floor('q')", Along(&["due_q", "pk_floor", "TIDRANGESCAN"])),
-    ("keep_floor", "trunkline.keep_floor('q', now())", Along(&["pk_floor"])),
+    ("keep_floor", "trunkline.keep_floor('q', now())", KEEP),
     ("settle", "trunkline.settle('ack', 'q', IDS, ONES)", KEY),
     ("ack", "trunkline.ack('q', 5000000000007, 1)", KEY),
     ("ack_many", "trunkline.ack_many('q', IDS, ONES)", KEY),
-    ("archive", "trunkline.archive('q', 5000000000007, 1)", KEY),
-    ("archive_many", "trunkline.archive_many('q', IDS, ONES)", KEY),
+    ("archive", "trunkline.archive('q', 5000000000007, 1)", KEPT),
+    ("archive_many", "trunkline.archive_many('q', IDS, ONES)", KEPT),
     ("release", "trunkline.release('q', 5000000000007, 1)", KEY),
     ("release_many", "trunkline.release_many('q', IDS, ONES)", KEY),
     ("extend", "trunkline.extend('q', 5000000000007, 1, '1 min')", KEY),
     ("extend_many", "trunkline.extend_many('q', IDS, ONES, '1 min')", KEY),
     ("retry", "trunkline.retry('q', 5000000000007, 1)", KEY),
     ("retry_many", "trunkline.retry_many('q', IDS, ONES)", KEY),
-    ("bury", "trunkline.bury('q', 5000000000007, 1)", KEY),
-    ("bury_many", "trunkline.bury_many('q', IDS, ONES)", KEY),
+    ("bury", "trunkline.bury('q', 5000000000007, 1)", BURIED),
+    ("bury_many", "trunkline.bury_many('q', IDS, ONES)", BURIED),
     ("charge", "trunkline.charge('q', 5000000000007, 1)", KEY),
     ("charge_many", "trunkline.charge_many('q', IDS, ONES)", KEY),
     ("enqueue", "trunkline.enqueue('q', 1::bigint)", NoRows),
@@ -146,8 +154,8 @@ pub const VERBS: &[Planned] = &[
     ("enqueue_many_text", "trunkline.enqueue_many('q', '{1}'::text)", NoRows),
     ("enqueue_many_texts", "trunkline.enqueue_many('q', '{1}'::text[])", NoRows),
     ("dead_letters", "trunkline.dead_letters('q')", DEAD),
-    ("replay", "trunkline.replay('q', LETTERS)", DEAD),
-    ("replay_all", "trunkline.replay_all('q')", DEAD),
+    ("replay", "trunkline.replay('q', LETTERS)", BACK),
+    ("replay_all", "trunkline.replay_all('q')", BACK),
     ("discard", "trunkline.discard('q', LETTERS)", DEAD),
     ("discard_all", "trunkline.discard_all('q')", All("empties the table")),
     ("prune", "trunkline.prune('q', '1 min')", Along(&["age_q"])),
@@ -163,7 +171,7 @@ pub const VERBS: &[Planned] = &[
     ("hand_over", r"trunkline.hand_over('q', '\x01'::bytea)", Along(&["waiting_by_queue", "pk_waiting"])),
     ("wait_no_more", "trunkline.wait_no_more('c1')", WAITING),
     ("repair_sequence", "trunkline.repair_sequence('q')", REPAIR),
-    ("schedules_due_in", "trunkline.schedules_due_in('-infinity')", SCHEDULES),
+    ("schedules_due_in", "trunkline.schedules_due_in('-infinity')", DUE_IN),
     ("claim_schedules", "trunkline.claim_schedules('-infinity', 5)", SCHEDULES),
     ("tick", "trunkline.tick('{}', '{}')", Along(&["TIDSCAN"])),
     ("place_schedules", "trunkline.place_schedules('{}', '{}', '{}', '{}')", Along(&["TIDSCAN"])),
@@ -174,7 +182,10 @@ const WITH_KEYS: &str = "queues with keys alone call them, whose plans are looke
 
 /// The files of `sql/` that touch no rows of a queue.
 pub const STATEMENTS_APART: &[(&str, &[&str])] = &[
-    ("they speak of the session, or to other sessions", &["alive", "clean", "connect", "keep_memory", "notify"]),
+    (
+        "they speak of the session, or to other sessions",
+        &["alive", "clean", "connect", "in_catalog", "keep_memory", "notify"],
+    ),
     (
         "they read the catalog, by its keys",
         &["payload_name", "payload_type", "schema_exists", "sealed", "type", "type_fields", "type_labels"],
@@ -194,23 +205,33 @@ pub const STATEMENTS_APART: &[(&str, &[&str])] = &[
             "resume_queue",
             "seal",
             "teardown",
+            "teardown_few",
+            "teardown_many",
             "unseal",
         ],
     ),
     (
         "they change one schedule, of which there are few, seldom",
-        &["drop_schedule", "fire_schedule", "pause_schedule", "resume_schedule", "set_schedule"],
+        &["drop_schedule", "fail_schedule", "fire_schedule", "pause_schedule", "resume_schedule", "set_schedule"],
     ),
     (
         "they move what waits from one stripe to another, when it is taken out",
         &["move_done", "move_due", "move_in", "move_out", "move_rows", "move_tables", "moves", "moving"],
     ),
-    ("they speak of roles and their rights, seldom", &["grant", "no_role", "revoke"]),
+    ("they speak of roles and their rights, seldom", &["grant", "no_role", "revoke", "shared_rights"]),
     (WITH_KEYS, &["enqueue_in_key", "enqueue_key", "lanes", "lanes_in", "leave", "line", "purge_key"]),
     ("it moves every message, in tests alone", &["shift"]),
     (
         "they speak of the schema's versions",
-        &["fits_unquoted", "functions_of", "migrate_begin", "migrate_record", "schema_version", "template"],
+        &[
+            "fits_unquoted",
+            "functions_of",
+            "migrate_begin",
+            "migrate_record",
+            "schema_version",
+            "schema_version_first",
+            "template",
+        ],
     ),
 ];
 
@@ -219,7 +240,21 @@ pub const FUNCTIONS_APART: &[(&str, &[&str])] = &[
     ("they only call what is planned, lock, or ask for a role", &["check_role", "kept_floor", "lock_queue"]),
     (
         "they reckon with what they are given",
-        &["clock", "due_of", "epoch_of", "lane_of", "missing", "own", "payload_bytes", "time_of", "fill"],
+        &[
+            "clock",
+            "due_from",
+            "due_of",
+            "epoch_of",
+            "lane_of",
+            "missing",
+            "own",
+            "payload_bytes",
+            "payloads_of",
+            "read_as",
+            "time_of",
+            "written",
+            "fill",
+        ],
     ),
     (
         "they check what they are given",
@@ -262,16 +297,29 @@ pub const FUNCTIONS_APART: &[(&str, &[&str])] = &[
             "limit_queue",
             "more_lanes",
             "pause_queue",
+            "rebuild",
             "resume_queue",
             "set_paused",
+            "sort_lanes",
         ],
     ),
     (
         "they change one schedule, of which there are few, seldom",
-        &["drop_schedule", "fire_schedule", "pause_schedule", "resume_schedule", "set_schedule"],
+        &[
+            "drop_schedule",
+            "fail_schedule",
+            "fire_schedule",
+            "pause_schedule",
+            "resume_schedule",
+            "right_schedules",
+            "set_schedule",
+        ],
     ),
     (WITH_KEYS, &["along_lanes", "lease_lane", "more", "release_lane"]),
+    ("it reads all that is due later, after a clock was set back", &["repair_times"]),
     ("it moves every message, in tests alone", &["shift"]),
+    ("they are for what happens once: an id that is there already", &["keep_letter"]),
+    ("they delete from tables of their own, which have a day's rows", &["forget_relays", "forget_workers"]),
     ("they change rights, seldom", &["apply_rights", "apply_shared_rights", "grant_rights", "revoke_rights"]),
 ];
 
@@ -287,7 +335,10 @@ pub const TEMPLATES_APART: &[(&str, &[&str])] = &[
     ),
     (
         WITH_KEYS,
-        &["along", "behind", "hold", "holdlane", "keep", "keyed", "lanes", "lanesin", "leave", "line", "part", "want"],
+        &[
+            "along", "behind", "hold", "holdlane", "keep", "keyed", "lanes", "lanesin", "leave", "line", "lower",
+            "part", "want",
+        ],
     ),
     ("it moves every message, in tests alone", &["shift"]),
 ];

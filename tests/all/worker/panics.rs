@@ -88,3 +88,75 @@ async fn an_extension_out_of_bounds_is_an_error() {
     eventually("it is done", || async { queue.stats().await.expect("counted").messages == 0 }).await;
     assert_eq!(runs.stop().await.done, 1);
 }
+
+/// An error whose text panics.
+#[derive(Debug)]
+struct Mute;
+
+impl std::fmt::Display for Mute {
+    fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        panic!("no words")
+    }
+}
+
+impl std::error::Error for Mute {}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_error_whose_text_panics_fails_its_own_message_alone() {
+    for of_batches in [false, true] {
+        let Place { queue, db: _db, .. } = place(Settings::new("int8").max_attempts(1)).await;
+        enqueued(&queue, 20).await;
+        let answer = |message: &Message<i64>| if message.payload == 13 { Err(Mute) } else { Ok(()) };
+        let worker = if of_batches {
+            let handle = move |messages: Vec<Message<i64>>| std::future::ready(messages.iter().map(answer).collect());
+            Worker::of_batches(queue.clone(), 20, handle)
+        } else {
+            Worker::new(queue.clone(), move |message: Message<i64>| std::future::ready(answer(&message)))
+        };
+        let summary = worker.concurrency(2).drain().await.expect("drained");
+        assert_eq!((summary.done, summary.retried, summary.lost), (19, 1, 0), "{summary:?}");
+        let dead = queue.dead_letters(0, 9).await.expect("read");
+        assert!(matches!(&dead[..], [dead] if dead.payload == 13 && dead.error.contains("no words")), "{dead:?}");
+    }
+}
+
+/// What a handler panics with may panic itself where it is dropped.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_panic_that_carries_a_bomb_costs_neither_the_hand_nor_the_message() {
+    struct Charge;
+
+    impl Drop for Charge {
+        fn drop(&mut self) {
+            panic!("dropped");
+        }
+    }
+
+    let Place { queue, db: _db, .. } = place(Settings::new("int8").max_attempts(1)).await;
+    enqueued(&queue, 6).await;
+    let worker = Worker::new(queue.clone(), |message: Message<i64>| async move {
+        if message.payload == 0 {
+            std::panic::panic_any(Charge);
+        }
+        Ok::<(), Infallible>(())
+    });
+    let summary = worker.concurrency(1).drain().await.expect("drained");
+    assert_eq!((summary.done, summary.retried, summary.lost), (5, 1, 0), "{summary:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn work_in_a_transaction_that_panics_is_rolled_back_and_charged() {
+    let Place { queue, db: _db, .. } = place(Settings::new("int8").max_attempts(1)).await;
+    enqueued(&queue, 3).await;
+    let mut consumer = queue.consumer(trunkline::Wait::Adaptive).retry_after(Duration::from_millis(1));
+    for wanted in [1, 2] {
+        let work = consumer.take_with(1, |_, messages: Vec<Message<i64>>| {
+            Box::pin(async move {
+                assert!(messages[0].payload > 0, "zero is too little");
+                if messages[0].payload == 9 { Err(Mute) } else { Ok(messages[0].payload) }
+            })
+        });
+        assert_eq!(work.await.expect("done"), wanted);
+    }
+    let dead = queue.dead_letters(0, 9).await.expect("read");
+    assert!(matches!(&dead[..], [dead] if dead.payload == 0 && dead.error.contains("zero is too little")), "{dead:?}");
+}

@@ -55,7 +55,7 @@ impl Scene {
         while Instant::now() < until {
             // As if another version had been here.
             let client = self.client().await?;
-            let text = "update trunkline.migration set functions = 'of another version'";
+            let text = "update trunkline.version set functions = 'of another version'";
             client.batch_execute(text).await.map_err(|error| error.to_string())?;
             db.migrate().await.map_err(|error| error.to_string())?;
             times += 1;

@@ -190,7 +190,7 @@ pub static MUTANTS: [Mutant; 19] = [
         // Half of the time since the last dequeue counts for the next one, too.
         defect: Defect::Sql(
             "used",
-            &[("filled_at = clock_timestamp()", "filled_at = b.filled_at + (clock_timestamp() - b.filled_at) / 2")],
+            &[("filled_at = clock", "filled_at = b.filled_at + (clock - b.filled_at) / 2")],
         ),
         breaks: &["more messages were dequeued in a time than the limit allows"],
         faults: &[],

@@ -7,6 +7,8 @@ mod verbs;
 #[cfg(test)]
 mod tests;
 
+use trunkline_programs::say;
+
 use crate::{
     check::Finding,
     folder::{Evidence, Folder},
@@ -16,7 +18,7 @@ use crate::{
 pub fn report(folder: &Folder, evidence: &Evidence, findings: &[Finding]) -> Result<(), String> {
     let text = text::text(evidence, findings).map_err(|error| error.to_string())?;
     let line = line::line(evidence, findings)?;
-    print!("{text}\n{line}\n");
+    say(format_args!("{text}\n{line}"));
     folder.write("report.txt", &text)?;
     folder.write("report.json", format!("{line}\n"))?;
     folder.write("report.svg", figure::figure(evidence, findings).map_err(|error| error.to_string())?)

@@ -16,6 +16,8 @@ mod tests;
 
 use std::path::PathBuf;
 
+use trunkline_programs::say;
+
 use self::list::{RIVALS, Rival};
 pub use self::own::play;
 
@@ -56,7 +58,7 @@ pub fn run(rivals: &Rivals) -> Result<bool, String> {
             match prepare::prepare(rival) {
                 Ok(program) => stage::run(rival, &program, &into, rivals.seed, (rivals.minutes * 60.0) as u64)?,
                 Err(why) => {
-                    println!("SKIPPED: {}: {why}", rival.name);
+                    say(format_args!("SKIPPED: {}: {why}", rival.name));
                     is_kept &= !std::env::var("TRUNKLINE_REQUIRE").is_ok_and(|required| required == "all");
                     columns.push(judge::Verdict::skipped(rival, why));
                     continue;
@@ -64,7 +66,7 @@ pub fn run(rivals: &Rivals) -> Result<bool, String> {
             }
         }
         let verdict = judge::judge(rival, &into)?;
-        println!("{}", table::line(&verdict)?);
+        say(table::line(&verdict)?);
         is_kept &= rival.name != list::OWN || verdict.is_kept();
         columns.push(verdict);
     }
@@ -72,7 +74,7 @@ pub fn run(rivals: &Rivals) -> Result<bool, String> {
     if let Some(path) = &rivals.table {
         std::fs::write(path, &text).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
     } else {
-        print!("{text}");
+        say(text.trim_end());
     }
     Ok(is_kept)
 }

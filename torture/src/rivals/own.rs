@@ -4,6 +4,7 @@ use std::{io::Read, path::PathBuf, time::Duration};
 
 use tokio::sync::watch;
 use trunkline::{Consumer, Db, Failure, Message, Queue, RetryPolicy, Settings, Wait, Worker, postgres::Statement};
+use trunkline_programs::say;
 
 use super::{
     judge::EXACT,
@@ -88,7 +89,7 @@ async fn install(adapter: &Adapter) -> Result<(), trunkline::Error> {
         adapter.lease_ms,
         RETRY.as_millis()
     );
-    println!("{}", serde_json::json!({ "version": env!("CARGO_PKG_VERSION"), "settings": settings }));
+    say(serde_json::json!({ "version": env!("CARGO_PKG_VERSION"), "settings": settings }));
     Ok(())
 }
 

@@ -8,7 +8,7 @@ use std::{
 
 use serde::Deserialize;
 use tokio_postgres::Client;
-use trunkline_programs::Program;
+use trunkline_programs::{Program, say};
 
 use super::{
     judge::{EXACT, Record},
@@ -41,7 +41,7 @@ struct Installed {
 }
 
 pub fn run(rival: &Rival, program: &Program, into: &Path, seed: u64, seconds: u64) -> Result<(), String> {
-    println!("{}: seed {seed}, {seconds} s, in {}", rival.name, into.display());
+    say(format_args!("{}: seed {seed}, {seconds} s, in {}", rival.name, into.display()));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.map_err(|error| format!("no runtime: {error}"))?;
     runtime.block_on(act(rival, program, &Folder::create(into)?, seed, seconds))

@@ -17,10 +17,13 @@ impl Browser {
     async fn act(&self, verb: &str, field: &str) -> (String, String) {
         let asked = self.ask(verb, field).await;
         self.fits().await;
+        if verb == "purge" {
+            self.write("input[name=confirm]", "q").await;
+        }
         self.follow("button.sure").await;
         self.fits().await;
         self.is_quiet().await;
-        (asked, self.text("#told").await)
+        (asked, self.text("#notice").await)
     }
 
     async fn ask(&self, verb: &str, field: &str) -> String {
@@ -55,9 +58,9 @@ async fn every_action_is_asked_done_and_written_down() {
         browser.follow("main a[href='/queues/q']").await;
         assert_eq!(site.number("select count(*) from trunkline.audit").await, 0);
 
-        assert_eq!(browser.act("pause", "").await.1, "Done: pause 1");
+        assert_eq!(browser.act("pause", "").await.1, "Paused queue q.");
         browser.open(&site, "/queues/q").await;
-        assert_eq!(browser.act("resume", "").await.1, "Done: resume 1");
+        assert_eq!(browser.act("resume", "").await.1, "Resumed queue q.");
 
         browser.open(&site, "/queues/q").await;
         browser.write("textarea[name=payload]", "by <b>hand</b>").await;
@@ -72,33 +75,34 @@ async fn every_action_is_asked_done_and_written_down() {
         browser.open(&site, &format!("/queues/q/messages/{id}")).await;
         assert_eq!(browser.text("#payload").await, "by <b>hand</b>");
         browser.write("input[name=delay]", "0s").await;
-        assert_eq!(browser.act("reschedule", "").await.1, "Done: reschedule 1");
+        assert_eq!(browser.act("reschedule", "").await.1, format!("Moved message {id}."));
         assert_eq!(site.number("select due from trunkline.stats('q')").await, 1);
         browser.open(&site, &format!("/queues/q/messages/{id}")).await;
-        assert_eq!(browser.act("cancel", "").await.1, "Done: cancel 1");
+        assert_eq!(browser.act("cancel", "").await.1, format!("Cancelled message {id}."));
 
         queue.enqueue(&"one".to_owned()).await.expect("enqueued");
         queue.enqueue(&"two".to_owned()).await.expect("enqueued");
         browser.open(&site, "/queues/q").await;
         let (asked, told) = browser.act("purge", "").await;
-        assert!(asked.contains("That is 2 now") && told == "Done: purge 2", "{asked}: {told}");
+        assert!(asked.contains("That is 2 now") && told == "Purged 2 messages of q.", "{asked}: {told}");
 
         dead(&queue, &["no such host", "no such host", "odd", "odd", "odd", "last", "last"]).await;
         browser.open(&site, "/queues/q/dead").await;
         let (asked, told) = browser.act("replay", "input[name=error][value='no such host']").await;
-        assert!(asked.contains("That is 2 now") && told == "Done: replay 2", "{asked}: {told}");
+        assert!(asked.contains("That is 2 now") && told == "Replayed 2 dead letters.", "{asked}: {told}");
         browser.open(&site, "/queues/q/dead").await;
         browser.write("form:has(input[name=error][value=odd]) input[name=rate]", "0.1").await;
-        assert_eq!(browser.act("replay", "input[name=error][value=odd]").await.1, "Done: replay 3");
+        assert_eq!(browser.act("replay", "input[name=error][value=odd]").await.1, "Replayed 3 dead letters.");
         assert_eq!(site.number("select due + delayed + to_retry from trunkline.stats('q')").await, 5);
         let last = site.number("select min(id) from trunkline.dead_letters('q')").await;
         browser.open(&site, &format!("/queues/q/messages/{last}")).await;
         browser.write("textarea[name=payload]", "mended").await;
-        assert_eq!(browser.act("edit", "").await.1, "Done: edit 1");
+        let replaced = browser.act("edit", "").await.1;
+        assert!(replaced.starts_with(&format!("Replaced dead letter {last} by a new message. Message ")), "{replaced}");
         assert_eq!(site.number("select count(*) from trunkline.messages('q') where payload = 'mended'").await, 1);
         let last = site.number("select min(id) from trunkline.dead_letters('q')").await;
         browser.open(&site, &format!("/queues/q/messages/{last}")).await;
-        assert_eq!(browser.act("discard", "").await.1, "Done: discard 1");
+        assert_eq!(browser.act("discard", "").await.1, "Discarded 1 dead letter.");
         assert_eq!(site.number("select dead from trunkline.stats('q')").await, 0);
 
         browser.open(&site, "/schedules").await;
@@ -131,7 +135,8 @@ async fn without_javascript_everything_but_the_moving_works() {
     browser.write("textarea[name=payload]", "without").await;
     browser.follow(&button("enqueue", "")).await;
     browser.follow("button.sure").await;
-    assert_eq!(browser.text("#told").await, "Done: enqueue 1");
+    let enqueued = browser.text("#notice").await;
+    assert!(enqueued.starts_with("Enqueued a message into plain. Message "), "{enqueued}");
     assert_eq!(site.number("select due from trunkline.stats('plain')").await, 1);
     let number = "select id from trunkline.messages('plain')";
     browser.open(&site, "/queues/plain/messages").await;

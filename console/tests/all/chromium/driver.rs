@@ -151,6 +151,16 @@ impl Browser {
         self.call("POST", "/url", json!({ "url": url })).await;
     }
 
+    /// As the browser's button does it.
+    pub async fn reload(&self) {
+        self.call("POST", "/refresh", json!({})).await;
+    }
+
+    /// As the browser's button does it.
+    pub async fn back(&self) {
+        self.call("POST", "/back", json!({})).await;
+    }
+
     pub async fn url(&self) -> String {
         self.call("GET", "/url", Value::Null).await.as_str().expect("text").to_owned()
     }

@@ -58,6 +58,16 @@ async fn axe_finds_no_serious_fault_on_any_page() {
         browser.open(&site, "/queues/emails").await;
         browser.follow("form:has([value=purge]) button").await;
         faults.extend(browser.faults().await);
+        // What says what was done, and what says why nothing was.
+        browser.open(&site, "/queues/payments").await;
+        browser.write("textarea[name=payload]", "{bad").await;
+        browser.follow("form:has([value=enqueue]) button").await;
+        faults.extend(browser.faults().await);
+        browser.write("textarea[name=payload]", "{}").await;
+        browser.follow("form:has([value=enqueue]) button").await;
+        browser.follow("button.sure").await;
+        browser.text("#notice").await;
+        faults.extend(browser.faults().await);
     }
     assert!(faults.is_empty(), "{} faults: {:#?}", faults.len(), &faults[..faults.len().min(12)]);
     drop(browser);
@@ -104,7 +114,7 @@ async fn the_tab_key_reaches_everything_and_shows_where_it_is() {
     browser.enter().await;
     browser.tab_to("button.sure").await;
     browser.enter().await;
-    assert_eq!(browser.text("#told").await, "Done: pause 1");
+    assert_eq!(browser.text("#notice").await, "Paused queue emails.");
     assert_eq!(site.number("select count(*) from trunkline.audit").await, 1);
     drop(browser);
     site.end().await;

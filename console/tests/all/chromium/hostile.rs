@@ -71,7 +71,7 @@ async fn hostile_texts_run_nothing_and_stay_in_their_place() {
     browser.open(&site, "/queues/dead/dead").await;
     browser.follow("form:has(input[name=verb][value=replay]):has(input[name=error][value*='script']) button").await;
     browser.follow("button.sure").await;
-    assert_eq!(browser.text("#told").await, "Done: replay 1");
+    assert_eq!(browser.text("#notice").await, "Replayed 1 dead letter.");
     browser.is_quiet().await;
     drop(browser);
     site.end().await;

@@ -5,6 +5,8 @@ mod sample;
 mod pages;
 mod moves;
 mod deeds;
+mod once;
+mod edges;
 mod hostile;
 mod entry;
 mod everybody;

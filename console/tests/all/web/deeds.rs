@@ -5,16 +5,42 @@ use std::time::Duration;
 use trunkline::{Draft, Failure, Message, Queue, Settings, Worker};
 
 use super::Site;
-use crate::browser::{Answer, get, post};
+use crate::browser::{Answer, get, post, send};
+
+/// Asks, says yes, and returns the question and the page that follows.
+pub async fn act(site: &Site, fields: &[(&str, &str)]) -> (Answer, Answer) {
+    let (asked, answer) = sent(site, fields).await;
+    (asked, followed(site, answer).await)
+}
 
 /// Asks, says yes, and returns the question and the answer.
-async fn act(site: &Site, fields: &[(&str, &str)]) -> (Answer, Answer) {
+pub async fn sent(site: &Site, fields: &[(&str, &str)]) -> (Answer, Answer) {
     let csrf = get(site.address, &format!("/queues/{}", field(fields, "queue"))).await.csrf();
     let all = [fields, &[("csrf", &csrf)]].concat();
     let asked = post(site.address, "/act/ask", &all).await;
-    assert_eq!(asked.status, 200, "{}", asked.body);
-    let done = post(site.address, "/act", &all).await;
-    (asked, done)
+    if asked.status != 200 {
+        let refused = post(site.address, "/act", &all).await;
+        return (asked, refused);
+    }
+    let token = asked.hidden("token");
+    let confirm = field(fields, "queue");
+    let all = [&*all, &[("token", &token), ("confirm", confirm)]].concat();
+    let answer = post(site.address, "/act", &all).await;
+    (asked, answer)
+}
+
+/// The page to which an action leads, with the notice that it brings.
+pub async fn followed(site: &Site, answer: Answer) -> Answer {
+    let (303, Some(place)) = (answer.status, answer.header("location")) else { return answer };
+    let cookie = answer.header("set-cookie").and_then(|cookie| cookie.split(';').next()).expect("a notice");
+    let page = send(site.address, "GET", place, &[("cookie", cookie)], "").await;
+    assert!(page.header("set-cookie").is_some_and(|cookie| cookie.contains("Max-Age=0")), "it is said once");
+    page
+}
+
+/// What the page says was done.
+fn notice(page: &Answer) -> String {
+    page.text_after(r#"<p class="notice" role="status" id="notice">"#)
 }
 
 fn field<'a>(fields: &[(&str, &'a str)], name: &str) -> &'a str {
@@ -52,7 +78,7 @@ async fn what_is_done_is_asked_first_and_written_down() {
     let (asked, done) =
         act(&site, &[("verb", "enqueue"), ("queue", "q"), ("payload", "by hand"), ("delay", "1h")]).await;
     assert!(asked.body.contains("a message of 7 bytes, due in 3600 s"), "{}", asked.body);
-    assert_eq!(done.text_after(r#"<h1 id="told">"#), "Done: enqueue 1");
+    assert_eq!(notice(&done), "Enqueued a message into q.");
     let delayed = "select id from trunkline.messages('q') where due_at between now() + interval '59 minutes' and now() + interval '1 hour'";
     let id = site.number(delayed).await.to_string();
 
@@ -85,7 +111,7 @@ async fn dead_letters_are_replayed_and_discarded_one_by_one_in_groups_and_all() 
     assert!(page.body.contains("no such host") && page.body.contains("too &#60;b&#62;large"), "{}", page.body);
     let (asked, done) = act(&site, &[("verb", "replay"), ("queue", "d"), ("error", "no such host")]).await;
     assert_eq!(asked.text_after(r#"<b id="count">"#), "2");
-    assert_eq!(done.text_after(r#"<h1 id="told">"#), "Done: replay 2");
+    assert_eq!(notice(&done), "Replayed 2 dead letters.");
     assert_eq!(site.number("select due from trunkline.stats('d')").await, 2);
     let odd = site.number("select id from trunkline.dead_letters('d') where error = 'odd'").await.to_string();
     act(&site, &[("verb", "discard"), ("queue", "d"), ("id", &odd)]).await;
@@ -93,7 +119,7 @@ async fn dead_letters_are_replayed_and_discarded_one_by_one_in_groups_and_all() 
     act(&site, &[("verb", "discard"), ("queue", "d")]).await;
     assert_eq!(site.number("select dead from trunkline.stats('d')").await, 0);
     let (_, again) = act(&site, &[("verb", "discard"), ("queue", "d")]).await;
-    assert_eq!(again.text_after(r#"<h1 id="told">"#), "Nothing was done: there was nothing left to do it to");
+    assert_eq!(notice(&again), "Nothing was done: there was nothing left to do it to.");
     assert_eq!(
         audit(&site).await,
         [entry("replay", "d", 2), entry("discard", "d", 1), entry("discard", "d", 2), entry("discard", "d", 0)]
@@ -146,10 +172,10 @@ async fn dead_letters_are_found_and_moved_by_what_they_have() {
         "{}",
         asked.body
     );
-    assert_eq!(done.text_after(r#"<h1 id="told">"#), "Done: replay 1");
+    assert_eq!(notice(&done), "Replayed 1 dead letter.");
     // Letters without an error are a group of their own, and not all of them.
     let (_, done) = act(&site, &[("verb", "discard"), ("queue", "k"), ("error", "")]).await;
-    assert_eq!(done.text_after(r#"<h1 id="told">"#), "Done: discard 1");
+    assert_eq!(notice(&done), "Discarded 1 dead letter.");
     act(&site, &[("verb", "discard"), ("queue", "k"), ("until", &yesterday)]).await;
     let left = "select count(*) from trunkline.dead_letters('k') where error in ('no such host: b', 'refused')";
     assert_eq!((site.number(left).await, site.number("select dead from trunkline.stats('k')").await), (2, 2));
@@ -161,7 +187,7 @@ async fn a_replay_at_a_rate_spreads_the_letters() {
     let site = Site::new().await;
     dead(&site, "slow", &["e", "e", "e", "e"]).await;
     let (_, done) = act(&site, &[("verb", "replay"), ("queue", "slow"), ("error", "e"), ("rate", "0.1")]).await;
-    assert_eq!(done.text_after(r#"<h1 id="told">"#), "Done: replay 4");
+    assert_eq!(notice(&done), "Replayed 4 dead letters.");
     let spread = "select count(distinct round(extract(epoch from due_at - now()) / 10)) from trunkline.messages('slow') where due_at > now()";
     assert_eq!(site.number(spread).await, 4);
     assert_eq!(site.number("select due + dead from trunkline.stats('slow')").await, 0);

@@ -8,6 +8,7 @@ use super::{Site, connect};
 use crate::browser::{form, get, post, send};
 
 const PASSWORD: &str = "correct horse battery";
+const TOKEN: &str = "00112233445566778899aabbccddeeff";
 
 fn somebody(name: &str, role: Role) -> User {
     User { name: name.to_owned(), role, hash: hash(PASSWORD).expect("hashed") }
@@ -57,7 +58,7 @@ async fn forged_forms_do_nothing() {
     let site = Site::new().await;
     site.db.create_queue("q", &Settings::new("text")).await.expect("created");
     let csrf = get(site.address, "/queues/q").await.csrf();
-    let body = form(&[("verb", "pause"), ("queue", "q"), ("csrf", &csrf)]);
+    let body = form(&[("verb", "pause"), ("queue", "q"), ("token", TOKEN), ("csrf", &csrf)]);
     for (headers, body) in [
         (vec![], form(&[("verb", "pause"), ("queue", "q")])),
         (vec![], form(&[("verb", "pause"), ("queue", "q"), ("csrf", "0")])),
@@ -72,7 +73,7 @@ async fn forged_forms_do_nothing() {
     let own = format!("http://{}", site.address);
     let answer =
         send(site.address, "POST", "/act", &[("origin", &own), ("sec-fetch-site", "same-origin")], &body).await;
-    assert_eq!((answer.status, audited(&site).await), (200, 1));
+    assert_eq!((answer.status, audited(&site).await), (303, 1));
     site.end().await;
 }
 
@@ -92,8 +93,8 @@ async fn nobody_sees_anything_without_a_password() {
     let page = send(site.address, "GET", "/queues/q", &[("cookie", &cookie)], "").await;
     assert_eq!(page.status, 200);
     let csrf = page.csrf();
-    let body = form(&[("verb", "pause"), ("queue", "q"), ("csrf", &csrf)]);
-    assert_eq!(send(site.address, "POST", "/act", &[("cookie", &cookie)], &body).await.status, 200);
+    let body = form(&[("verb", "pause"), ("queue", "q"), ("token", TOKEN), ("csrf", &csrf)]);
+    assert_eq!(send(site.address, "POST", "/act", &[("cookie", &cookie)], &body).await.status, 303);
     let who = site.sql.query_one("select who from trunkline.audit", &[]).await.expect("an entry").get::<_, String>(0);
     assert_eq!(who, "ada");
     // What one session's forms bring along is worth nothing in another's.
@@ -156,9 +157,9 @@ async fn a_proxy_says_who_it_is() {
     );
     let page = send(site.address, "GET", "/queues/q", &[("x-forwarded-user", "eve")], "").await;
     assert!(page.body.contains("you are a viewer"), "{}", page.body);
-    let body = form(&[("verb", "pause"), ("queue", "q"), ("csrf", &page.csrf())]);
+    let body = form(&[("verb", "pause"), ("queue", "q"), ("token", TOKEN), ("csrf", &page.csrf())]);
     assert_eq!(send(site.address, "POST", "/act", &[("x-forwarded-user", "eve")], &body).await.status, 403);
-    assert_eq!(send(site.address, "POST", "/act", &[("x-forwarded-user", "ada")], &body).await.status, 200);
+    assert_eq!(send(site.address, "POST", "/act", &[("x-forwarded-user", "ada")], &body).await.status, 303);
     assert_eq!(audited(&site).await, 1);
     site.end().await;
 }
@@ -193,9 +194,10 @@ async fn a_role_does_what_it_may_and_the_pages_say_what_it_may_not() {
     let db = Db::connect(&url).await.expect("connected");
     let site = Site::of(url.clone(), db, connect(&url).await, |console| console).await;
     let csrf = get(site.address, "/queues/mine").await.csrf();
-    let purge = |queue| [("verb", "purge"), ("queue", queue), ("csrf", csrf.as_str())];
+    let purge =
+        |queue| [("verb", "purge"), ("queue", queue), ("confirm", queue), ("token", TOKEN), ("csrf", csrf.as_str())];
     let answer = post(site.address, "/act", &purge("mine")).await;
-    assert_eq!(answer.status, 200, "{}", answer.body);
+    assert_eq!(answer.status, 303, "{}", answer.body);
     let answer = post(site.address, "/act", &purge("other")).await;
     assert_eq!(answer.status, 403, "{}", answer.body);
     // What it may not do is disabled, queue by queue.

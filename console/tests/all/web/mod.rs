@@ -2,6 +2,13 @@
 
 mod pages;
 mod deeds;
+mod once;
+mod bounds;
+mod history;
+mod other_schema;
+mod states;
+mod prefix;
+mod standby;
 mod entry;
 mod of_queue;
 mod connections;

@@ -32,3 +32,12 @@ def invoice(confirmation: Confirmation, context: trunkline.Context) -> None:
     with transaction.atomic():
         Order.objects.create(mail=f"invoice-{confirmation.order}@example.org")
         queue(connection, invoice).ack(context.lease)
+
+
+@app.task(queue="reminders", retry=trunkline.Fixed(0))
+async def remind(confirmation: Confirmation) -> None:
+    """With the asynchronous ORM."""
+    from shop.models import Order
+
+    if await Order.objects.filter(pk=confirmation.order).aexists():
+        await Order.objects.acreate(mail="reminder")

@@ -17,6 +17,11 @@ from trunkline.django.place import application
 VERBS = {"replay": ("change", "due again"), "discard": ("delete", "discarded")}
 
 
+def _number(text: str) -> int | None:
+    """An id; ``None`` where a visitor has written something else."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
+
+
 if TYPE_CHECKING:
     _Admin = admin.ModelAdmin[DeadLetter]
 else:
@@ -37,7 +42,7 @@ class DeadLetterAdmin(_Admin):
         if request.method == "POST":
             self._act(request, alias, queue)
             return HttpResponseRedirect(request.get_full_path())
-        after = int(request.GET.get("after") or 0)
+        after = _number(request.GET.get("after", "")) or 0
         found = dead_letters.page(alias, queue, after) if queue in {one.queue for one in counts} else []
         shown, is_more = found[: dead_letters.PAGE], len(found) > dead_letters.PAGE
         model: Any = self.model
@@ -61,6 +66,6 @@ class DeadLetterAdmin(_Admin):
         right, said = VERBS[verb]
         if not getattr(self, f"has_{right}_permission")(request):
             raise PermissionDenied
-        ids = [int(id) for id in request.POST.getlist("id")]
+        ids = [number for id in request.POST.getlist("id") if (number := _number(id)) is not None]
         count = getattr(dead_letters, verb)(alias, queue, ids)
         messages.success(request, f"{count} of {len(ids)} {said}")

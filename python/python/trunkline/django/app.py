@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import weakref
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -11,18 +12,38 @@ from typing import Any
 from trunkline import worker
 from trunkline.django.place import url
 
+_applications: weakref.WeakSet[App] = weakref.WeakSet()
+
+
+def applications() -> list[App]:
+    """All applications of this process on databases of Django's."""
+    return list(_applications)
+
 
 class App(worker.App):
-    """A `trunkline.App` on one of Django's databases.
+    """A `trunkline.App` on one of Django's databases, wherever the settings say that it is at the time: in Django's tests, in the test database.
 
-    Handlers that are plain functions run in threads, each with connections of its own: they are looked at before and behind each
-    message as Django does with each request, so that one that broke, or is older than `CONN_MAX_AGE`, is not used again.
+    The connections of handlers, those of threads and those behind the asynchronous ORM, are looked at before and behind each message as
+    Django does with each request, so that one that broke, or is older than `CONN_MAX_AGE`, is not used again.
     """
+
+    _remedy = "`manage.py trunkline_setup` creates it (in tests, `call_command('trunkline_setup')`), and so does a worker when it starts"
 
     def __init__(self, alias: str = "default") -> None:
         _set_up()
-        super().__init__(url(alias))
+        self._url = ""
         self.alias = alias
+        super().__init__()
+        _applications.add(self)
+
+    @property
+    def url(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """That of Django's database, unless the program has said another."""
+        return self._url or url(self.alias)
+
+    @url.setter
+    def url(self, said: str) -> None:
+        self._url = said
 
     def task(self, **named: Any) -> Any:
         task: Any = super().task
@@ -35,16 +56,27 @@ class App(worker.App):
 
 
 def _set_up() -> None:
-    """Where `trunkline-worker` imports the tasks, nobody has set Django up yet; where Django itself does, it is about to be."""
+    """Where `trunkline-worker` imports the tasks, Django is not set up yet; where Django itself does, it is about to be."""
     apps: Any = import_module("django.apps").apps
     if not apps.ready and not apps.loading:
         import_module("django").setup()
 
 
 def _looked_after(function: Callable[..., Any]) -> Callable[..., Any]:
-    if inspect.iscoroutinefunction(function):
-        return function
     close_old_connections: Callable[[], None] = import_module("django.db").close_old_connections
+    if inspect.iscoroutinefunction(function):
+        # In the thread where the asynchronous ORM has its connections.
+        close_there: Callable[[], Any] = import_module("asgiref.sync").sync_to_async(close_old_connections)
+
+        @functools.wraps(function)
+        async def handle_async(*arguments: Any, **named: Any) -> Any:
+            await close_there()
+            try:
+                return await function(*arguments, **named)
+            finally:
+                await close_there()
+
+        return handle_async
 
     @functools.wraps(function)
     def handle(*arguments: Any, **named: Any) -> Any:

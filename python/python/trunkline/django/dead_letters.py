@@ -8,6 +8,9 @@ from typing import Any
 
 from django.db import connections
 
+from trunkline.django.place import application
+from trunkline.transaction.calls import identifier
+
 PAGE = 50
 
 
@@ -53,6 +56,7 @@ def _done(alias: str, verb: str, queue: str, ids: Sequence[int]) -> int:
 
 def _rows(alias: str, text: str, *values: Any) -> list[tuple[Any, ...]]:
     connection: Any = connections[alias]
+    text = text.replace("trunkline.", f"{identifier(application().schema)}.")
     with connection.cursor() as cursor:
         cursor.execute(text, values)
         rows: list[tuple[Any, ...]] = cursor.fetchall()

@@ -7,17 +7,48 @@ from typing import Any
 
 from trunkline.worker import App
 
-#: Django's names of what a connection string says.
-_NAMES = {"HOST": "host", "PORT": "port", "USER": "user", "PASSWORD": "password", "NAME": "dbname"}
+#: Django's names of what a connection string says. They outdo what OPTIONS says, as they do in Django.
+_NAMES = {"HOST": "host", "PORT": "port", "USER": "user", "PASSWORD": "password"}
+#: OPTIONS of Django and of the Python driver, which mean nothing on the library's own connections; and words of libpq for what these do not
+#: have: other encodings, Kerberos, compression.
+_OF_OTHERS = {
+    "autocommit", "client_encoding", "connection_factory", "context", "cursor_factory", "fallback_application_name", "gssdelegation",
+    "gssencmode", "gsslib", "isolation_level", "krbsrvname", "pool", "prepare_threshold", "row_factory", "server_side_binding",
+    "sslcompression",
+}  # fmt: skip
+
+
+def settings_of(alias: str) -> dict[str, Any]:
+    """The settings of one of Django's databases as they are now: Django's tests change them, to the test database."""
+    connections: Any = import_module("django.db").connections
+    settings: dict[str, Any] = connections.settings[alias]
+    return settings
 
 
 def url(alias: str = "default") -> str:
-    """The connection string of one of Django's databases, which must be a PostgreSQL."""
-    databases: Any = import_module("django.conf").settings.DATABASES
-    said = databases[alias]
-    if "postgres" not in said["ENGINE"]:
+    """The connection string of one of Django's databases, which must be a PostgreSQL: what its settings and its OPTIONS say, word by word.
+
+    Raises a `ValueError` for an option that cannot be said; an option that the library does not know is refused when it connects.
+    """
+    connections: Any = import_module("django.db").connections
+    vendor: str = connections[alias].vendor
+    said = settings_of(alias)
+    if vendor != "postgresql":
         raise ValueError(f"DATABASES[{alias!r}] is of {said['ENGINE']}, and Trunkline needs PostgreSQL")
-    words = {word: str(said[name]) for name, word in _NAMES.items() if said.get(name)}
+    options = dict(said.get("OPTIONS") or {})
+    role: object = options.pop("assume_role", None)
+    words = {name: _text(alias, name, value) for name, value in options.items() if name not in _OF_OTHERS and value is not None}
+    words |= {word: str(said[name]) for name, word in _NAMES.items() if said.get(name)}
+    if said.get("NAME"):
+        words["dbname"] = str(said["NAME"])
+    elif said.get("NAME") is None and "dbname" not in words:
+        words["dbname"] = "postgres"
+        words.pop("service", None)  # as Django does
+    elif not words.keys() & {"dbname", "service"}:
+        raise ValueError(f"DATABASES[{alias!r}] has neither a NAME nor OPTIONS['service'], so Trunkline does not know the database")
+    if role:
+        escaped = str(role).replace("\\", "\\\\").replace(" ", "\\ ")
+        words["options"] = f"{words.get('options', '')} -c role={escaped}".strip()
     return " ".join(f"{word}={_quoted(value)}" for word, value in words.items())
 
 
@@ -32,6 +63,17 @@ def application() -> App:
     if not isinstance(found, App):
         raise TypeError(f"{named} is no trunkline.App")
     return found
+
+
+def _text(alias: str, name: str, value: object) -> str:
+    if isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, (str, int, float)) or hasattr(value, "__fspath__"):
+        return str(value)
+    raise ValueError(
+        f"OPTIONS[{name!r}] of DATABASES[{alias!r}] is a {type(value).__name__}, which no connection string can say: "
+        "give the application an address of its own, app.url = …"
+    )
 
 
 def _quoted(value: str) -> str:

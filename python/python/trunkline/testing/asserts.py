@@ -34,13 +34,18 @@ async def assert_enqueued(queue: Queue[T] | Task[T], expected: T | Callable[[Pee
 
 async def assert_not_enqueued(queue: Queue[T] | Task[T], unexpected: T | Callable[[Peeked[T]], bool]) -> None:
     """Asserts that a queue holds no such message."""
-    messages = [message for message in await enqueued(queue) if _is(message, unexpected)]
+    held = await enqueued(queue)
+    if unreadable := [message for message in held if message.problem is not None and not callable(unexpected)]:
+        raise AssertionError(f"{queue!r} holds what cannot be read, so it may be what should not be there; {_listed(unreadable)}")
+    messages = [message for message in held if _is(message, unexpected)]
     if messages:
         raise AssertionError(f"{queue!r} holds what it should not; of that kind {_listed(messages)}")
 
 
 def _is(message: Peeked[Any], expected: Any) -> bool:
-    return bool(expected(message)) if callable(expected) else bool(message.payload == expected)
+    if callable(expected):
+        return bool(expected(message))
+    return message.problem is None and bool(message.payload == expected)
 
 
 def _listed(messages: list[Peeked[Any]]) -> str:

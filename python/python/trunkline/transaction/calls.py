@@ -1,7 +1,8 @@
 """The calls of the SQL functions: a text with a `?` for each value, and the values.
 
-Each value is a text, a number, a truth or none, and each `?` is cast: so a call means the same through every driver, whatever types
-the user has taught theirs. Lists travel as array literals, metadata as JSON.
+Each value travels as a `varchar`, and so does each column of an answer: a call means the same through every driver, whatever the user has
+taught theirs about numbers, times, JSON and `text`. Lists travel as array literals, metadata as JSON, bytes as hexadecimal digits whatever
+`bytea_output` is. Functions and types are those of `pg_catalog`, whatever others are in the search path.
 """
 
 from __future__ import annotations
@@ -22,6 +23,11 @@ class Call:
 
     text: str
     values: tuple[Value, ...]
+
+    @property
+    def texts(self) -> tuple[str | None, ...]:
+        """The values as they travel."""
+        return tuple(None if value is None else value if isinstance(value, str) else repr(value).lower() for value in self.values)
 
     def written(self, placeholders: Iterable[str]) -> str:
         """The text with a driver's placeholders."""
@@ -47,18 +53,23 @@ class Written:
         """Counted from the call, as the functions do. A time becomes a delay by the server's clock."""
         if self.options.at is None:
             return _SECONDS, self.options.after or 0.0
-        return "greatest(interval '0', cast(cast(? as text) as timestamptz) - clock_timestamp())", self.options.at.isoformat()
+        return f"greatest(interval '0', {_value('timestamptz')} operator(pg_catalog.-) pg_catalog.clock_timestamp())", self.options.at.isoformat()
 
 
-_SECONDS = "make_interval(secs => cast(? as float8))"
-_TEXTS = "cast(cast(? as text) as text[])"
+def _value(kind: str) -> str:
+    """A place for a value of a type."""
+    return f"cast(cast(? as pg_catalog.varchar) as pg_catalog.{kind})"
+
+
+_SECONDS = f"pg_catalog.make_interval(secs => {_value('float8')})"
+_TEXT, _TEXTS, _INT, _BOOL = _value("text"), _value("text[]"), _value("int4"), _value("bool")
+_JSON, _JSONS = _value("jsonb"), _value("jsonb[]")
 
 
 def enqueue(schema: str, queue: str, message: Written) -> Call:
     (due, delay), of = message.delay(), message.options
     return Call(
-        f"select {schema}.enqueue(cast(? as text), cast(? as text), {due}, cast(cast(? as text) as jsonb), cast(? as int),"
-        f" cast(? as text), {_SECONDS}, cast(? as bool), cast(? as text))",
+        f"select cast({schema}.enqueue({_TEXT}, {_TEXT}, {due}, {_JSON}, {_INT}, {_TEXT}, {_SECONDS}, {_BOOL}, {_TEXT}) as pg_catalog.varchar)",
         (queue, message.payload, delay, document(message.metadata), of.priority, of.unique, of.within, of.replaces, of.key),
     )
 
@@ -69,8 +80,7 @@ def enqueue_many(schema: str, queue: str, messages: Sequence[Written]) -> Call:
     documents = [document(one.metadata) for one in messages]
     unique, keys = [one.options.unique for one in messages], [one.options.key for one in messages]
     return Call(
-        f"select * from {schema}.enqueue_many(cast(? as text), {_TEXTS}, {due}, cast(cast(? as text) as jsonb[]), cast(? as int),"
-        f" {_TEXTS}, {_SECONDS}, cast(? as bool), {_TEXTS})",
+        f"select cast(id as pg_catalog.varchar) from {schema}.enqueue_many({_TEXT}, {_TEXTS}, {due}, {_JSONS}, {_INT}, {_TEXTS}, {_SECONDS}, {_BOOL}, {_TEXTS}) id",
         (
             queue,
             array(one.payload for one in messages),
@@ -90,30 +100,39 @@ def enqueue_unique(schema: str, queue: str, message: Written) -> Call:
     if of.unique is None:
         raise ValueError("the draft has no unique key: give it one with unique(key)")
     return Call(
-        f"select id, outcome from {schema}.enqueue_unique(cast(? as text), cast(? as text), cast(? as text), {_SECONDS},"
-        f" cast(? as bool), {due}, cast(cast(? as text) as jsonb), cast(? as int))",
+        f"select cast(id as pg_catalog.varchar), cast(outcome as pg_catalog.varchar) from {schema}.enqueue_unique({_TEXT}, {_TEXT}, {_TEXT}, {_SECONDS}, {_BOOL}, {due},"
+        f" {_JSON}, {_INT})",
         (queue, message.payload, of.unique, of.within, of.replaces, delay, document(message.metadata), of.priority),
     )
 
 
-_DELIVERED = "id, attempt, cast(extract(epoch from enqueued_at) as float8), payload, cast(metadata as text)"
+def _delivered(payload: str) -> str:
+    """The columns of a delivery, with the time in seconds since 1970, and the payload as the codec's column has it."""
+    columns = ["id", "attempt", "extract(epoch from enqueued_at)", payload, "metadata"]
+    return ", ".join(f"cast({column} as pg_catalog.varchar)" for column in columns)
 
 
-def take(schema: str, queue: str, n: int) -> Call:
-    return Call(f"select {_DELIVERED} from {schema}.take(cast(? as text), cast(? as int))", (queue, n))
+def _counted(n: int) -> int:
+    if not 0 <= n < 2**31:
+        raise ValueError(f"{n} messages cannot be asked for: from 0 to 2,147,483,647")
+    return n
 
 
-def lease(schema: str, queue: str, n: int, seconds: float | None) -> Call:
-    return Call(f"select {_DELIVERED} from {schema}.lease(cast(? as text), cast(? as int), {_SECONDS})", (queue, n, seconds))
+def take(schema: str, queue: str, n: int, payload: str) -> Call:
+    return Call(f"select {_delivered(payload)} from {schema}.take({_TEXT}, {_INT})", (queue, _counted(n)))
+
+
+def lease(schema: str, queue: str, n: int, seconds: float | None, payload: str) -> Call:
+    return Call(f"select {_delivered(payload)} from {schema}.lease({_TEXT}, {_INT}, {_SECONDS})", (queue, _counted(n), seconds))
 
 
 def end(schema: str, verb: str, queue: str, deliveries: Sequence[Delivery], **options: Value) -> Call:
     """What ends leases, or renews them: the deliveries, and what the verb takes besides. Seconds are named `delay` or `lease`."""
     spans = {"delay", "lease"}
-    more = "".join(f", {name} => {_SECONDS if name in spans else 'cast(? as text)'}" for name in options)
+    more = "".join(f", {name} => {_SECONDS if name in spans else _TEXT}" for name in options)
     ids, attempts = array(str(one.id) for one in deliveries), array(str(one.attempt) for one in deliveries)
     return Call(
-        f"select {schema}.{verb}_many(cast(? as text), cast(cast(? as text) as bigint[]), cast(cast(? as text) as int[]){more})",
+        f"select cast({schema}.{verb}_many({_TEXT}, {_value('int8[]')}, {_value('int4[]')}{more}) as pg_catalog.varchar)",
         (queue, ids, attempts, *options.values()),
     )
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
+from decimal import Decimal
 from typing import Any, Generic, TypeVar
 
 from trunkline import Lease
-from trunkline.errors import BadPayload
+from trunkline.errors import BadPayload, text_of
 from trunkline.transaction.message import Message
 from trunkline.transaction.payload_text import PayloadText
 
 T = TypeVar("T")
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 @dataclass(frozen=True)
@@ -33,12 +35,13 @@ class Delivered(Generic[T]):
 
 def delivered(rows: Sequence[Sequence[Any]], payloads: PayloadText[T]) -> Delivered[T]:
     read: Delivered[T] = Delivered([], [])
-    for id, attempt, enqueued_at, text, metadata in rows:
+    for id_text, attempt_text, seconds, text, metadata in rows:
+        id, attempt = int(id_text), int(attempt_text)
         try:
             payload = payloads.read(text)
         except Exception as error:
-            read.unreadable.append((Lease(id, attempt), f"{type(error).__name__}: {error}"))
+            read.unreadable.append((Lease(id, attempt), text_of(error)))
             continue
-        at = datetime.fromtimestamp(enqueued_at, timezone.utc)
+        at = _EPOCH + timedelta(microseconds=int(Decimal(seconds).scaleb(6)))
         read.messages.append(Message(id, attempt, at, payload, json.loads(metadata) if metadata else {}))
     return read

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TypeVar, cast
 
-from trunkline.draft import Drafted, Options
+from trunkline.draft import Drafted, Options, check
 from trunkline.tracing import with_trace
 from trunkline.transaction import calls
 from trunkline.transaction.calls import Call, Written
@@ -19,6 +19,7 @@ PLAIN = Options()
 def written(message: T | Drafted[T], payloads: PayloadText[T]) -> Written:
     """A payload, or a draft with its options. Within a trace, the message continues it."""
     draft: Drafted[T] = cast("Drafted[T]", message) if isinstance(message, Drafted) else Drafted(message, PLAIN)
+    check(draft.options)
     return Written(payloads.write(draft.payload), with_trace(draft.options.metadata) or None, draft.options)
 
 

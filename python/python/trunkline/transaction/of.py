@@ -11,6 +11,7 @@ from trunkline.transaction.connection import KNOWN, async_runner, runner
 from trunkline.transaction.payload_text import PayloadText
 from trunkline.transaction.sync_queue import SyncQueue
 from trunkline.worker import Task
+from trunkline.worker.setup import schema_of
 
 T = TypeVar("T")
 
@@ -44,34 +45,37 @@ class OfLibrary(Protocol[T]):
     def name(self) -> str: ...
     @property
     def codec(self) -> Codec[T]: ...
+    @property
+    def schema(self) -> str: ...
 
 
 @overload
-def queue(connection: Blocking, name: str, type: type[T] | Codec[T], *, schema: str = ...) -> SyncQueue[T]: ...
+def queue(connection: Blocking, name: str, type: type[T] | Codec[T], *, schema: str | None = ...) -> SyncQueue[T]: ...
 @overload
-def queue(connection: Awaiting, name: str, type: type[T] | Codec[T], *, schema: str = ...) -> AsyncQueue[T]: ...
+def queue(connection: Awaiting, name: str, type: type[T] | Codec[T], *, schema: str | None = ...) -> AsyncQueue[T]: ...
 @overload
-def queue(connection: OfDjango, name: str, type: type[T] | Codec[T], *, schema: str = ...) -> SyncQueue[T]: ...
+def queue(connection: OfDjango, name: str, type: type[T] | Codec[T], *, schema: str | None = ...) -> SyncQueue[T]: ...
 @overload
-def queue(connection: Blocking, name: OfLibrary[T] | Task[T], *, schema: str = ...) -> SyncQueue[T]: ...
+def queue(connection: Blocking, name: OfLibrary[T] | Task[T], *, schema: str | None = ...) -> SyncQueue[T]: ...
 @overload
-def queue(connection: Awaiting, name: OfLibrary[T] | Task[T], *, schema: str = ...) -> AsyncQueue[T]: ...
+def queue(connection: Awaiting, name: OfLibrary[T] | Task[T], *, schema: str | None = ...) -> AsyncQueue[T]: ...
 @overload
-def queue(connection: OfDjango, name: OfLibrary[T] | Task[T], *, schema: str = ...) -> SyncQueue[T]: ...
-def queue(connection: Any, name: Any, type: Any = Any, *, schema: str = "trunkline") -> Any:
+def queue(connection: OfDjango, name: OfLibrary[T] | Task[T], *, schema: str | None = ...) -> SyncQueue[T]: ...
+def queue(connection: Any, name: Any, type: Any = Any, *, schema: str | None = None) -> Any:
     """A queue in the transaction of a connection: with the verbs of `SyncQueue`, or of `AsyncQueue` where the connection awaits.
 
-    name, type: as `Db.queue` takes them; or a queue that it opened, or a task, which have both. schema: the one that holds the queues. Costs nothing
-    until a verb is called. A connection that commits by itself commits each verb by itself. Raises `TypeError` for any other connection.
+    name, type: as `Db.queue` takes them; or a queue that it opened, or a task, which have both. schema: the one that holds the queues, by default
+    that of the queue or of the task's application, or what TRUNKLINE_SCHEMA says. Costs nothing until a verb is called. A connection that commits by itself commits each verb by itself. Raises `TypeError` for any other connection.
     """
     codec = codec_of(type) if isinstance(name, str) else name.codec
     named = name if isinstance(name, str) else name.queue if isinstance(name, Task) else name.name
+    of: str = schema or (schema_of("") if isinstance(name, str) else name.app.schema if isinstance(name, Task) else name.schema)
     payloads: PayloadText[Any] = PayloadText(codec)
     blocks = runner(connection)
     if blocks is not None:
-        return SyncQueue(connection, blocks, schema, named, payloads)
+        return SyncQueue(connection, blocks, of, named, payloads)
     awaits = async_runner(connection)
     if awaits is not None:
-        return AsyncQueue(connection, awaits, schema, named, payloads)
+        return AsyncQueue(connection, awaits, of, named, payloads)
     kind = connection.__class__
     raise TypeError(f"{kind.__module__}.{kind.__qualname__} is not {KNOWN}")

@@ -12,6 +12,6 @@ from trunkline.transaction.refusal import refused
 
 def run(connection: Any, call: Call) -> Sequence[Sequence[Any]]:
     with connection.cursor() as cursor, refused(import_module("django.db").Error):
-        cursor.execute(call.written("%s" for _ in call.values), call.values)
+        cursor.execute(call.written("%s" for _ in call.texts), call.texts)
         rows: Sequence[Sequence[Any]] = cursor.fetchall()
     return rows

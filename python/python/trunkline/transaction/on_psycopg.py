@@ -13,17 +13,26 @@ from trunkline.transaction.refusal import refused
 def run(connection: Any, call: Call) -> Sequence[Sequence[Any]]:
     psycopg: Any = import_module("psycopg")
     with psycopg.Cursor(connection, row_factory=psycopg.rows.tuple_row) as cursor, refused(psycopg.Error):
-        rows: Sequence[Sequence[Any]] = cursor.execute(_text(call), call.values).fetchall()
+        _plain(cursor)
+        rows: Sequence[Sequence[Any]] = cursor.execute(_text(call), call.texts).fetchall()
     return rows
 
 
 async def run_async(connection: Any, call: Call) -> Sequence[Sequence[Any]]:
     psycopg: Any = import_module("psycopg")
     async with psycopg.AsyncCursor(connection, row_factory=psycopg.rows.tuple_row) as cursor:
+        _plain(cursor)
         with refused(psycopg.Error):
-            rows: Sequence[Sequence[Any]] = await (await cursor.execute(_text(call), call.values)).fetchall()
+            rows: Sequence[Sequence[Any]] = await (await cursor.execute(_text(call), call.texts)).fetchall()
     return rows
 
 
 def _text(call: Call) -> str:
-    return call.written("%s" for _ in call.values)
+    return call.written("%s" for _ in call.texts)
+
+
+def _plain(cursor: Any) -> None:
+    """Texts travel as they are, whatever the user's connection makes of them."""
+    string: Any = import_module("psycopg.types.string")
+    cursor.adapters.register_dumper(str, string.StrDumper)
+    cursor.adapters.register_loader("varchar", string.TextLoader)

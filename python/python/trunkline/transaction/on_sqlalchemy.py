@@ -25,5 +25,5 @@ async def run_async(connection: Any, call: Call) -> Sequence[Sequence[Any]]:
 
 
 def _statement(sqlalchemy: Any, call: Call) -> tuple[Any, dict[str, Any]]:
-    names = [f"v{number}" for number in range(len(call.values))]
-    return sqlalchemy.text(call.written(f":{name}" for name in names)), dict(zip(names, call.values))
+    names = [f"v{number}" for number in range(len(call.texts))]
+    return sqlalchemy.text(call.written(f":{name}" for name in names)), dict(zip(names, call.texts))

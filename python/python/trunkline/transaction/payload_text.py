@@ -23,10 +23,12 @@ _TO_BYTES: dict[str, Callable[[str], bytes]] = {
     "jsonb": str.encode,
     "json": str.encode,
     "text": str.encode,
-    "bytea": lambda text: bytes.fromhex(text[2:]),
+    "bytea": bytes.fromhex,
     "int8": lambda text: int(text).to_bytes(8, "big", signed=True),
     "uuid": lambda text: UUID(text).bytes,
 }
+#: What makes the text of the column `payload`. Bytes come as PostgreSQL writes them under the session's `bytea_output`; it reads both ways.
+_COLUMN = {"bytea": "pg_catalog.encode(cast(payload as pg_catalog.bytea), 'hex')"}
 
 
 class PayloadText(Generic[T]):
@@ -36,6 +38,8 @@ class PayloadText(Generic[T]):
         if codec.column not in _TO_TEXT:
             raise WrongType(f"a codec for {codec.column} cannot be used in your transaction: only for {', '.join(_TO_TEXT)}")
         self._codec = codec
+        #: The expression for a payload in a statement, whose text `read` reads.
+        self.column = _COLUMN.get(codec.column, "payload")
         self._to_text, self._to_bytes = _TO_TEXT[codec.column], _TO_BYTES[codec.column]
 
     def write(self, payload: T) -> str:

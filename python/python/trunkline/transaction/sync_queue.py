@@ -8,7 +8,8 @@ from typing import Generic, TypeVar
 
 from trunkline import Enqueued
 from trunkline.draft import Drafted
-from trunkline.times import Duration, seconds, seconds_or_none
+from trunkline.errors import sendable
+from trunkline.times import Duration, bounded
 from trunkline.transaction import calls
 from trunkline.transaction.calls import Call, Value
 from trunkline.transaction.connection import Rows, Run
@@ -65,8 +66,7 @@ class SyncQueue(Generic[T]):
         """Enqueues a payload or a draft, which consumers see with your commit, and returns its id. Consumers that wait are woken at
         the commit. Raises `BadPayload` before anything is sent where the payload cannot be written."""
         call = calls.enqueue(self._schema, self.name, written(message, self._payloads))
-        id: int = (self._run(call))[0][0]
-        return id
+        return int((self._run(call))[0][0])
 
     def enqueue_many(self, messages: Iterable[T | Drafted[T]]) -> list[int]:
         """Enqueues messages together, up to the queue's `max_batch` in a row, and returns their ids in their order.
@@ -74,14 +74,14 @@ class SyncQueue(Generic[T]):
         One statement, or one for each delay, time, priority or rule of uniqueness among drafts.
         """
         made = calls_of(self._schema, self.name, messages, self._payloads)
-        ids = [[id for (id,) in self._run(call)] for _, call in made]
+        ids = [[int(id) for (id,) in self._run(call)] for _, call in made]
         return in_order([places for places, _ in made], ids)
 
     def enqueue_unique(self, draft: Drafted[T]) -> Enqueued:
         """Enqueues a draft with a unique key unless another message has it, and says what became of it: see `draft`."""
         call = calls.enqueue_unique(self._schema, self.name, written(draft, self._payloads))
         id, outcome = (self._run(call))[0]
-        return Enqueued(id, outcome)
+        return Enqueued(int(id), outcome)
 
     def take(self, n: int = 1) -> list[Message[T]]:
         """Takes up to n messages that are due, oldest first: exactly once for effects in your transaction.
@@ -89,7 +89,7 @@ class SyncQueue(Generic[T]):
         A rollback brings them back at once, without an attempt charged: see `charge`. The rest of a row that is cut is hidden from
         others until your commit. Raises `BadPayload`, which names the message, where a payload cannot be read.
         """
-        return delivered(self._run(calls.take(self._schema, self.name, n)), self._payloads).all()
+        return delivered(self._run(calls.take(self._schema, self.name, n, self._payloads.column)), self._payloads).all()
 
     def lease(self, n: int = 1, for_: Duration | None = None) -> list[Message[T]]:
         """Leases up to n messages that are due, oldest first, for the queue's lease time, or for `for_`: at most 365 days.
@@ -97,9 +97,9 @@ class SyncQueue(Generic[T]):
         Commit at once: before that nobody sees the lease, nor the rest of a row. A payload that cannot be read fails its attempt with
         that error; the others are returned.
         """
-        read = delivered(self._run(calls.lease(self._schema, self.name, n, seconds_or_none(for_))), self._payloads)
+        read = delivered(self._run(calls.lease(self._schema, self.name, n, None if for_ is None else bounded(for_), self._payloads.column)), self._payloads)
         for lease, why in read.unreadable:
-            self.retry(lease, error=why)
+            self.retry(lease, error=f"the payload cannot be read: {why}")
         return read.messages
 
     def ack(self, messages: Deliveries) -> None:
@@ -116,15 +116,15 @@ class SyncQueue(Generic[T]):
     def retry(self, messages: Deliveries, after: Duration = 0, error: str = "") -> None:
         """Gives messages back after a failure: due again after a delay of at most 365 days, or dead letters after their last attempt.
         Raises as `ack`."""
-        self._end("retry", messages, delay=seconds(after), error=error)
+        self._end("retry", messages, delay=bounded(after), error=sendable(error))
 
     def bury(self, messages: Deliveries, reason: str) -> None:
         """Makes messages dead letters at once. Raises as `ack`."""
-        self._end("bury", messages, reason=reason)
+        self._end("bury", messages, reason=sendable(reason))
 
     def extend(self, messages: Deliveries, by: Duration) -> None:
         """Makes leases end that long from now; more than zero, at most 365 days. Raises as `ack`."""
-        self._end("extend", messages, lease=seconds(by))
+        self._end("extend", messages, lease=bounded(by))
 
     def release(self, messages: Deliveries) -> None:
         """Gives messages back unharmed: due again at once, and not charged. Raises as `ack`."""
@@ -135,7 +135,7 @@ class SyncQueue(Generic[T]):
 
         They are due again after the delay. Raises `LeaseLost` where somebody else has one.
         """
-        self._end("charge", messages, delay=seconds(after), error=error)
+        self._end("charge", messages, delay=bounded(after), error=sendable(error))
 
     def _end(self, verb: str, messages: Deliveries, **options: Value) -> None:
         deliveries = listed(messages)

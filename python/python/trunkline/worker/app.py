@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Literal, TypeVar, overload
 
+from .. import sync
 from ..db import Db
+from ..errors import NoQueue
 from ..queue import Queue, Wait
 from ..schedule import Schedule
 from ..settings import Setting
@@ -14,9 +15,14 @@ from ..times import Duration, seconds_or_none
 from .backoff import Backoff, Retry
 from .context import Context, Running
 from .life import Life, Summary
+from .opening import Opened, Opening
+from .setup import Setup, UnknownQueue, checked_name, schema_of
 from .task import Place, Task
 
 T = TypeVar("T")
+
+#: The key of the database among what was opened: no queue has this name.
+_DB = ""
 
 
 class App:
@@ -30,13 +36,18 @@ class App:
     ``trunkline-worker module:app`` works on them; :meth:`drain` does in tests.
     """
 
+    #: What makes a queue that is not there.
+    _remedy = "`await app.setup()` creates it, and so does a worker when it starts"
+
     def __init__(self, url: str = "") -> None:
+        #: Where the database is. One that is changed holds from the next use on: in the tests of a program, for example.
         self.url = url
         #: By the names of their queues.
         self.tasks: dict[str, Task[Any]] = {}
-        self._db: tuple[int, Db] | None = None
-        self._queues: dict[str, Queue[Any]] = {}
-        self._lives: set[Life] = set()
+        #: Names of schedules, each with the task that declares it.
+        self._schedules: dict[str, Task[Any]] = {}
+        self._opened = Opened()
+        self._runs: set[_Run] = set()
 
     @overload
     def task(
@@ -91,7 +102,7 @@ class App:
         """
 
         def decorate(function: Callable[..., Any]) -> Task[Any]:
-            name = queue or function.__name__
+            name = checked_name("queue", queue or function.__name__)
             if name in self.tasks:
                 raise ValueError(f"queue {name!r} has a task already, {self.tasks[name].__name__}: give this one its own")
             made: Task[Any] = Task(
@@ -123,11 +134,23 @@ class App:
         key: str | None = None,
         priority: int = 0,
     ) -> Callable[[Task[T]], Task[T]]:
-        """Enqueues the payload for a task at every tick: see :class:`Schedule`. Put in force by :meth:`setup`. It stands above ``task``."""
+        """Enqueues the payload for a task at every tick: see :class:`Schedule`. Put in force by :meth:`setup`. It stands above ``task``.
+
+        Its name is the function's unless ``name`` says otherwise: a second schedule of a task, or of a function of the same name in another
+        module, needs one."""
 
         def decorate(task: Task[T]) -> Task[T]:
-            said = name or task.__name__.lower()
+            if not isinstance(task, Task):  # pyright: ignore[reportUnnecessaryIsInstance]  # what is not checked may stand the other way round
+                raise TypeError(f"a schedule stands above the task: @app.schedule({expression!r}) first, and @app.task() below it")
+            said = checked_name("schedule", name or task.__name__.lower())
+            if (other := self._schedules.get(said)) is not None:
+                raise ValueError(
+                    f"a schedule is named {said!r} already, of task {other.__name__!r} on queue {other.queue!r}, and a name is that of one "
+                    "schedule in the database: give this one another with name="
+                )
+            self._schedules[said] = task
             declared = Schedule(said, expression, zone, missed, priority=priority, key=key)
+            task.codec.encode(payload)  # what cannot be written fails here, and not with the first worker
             task.schedules.append((declared, payload))
             return task
 
@@ -135,29 +158,65 @@ class App:
 
     async def db(self) -> Db:
         """The database, connected to with the first use in each process."""
-        if self._db is None or self._db[0] != os.getpid():
-            opened = await Db.connect(self.url)
-            if self._db is None or self._db[0] != os.getpid():
-                self._db, self._queues = (os.getpid(), opened), {}
-        return self._db[1]
+        known: tuple[Db, sync.Db] | None = self._opened.known(self.url, _DB)
+        return (known or await self._opening_of_db(self.url).arrival())[0]
+
+    def db_sync(self) -> sync.Db:
+        """The same for a thread: for the verbs of :mod:`trunkline.sync`, on the same connections."""
+        return self._db_of(self.url)
 
     async def queue(self, task: Task[T]) -> Queue[T]:
-        """The queue of a task."""
-        known = self._queues.get(task.queue)
-        if known is not None and self._db is not None and self._db[0] == os.getpid():
-            return known
-        db = await self.db()
-        opened: Queue[T] = await db.queue(task.queue, task.codec)
-        return self._queues.setdefault(task.queue, opened)
+        """The queue of a task. Opened once in each process, however many ask for it at the same time; a failure is not kept."""
+        known: tuple[Queue[T], sync.Queue[T]] | None = self._opened.known(self.url, task.queue)
+        return (known or await self._opening_of(task).arrival())[0]
 
-    async def setup(self) -> None:
-        """Migrates the schema, creates the queues of all tasks, and puts their schedules in force. Does nothing where all is there."""
-        db = await self.db()
-        await db.migrate()
-        for task in self.tasks.values():
-            await db.create_queue(task.queue, task.codec, **task.settings)
-            for schedule, payload in task.schedules:
-                await (await self.queue(task)).schedule(schedule, payload)
+    def queue_sync(self, task: Task[T]) -> sync.Queue[T]:
+        """The same for a thread: ``app.queue_sync(send).enqueue(mail)``. It waits, so not in an event loop."""
+        known: tuple[Queue[T], sync.Queue[T]] | None = self._opened.known(self.url, task.queue)
+        return (known or self._opening_of(task).result())[1]
+
+    def _db_of(self, url: str) -> sync.Db:
+        known: tuple[Db, sync.Db] | None = self._opened.known(url, _DB)
+        return (known or self._opening_of_db(url).result())[1]
+
+    def _opening_of_db(self, url: str) -> Opening[tuple[Db, sync.Db]]:
+        def open() -> tuple[Db, sync.Db]:
+            opened = sync.Db.connect(url)
+            return Db(opened.native), opened
+
+        return self._opened.opening(url, _DB, open)
+
+    def _opening_of(self, task: Task[T]) -> Opening[tuple[Queue[T], sync.Queue[T]]]:
+        url = self.url
+
+        def open() -> tuple[Queue[T], sync.Queue[T]]:
+            try:
+                opened: sync.Queue[T] = self._db_of(url).queue(task.queue, task.codec)
+            except NoQueue as error:
+                raise NoQueue(f"there is no queue {task.queue!r} in the database: {self._remedy}", sqlstate=error.sqlstate) from None
+            return Queue(opened.native, opened.codec, opened.schema), opened
+
+        return self._opened.opening(url, task.queue, open)
+
+    @property
+    def schema(self) -> str:
+        """The name of the schema that holds the queues: what the database said where it was connected to, else what the address or the
+        environment says."""
+        known: tuple[Db, sync.Db] | None = self._opened.known(self.url, _DB)
+        return known[0].schema if known else schema_of(self.url)
+
+    def close(self) -> None:
+        """Lets go of the connections: those that nothing else uses are closed. The next use connects again."""
+        self._opened.forget()
+
+    async def setup(self, *, queues: Iterable[str] | None = None, as_permitted: bool = False, drop_schedules: bool = False) -> None:
+        """Migrates the schema, creates the queues of all tasks, or of some, and puts their schedules in force. Does nothing where all is there.
+
+        It takes the role that owns the schema. With ``as_permitted`` what the role may not do is logged and left, as a worker of
+        ``trunkline-worker`` does, whose role may be a consumer's. A schedule of one of these queues that no task declares is logged, too;
+        ``drop_schedules`` drops it."""
+        tasks = [self.tasks[name] for name in self._named(queues)]
+        await Setup(await self.db(), tasks, set(self._schedules), as_permitted).done(drop_schedules)
 
     async def run(
         self,
@@ -170,42 +229,52 @@ class App:
         reports: bool = False,
     ) -> Summary:
         """Works until it is cancelled, or until :meth:`stop`; then ends in order: what runs may end within ``shutdown_after``, and is given
-        back uncharged after that. Returns the counts of what it did.
+        back uncharged after that. Returns the counts of what it did. ``processes`` is how many handlers of tasks with ``place="process"`` run
+        at a time, each in a process of its own: one for each processor if not set.
 
         With ``reports`` it tells of itself every ten seconds, in a row of the table ``trunkline.worker`` for each queue: what it handled, what
         failed, how long its handlers took, how many run. The console and ``trunkline doctor`` show it. A database that does not take the row
         stops no work: the logger ``trunkline.worker.tell`` says so, once."""
-        life = await self._life(concurrency, queues, wait, shutdown_after, processes, drains=False, reports=reports)
-        return await self._live(life)
+        with _Run(self._runs) as run:
+            return await run.live(lambda: self._life(concurrency, queues, wait, shutdown_after, processes, drains=False, reports=reports))
 
     def stop(self) -> None:
-        """Lets :meth:`run` end in order. From the thread of its event loop."""
-        for life in self._lives:
-            life.stop()
+        """Lets :meth:`run` and :meth:`drain` end in order, also before they have opened their queues. From the thread of their event loop."""
+        for run in self._runs:
+            run.stop()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether :meth:`run` or :meth:`drain` is under way."""
+        return bool(self._runs)
 
     def running(self) -> list[Running]:
         """The messages that this process handles at present, each with how long it has and what it told by :meth:`Context.progress`; but for
         those in batches, in no order. From the thread of its event loop: for a page that shows what a worker does."""
-        return [one for life in self._lives for one in life.running()]
+        return [one for run in self._runs if run.life is not None for one in run.life.running()]
 
-    async def drain(self, *, concurrency: int = 100, queues: Iterable[str] | None = None, reports: bool = False) -> Summary:
-        """Works until nothing is due and no handler runs: for tests, and for programs that are started every so often. ``reports`` is that
-        of :meth:`run`."""
+    async def drain(
+        self,
+        *,
+        concurrency: int = 100,
+        queues: Iterable[str] | None = None,
+        shutdown_after: Duration = 30,
+        processes: int | None = None,
+        reports: bool = False,
+    ) -> Summary:
+        """Works until nothing is due and no handler runs, or until :meth:`stop`: for tests, and for programs that are started every so
+        often. The options are those of :meth:`run`."""
+        names = self._named(queues)
         total = Summary()
-        while True:
-            life = await self._life(concurrency, queues, "adaptive", 30, None, drains=True, reports=reports)
-            summary = await self._live(life)
-            total += summary
-            # What a handler of one queue enqueued for another may have come after that was empty.
-            if summary.is_nothing or len(life.tasks) == 1:
-                return total
-
-    async def _live(self, life: Life) -> Summary:
-        self._lives.add(life)
-        try:
-            return await life.live()
-        finally:
-            self._lives.discard(life)
+        with _Run(self._runs) as run:
+            while True:
+                summary = await run.live(
+                    lambda: self._life(concurrency, names, "adaptive", shutdown_after, processes, drains=True, reports=reports)
+                )
+                total += summary
+                # What a handler of one queue enqueued for another may have come after that was empty.
+                if summary.is_nothing or run.is_stopped or len(names) == 1:
+                    return total
 
     async def _life(
         self,
@@ -217,13 +286,49 @@ class App:
         drains: bool,
         reports: bool,
     ) -> Life:
-        names = list(self.tasks) if queues is None else list(queues)
-        unknown = [name for name in names if name not in self.tasks]
-        if unknown or not names:
-            raise ValueError(f"no task has queue {', '.join(unknown)}" if unknown else "the application has no task")
-        tasks = [self.tasks[name] for name in names]
+        tasks = [self.tasks[name] for name in self._named(queues)]
+        if not tasks:
+            raise ValueError("the application has no task")
         opened = [await self.queue(task) for task in tasks]
         return Life(tasks, opened, concurrency, wait, seconds_or_none(shutdown_after) or 0.0, processes, drains, reports)
+
+    def _named(self, queues: Iterable[str] | None) -> list[str]:
+        """Queues of tasks: each once, all where none is named."""
+        names = list(self.tasks) if queues is None else list(dict.fromkeys([queues] if isinstance(queues, str) else queues))
+        unknown = [name for name in names if name not in self.tasks]
+        if unknown:
+            raise UnknownQueue(f"no task has queue {', '.join(unknown)}: there are {', '.join(self.tasks) or 'none'}")
+        return names
+
+
+class _Run:
+    """A call of :meth:`App.run` or :meth:`App.drain`, which may be stopped before it has begun to work."""
+
+    def __init__(self, runs: set[_Run]) -> None:
+        self._runs = runs
+        self.life: Life | None = None
+        self.is_stopped = False
+
+    def __enter__(self) -> _Run:
+        self._runs.add(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._runs.discard(self)
+
+    async def live(self, made: Callable[[], Awaitable[Life]]) -> Summary:
+        self.life = life = await made()
+        if self.is_stopped:
+            life.stop()
+        try:
+            return await life.live()
+        finally:
+            self.life = None
+
+    def stop(self) -> None:
+        self.is_stopped = True
+        if self.life is not None:
+            self.life.stop()
 
 
 class _Decorator:

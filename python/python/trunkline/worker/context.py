@@ -37,7 +37,7 @@ class Running:
 class Context:
     """One delivery of one message. A handler gets it by a parameter that is annotated with it, or by :func:`current`."""
 
-    __slots__ = ("_began", "_delivery", "_is_cancelled", "_loop", "_message", "_progress", "_told", "_waiter", "queue")
+    __slots__ = ("_delivery", "_is_cancelled", "_loop", "_message", "_progress", "_told", "_waiter", "began", "queue")
 
     def __init__(self, delivery: Delivery, queue: str, loop: asyncio.AbstractEventLoop) -> None:
         #: The name of the queue.
@@ -48,7 +48,7 @@ class Context:
         self._is_cancelled = False
         self._waiter: threading.Event | None = None
         self._told = 0.0
-        self._began = time.monotonic()
+        self.began = time.monotonic()
         self._progress: tuple[float, float, str] | None = None
 
     def _of(self) -> Any:
@@ -147,7 +147,7 @@ class Context:
     def running(self) -> Running:
         """What it does at present."""
         done, of, note = self._progress or (None, None, "")
-        return Running(self.queue, self.id, self.attempt, time.monotonic() - self._began, done, of, note)
+        return Running(self.queue, self.id, self.attempt, time.monotonic() - self.began, done, of, note)
 
 
 def current() -> Context:

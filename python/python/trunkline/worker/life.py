@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import inspect
 import logging
+import time
 from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,13 +16,15 @@ from .._trunkline import Delivery, Station
 from ..loop import bridge
 from ..queue import Queue, Wait
 from ..tracing import handling, is_installed, is_recorded
-from .backoff import Said, as_native, reason_of, verdict
+from .backoff import Bury, RetryAfter, as_native
+from .child import error_in, outcomes
 from .context import Context, Running, enter
-from .processes import Processes
+from .ending import RELEASED, UNENDED, Ending, check_finished, failed, log, unreadable
+from .processes import Processes, ProcessFailed, default_count
 from .task import Task
+from .threads import Threads
 
 _logger = logging.getLogger("trunkline.worker")
-
 
 @dataclass(frozen=True)
 class Summary:
@@ -68,6 +71,8 @@ class Life:
         reports: bool,
     ) -> None:
         self.tasks = tasks
+        in_processes = [task for task in tasks if task.place == "process"]
+        count = max(default_count() if processes is None else processes, len(in_processes))
         options = [
             {
                 "queue": queue.native,
@@ -77,6 +82,8 @@ class Life:
                 "lease": task.lease,
                 "shutdown_after": shutdown_after,
                 "retry": as_native(task.retry),
+                # No more messages are begun than there are processes.
+                "processes": count // len(in_processes) if drains and task.place == "process" else count if task.place == "process" else None,
             }
             for task, queue in zip(tasks, queues)
         ]
@@ -84,39 +91,49 @@ class Life:
         self._station = Station(options, concurrency, wait, drains, reports)
         self._loop = asyncio.get_running_loop()
         self._running: dict[int, tuple[asyncio.Task[None], Context | None]] = {}
-        self._answers: list[tuple[Delivery, Said | list[Said]]] = []
-        self._threads: Executor | None = None
-        self._processes: Processes | None = None
-        if any(task.place == "thread" for task in tasks):
-            self._threads = ThreadPoolExecutor(concurrency, "trunkline-handler")
-        if any(task.place == "process" for task in tasks):
-            self._processes = Processes(processes)
+        self._answers: list[tuple[Delivery, Ending | list[Ending]]] = []
+        self._failure: BaseException | None = None
+        self._ends = False
+        self._threads = Threads(concurrency, self._fail)
+        self._processes = Processes(count, in_processes, self._threads) if in_processes else None
         self._starts: list[Callable[[Delivery], None]] = [self._start_of(task) for task in tasks]
 
     async def live(self) -> Summary:
         """Works until the caller is cancelled, then ends in order."""
-        self._loop.add_reader(self._station.fileno(), self._news)
-        run = asyncio.ensure_future(self._ended())
         try:
-            return await asyncio.shield(run)
-        except asyncio.CancelledError:
-            self._station.stop()
-            await _wait_for(run)
-            raise
+            if self._processes is not None:
+                await self._processes.start()
+            self._loop.add_reader(self._station.fileno(), self._news)
+            run = asyncio.ensure_future(self._ended())
+            try:
+                summary = await asyncio.shield(run)
+            except asyncio.CancelledError:
+                self.stop()
+                await _wait_for(run)
+                raise
+            if self._failure is not None:
+                raise self._failure
+            return summary
         finally:
             self._loop.remove_reader(self._station.fileno())
-            if self._threads is not None:
-                self._threads.shutdown(wait=False, cancel_futures=True)
+            self._threads.close()
             if self._processes is not None:
                 self._processes.close()
 
     def stop(self) -> None:
         """Begins the orderly end."""
+        self._ends = True
         self._station.stop()
 
     def running(self) -> list[Running]:
         """The messages that are handled at present, but for those in batches."""
         return [context.running() for _, context in self._running.values() if context is not None]
+
+    def _fail(self, failure: BaseException) -> None:
+        """Ends in order, and with this failure."""
+        log(logging.ERROR, "the worker ends: %s", failure)
+        self._failure = self._failure or failure
+        self.stop()
 
     async def _ended(self) -> Summary:
         return Summary(**await self._station.run(bridge()))
@@ -134,7 +151,8 @@ class Life:
                 running.cancel()
 
     def _start_of(self, task: Task[Any]) -> Callable[[Delivery], None]:
-        create_task, handle, running = self._loop.create_task, self._handler(task), self._running
+        create_task, running = self._loop.create_task, self._running
+        handle = self._handler(task) if task.batch is None else self._batches(task)
 
         def start(delivery: Delivery) -> None:
             context = Context(delivery, task.queue, self._loop) if task.batch is None else None
@@ -143,72 +161,95 @@ class Life:
         return start
 
     def _handler(self, task: Task[Any]) -> Callable[[Delivery, Any], Any]:
-        if task.batch is not None:
-            return self._batches(task)
+        """The life of one delivery. It ends once: done behind the last line that can raise, else as a failure or a release."""
         decode, call, is_traced, takes_messages = task.codec.decode, self._call(task), is_recorded(), task.takes_messages
+        is_logged = _logger.isEnabledFor(logging.DEBUG)
 
         async def handle(delivery: Delivery, context: Context) -> None:
-            said: Said = None
+            ending: Ending = UNENDED
+            is_read = False
             try:
                 payload = decode(delivery.payload)
-            except Exception as error:
-                said = ("retry", 0.0, f"the payload cannot be read: {reason_of(error)}")
-                _logger.warning("message %d of %s cannot be read: %s", context.id, task.queue, error)
-                self._answer(delivery, said)
-                return
-            try:
+                is_read = True
                 enter(context)
                 if takes_messages:
                     payload = delivery.message(payload)
                 if is_traced or is_installed and delivery.has_metadata:
                     with handling(task.queue, delivery.metadata, context.id, context.attempt):
-                        await call(payload, context)
+                        check_finished(await call(payload, context))
                 else:
-                    await call(payload, context)
-            except Exception as error:
-                said = verdict(task.retry, delivery.charged, error)
-                self._told(task, context, error, said)
-            except asyncio.CancelledError:
-                said = ("retry", 0.0, "the handler was cancelled")
+                    result = await call(payload, context)
+                    if result is not None:
+                        check_finished(result)
+                ending = None
+            except BaseException as error:
+                ending = self._failed(task, delivery.charged, error, is_read)
+                self._tell(task, context, error, ending)
             finally:
-                self._answer(delivery, said)
+                self._answer(delivery, ending)
+            if is_logged:
+                took = time.monotonic() - context.began
+                log(logging.DEBUG, "message %d of %s took %.3f s", context.id, task.queue, took)
 
         return handle
 
     def _batches(self, task: Task[Any]) -> Callable[[Delivery, Any], Any]:
+        """The same of several messages: each ends as its own outcome says, and all that have none as the call ended."""
         decode, call, takes_messages = task.codec.decode, self._call(task), task.takes_messages
 
         async def handle(delivery: Delivery, _: object) -> None:
-            messages = delivery.messages()
-            said: list[Said] = [None] * len(messages)
-            payloads: list[Any] = []
-            places: list[int] = []
-            for place, message in enumerate(messages):
-                try:
-                    payload = decode(message.payload)
-                except Exception as error:
-                    said[place] = ("retry", 0.0, f"the payload cannot be read: {reason_of(error)}")
-                    continue
-                payloads.append(message.with_payload(payload) if takes_messages else payload)
-                places.append(place)
+            endings: list[Ending] = []
             try:
-                outcomes: list[object] | None = (await call(payloads, None)) if payloads else None
-                if outcomes is not None and len(outcomes) != len(payloads):
-                    raise TypeError(f"the handler answered {len(outcomes)} times for {len(payloads)} messages")
-                for place, outcome in zip(places, outcomes or ()):
-                    if isinstance(outcome, Exception):
-                        said[place] = verdict(task.retry, messages[place].charged, outcome)
-            except Exception as error:
-                _logger.warning("%d messages of %s failed: %s", len(places), task.queue, error, exc_info=error)
-                for place in places:
-                    said[place] = verdict(task.retry, messages[place].charged, error)
-            except asyncio.CancelledError:
-                for place in places:
-                    said[place] = ("retry", 0.0, "the handler was cancelled")
+                messages = delivery.messages()
+                endings = [UNENDED] * len(messages)
+                payloads: list[Any] = []
+                places: list[int] = []
+                for place, message in enumerate(messages):
+                    try:
+                        payload = decode(message.payload)
+                        payloads.append(message.with_payload(payload) if takes_messages else payload)
+                    except BaseException as error:
+                        endings[place] = self._failed(task, message.charged, error, False)
+                        log(logging.WARNING, "message %d of %s cannot be read: %s", message.id, task.queue, endings[place])
+                        continue
+                    places.append(place)
+                try:
+                    result = (await call(payloads, None)) if payloads else None
+                    check_finished(result)
+                    each = [None] * len(payloads) if result is None else outcomes(result)
+                    if len(each) != len(payloads):
+                        raise TypeError(f"the handler returned {len(each)} outcomes for {len(payloads)} messages")
+                except BaseException as error:
+                    for place in places:
+                        endings[place] = self._failed(task, messages[place].charged, error, True)
+                    log(logging.WARNING, "%d messages of %s failed", len(places), task.queue, error=error)
+                    return
+                for place, outcome in zip(places, each):
+                    endings[place] = self._outcome(task, messages[place].charged, outcome)
             finally:
-                self._answer(delivery, said)
+                self._answer(delivery, endings)
 
         return handle
+
+    def _outcome(self, task: Task[Any], charged: int, outcome: object) -> Ending:
+        """How one message of a batch ends."""
+        try:
+            error = error_in(outcome)
+        except BaseException as own:
+            error = own
+        return None if error is None else failed(task.retry, charged, error)
+
+    def _failed(self, task: Task[Any], charged: int, error: BaseException, is_read: bool) -> Ending:
+        """How a message ends whose call raised."""
+        if isinstance(error, ProcessFailed):
+            self._fail(error)
+            return RELEASED
+        if isinstance(error, asyncio.CancelledError):
+            # By the end of the event loop, which is known once the worker itself is cancelled; or by the handler's own doing.
+            return _CANCELLED
+        if isinstance(error, KeyboardInterrupt) and task.place == "loop":
+            self._fail(error)  # in this thread it may be the user's, which is not to be swallowed
+        return failed(task.retry, charged, error) if is_read else unreadable(error)
 
     def _call(self, task: Task[Any]) -> Callable[[Any, Any], Awaitable[Any]]:
         """Calls the function where it runs."""
@@ -216,36 +257,58 @@ class Life:
         if task.place == "process":
             assert self._processes is not None
             return self._processes.call(task)
-        if task.place == "loop" and name is None and takes_payload:
-            return lambda payload, _: function(payload)
 
         def call(payload: Any, context: Any) -> Any:
             arguments = (payload,) if takes_payload else ()
             return function(*arguments) if name is None else function(*arguments, **{name: context})
 
         if task.place == "loop":
-            return call
-        loop, threads = self._loop, self._threads
+            if not task.is_wrapped:
+                return call if name is not None or not takes_payload else lambda payload, _: function(payload)
+
+            async def wrapped(payload: Any, context: Any) -> Any:
+                result = call(payload, context)
+                return await result if inspect.isawaitable(result) else result
+
+            return wrapped
+        threads = self._threads
 
         async def in_thread(payload: Any, context: Any) -> Any:
             within = contextvars.copy_context()
-            return await loop.run_in_executor(threads, lambda: within.run(call, payload, context))
+            return await threads.call(lambda: within.run(call, payload, context))
 
         return in_thread
 
-    def _told(self, task: Task[Any], context: Context, error: Exception, said: tuple[str, float, str]) -> None:
-        about = {"queue": task.queue, "id": context.id, "attempt": context.attempt, "verdict": said[0]}
-        _logger.warning("message %d of %s failed: %s", context.id, task.queue, said[2], exc_info=error, extra=about)
+    def _tell(self, task: Task[Any], context: Context, error: BaseException, ending: Ending) -> None:
+        """Logs a failure; with its traceback, unless the handler decided by itself."""
+        if ending is None or ending is RELEASED or ending is _CANCELLED:
+            return
+        kind, _, reason = ending
+        is_said = isinstance(error, (Bury, RetryAfter))
+        log(
+            logging.INFO if is_said else logging.WARNING,
+            "message %d of %s failed: %s",
+            context.id,
+            task.queue,
+            reason.partition("\n")[0],
+            error=None if is_said else error,
+            about=lambda: {"queue": task.queue, "id": context.id, "attempt": context.attempt, "verdict": kind},
+        )
 
-    def _answer(self, delivery: Delivery, said: Said | list[Said]) -> None:
+    def _answer(self, delivery: Delivery, ending: Ending | list[Ending]) -> None:
         self._running.pop(delivery.nr, None)
         if not self._answers:
             self._loop.call_soon(self._settle)
-        self._answers.append((delivery, said))
+        self._answers.append((delivery, ending))
 
     def _settle(self) -> None:
         answers, self._answers = self._answers, []
-        self._station.settle(answers)
+        # Those that were cancelled: whatever cancels the worker with its handlers has reached it by now.
+        self._station.settle(answers, self._ends)
+
+
+#: Of a handler that was cancelled: a release if the worker ends, else a failure.
+_CANCELLED: Ending = ("cancelled", 0.0, "the handler was cancelled")
 
 
 async def _wait_for(run: asyncio.Future[Summary]) -> None:

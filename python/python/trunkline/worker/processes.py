@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import os
+import pickle
+from collections import deque
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from importlib import import_module
+from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any
+
+from .child import main
+from .ending import WRITTEN, log
+from .threads import Threads
 
 if TYPE_CHECKING:
     from .task import Task
@@ -18,42 +23,203 @@ class ProcessDied(Exception):
     """The process of a handler was killed, or ended itself."""
 
 
+class ProcessFailed(RuntimeError):
+    """A process for handlers did not start."""
+
+
+class HandlerError(Exception):
+    """An error of a handler in a process that could not be pickled: its text."""
+
+
+class _Process:
+    """One process, and the pipe to it."""
+
+    def __init__(self, modules: list[str]) -> None:
+        # Forked, it would share this process' threads and connections, which do not come along.
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=main, args=(theirs, modules), name="trunkline-handlers")
+        self._process.start()
+        theirs.close()
+
+    def ready(self) -> None:
+        """Waits until the modules of the handlers are imported there."""
+        try:
+            said = self._receive()
+        except ProcessDied as error:
+            raise ProcessFailed(f"a process for handlers did not start: {error}") from None
+        if said is not None:
+            raise ProcessFailed(f"a process for handlers did not start: {said}")
+
+    def exchange(self, request: bytes) -> Any:
+        """Has a call done there."""
+        try:
+            self._pipe.send_bytes(request)
+        except OSError:
+            pass  # it died; which is seen below
+        return self._receive()
+
+    def _receive(self) -> Any:
+        wait([self._pipe, self._process.sentinel])
+        try:
+            if self._pipe.poll():
+                return pickle.loads(self._pipe.recv_bytes())
+        except (EOFError, OSError):
+            pass
+        self._process.join(5)
+        code = self._process.exitcode
+        how = f"was killed by signal {-code}" if code is not None and code < 0 else f"ended with code {code}"
+        raise ProcessDied(f"the process of the handler died: it {how}")
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def join(self) -> None:
+        """Waits for its end. The pipe is closed with the last reference: a thread may still read from it."""
+        self._process.join()
+
+
 class Processes:
-    """A pool of processes; one that broke is replaced."""
+    """A process for each handler that may run at a time. One that dies is replaced, and takes its own message along, no other."""
 
-    def __init__(self, count: int | None) -> None:
-        self._count = count
-        self._pool = self._new()
+    def __init__(self, count: int, tasks: list[Task[Any]], threads: Threads) -> None:
+        self._count, self._threads = count, threads
+        self._modules = sorted({task.__module__ for task in tasks})
+        self._idle: deque[_Process] = deque()
+        self._all: set[_Process] = set()
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._starting: set[asyncio.Task[None]] = set()
+        self._failure: ProcessFailed | None = None
+        self._is_closed = False
 
-    def _new(self) -> ProcessPoolExecutor:
-        # Forked, they would share this process' threads and connections, which do not come along.
-        return ProcessPoolExecutor(self._count, multiprocessing.get_context("spawn"))
+    async def start(self) -> None:
+        """Starts all, and waits until each is ready: a message's time does not begin before."""
+        await asyncio.gather(*(self._start() for _ in range(self._count)))
+        if self._failure is not None:
+            raise self._failure
 
     def call(self, task: Task[Any]) -> Callable[[Any, Any], Awaitable[Any]]:
         """What calls the task's function there. Its payload is pickled, and there is no context."""
-        if task.context is not None:
-            raise TypeError(f"{task.__name__} runs in a process, where there is no context")
+        place = task.__module__, task.function.__qualname__, task.batch is not None
 
         async def call(payload: Any, _: object) -> Any:
-            pool, loop = self._pool, asyncio.get_running_loop()
-            arguments = (payload,) if task.takes_payload else ()
+            request = pickle.dumps((*place, pickle.dumps((payload,) if task.takes_payload else ())))
+            process = await self._take()
+            is_whole = False
             try:
-                return await loop.run_in_executor(pool, run, task.__module__, task.function.__qualname__, arguments)
-            except BrokenProcessPool:
-                if pool is self._pool:
-                    self._pool = self._new()
-                raise ProcessDied("a process of handlers died; this one may not be the cause") from None
+                said = await self._threads.call(lambda: process.exchange(request))
+                is_whole = True
+            finally:
+                if is_whole:
+                    self._give_back(process)
+                else:
+                    self._replace(process)  # it died, or nobody waits for it any more
+            return _result_of(said)
 
         return call
 
     def close(self) -> None:
-        """Ends the processes that do nothing; the others end with what they do."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        """Kills all: what still runs there is given back already."""
+        self._is_closed = True
+        for starting in self._starting:
+            starting.cancel()
+        for process in list(self._all):
+            process.kill()
+        for process in list(self._all):
+            process.join()
+        self._all.clear()
+
+    async def _take(self) -> _Process:
+        while not self._idle:
+            if self._failure is not None:
+                raise self._failure
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiting.append(waiter)
+            try:
+                await waiter
+            except BaseException:
+                if waiter in self._waiting:
+                    self._waiting.remove(waiter)
+                else:
+                    self._wake()  # it was woken, and takes nothing
+                raise
+        return self._idle.popleft()
+
+    def _wake(self) -> None:
+        while self._waiting and (self._idle or self._failure is not None):
+            waiter = self._waiting.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                return
+
+    def _give_back(self, process: _Process) -> None:
+        self._idle.append(process)
+        self._wake()
+
+    def _replace(self, process: _Process) -> None:
+        self._all.discard(process)
+        process.kill()
+        if self._is_closed:
+            return
+        starting = asyncio.ensure_future(self._start(process))
+        self._starting.add(starting)
+        starting.add_done_callback(self._starting.discard)
+
+    async def _start(self, before: _Process | None = None) -> None:
+        """Starts one, in the place of another that was killed."""
+        made: list[_Process] = []
+
+        def begin() -> None:
+            if before is not None:
+                before.join()
+            made.append(_Process(self._modules))
+            self._all.add(made[0])
+            if self._is_closed:
+                made[0].kill()
+            made[0].ready()
+
+        try:
+            await self._threads.call(begin)
+        except Exception as error:
+            log(40, "%s", error)
+            self._failure = error if isinstance(error, ProcessFailed) else ProcessFailed(f"a process for handlers did not start: {error}")
+            for process in made:
+                process.kill()
+            while self._waiting:
+                self._wake()
+            return
+        self._give_back(made[0])
 
 
-def run(module: str, name: str, arguments: tuple[Any, ...]) -> Any:
-    """In the process: the function, which its module has under the task's name."""
-    found: Any = import_module(module)
-    for part in name.split("."):
-        found = getattr(found, part)
-    return getattr(found, "function", found)(*arguments)
+def _result_of(said: Any) -> Any:
+    """What the function returned there; raises what it raised."""
+    kind, value = said
+    if kind == "failed":
+        raise _error_of(value)
+    if kind == "each":
+        return [None if one is None else _error_of(one) for one in value]
+    return None
+
+
+def _error_of(written: tuple[str, bytes | None]) -> BaseException:
+    """The error itself if it comes out of its pickle, with the reason that was written there."""
+    reason, pickled = written
+    error: BaseException = HandlerError(reason.partition("\n")[0])
+    if pickled is not None:
+        try:
+            found = pickle.loads(pickled)
+            error = found if isinstance(found, BaseException) else error
+        except BaseException:
+            pass  # its class may need what only that process has
+    try:
+        setattr(error, WRITTEN, reason)
+    except BaseException:
+        pass
+    return error
+
+
+def default_count() -> int:
+    """Processes where none are said: one for each processor."""
+    return os.cpu_count() or 1
+
+

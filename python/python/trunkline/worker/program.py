@@ -8,15 +8,20 @@ import logging
 import os
 import signal
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import asdict
 
 from ..errors import TrunklineError
 from .app import App
+from .ending import log
 from .find import NoApp, app_of
 from .life import Summary
 from .logs import begin
+from .processes import ProcessFailed
+from .setup import UnknownQueue
 from .supervisor import supervise
+from .threads import TooManyHang
 
 _logger = logging.getLogger("trunkline.worker")
 #: Set in the processes of a supervisor: its process id.
@@ -28,7 +33,7 @@ def arguments(of: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="trunkline-worker",
         description="Works on the queues of an application until SIGTERM or SIGINT; then ends in order: what runs may end, the rest is "
-        "given back uncharged. A second signal ends it at once.",
+        "given back uncharged. A second signal, a second or more after the first, ends it at once.",
     )
     parser.add_argument("app", metavar="MODULE:APP", help="the trunkline.App, as in mails.tasks:app")
     parser.add_argument("--concurrency", type=int, default=100, metavar="N", help="handlers at a time in each process (100)")
@@ -36,7 +41,8 @@ def arguments(of: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--queue", action="append", metavar="NAME", help="only this queue; may be said several times")
     parser.add_argument("--wait", default="adaptive", choices=["adaptive", "notify", "poll"], help="how it waits (adaptive)")
     parser.add_argument("--shutdown-after", type=float, default=30, metavar="S", help="seconds that handlers have at the end (30)")
-    parser.add_argument("--no-setup", action="store_true", help="do not migrate, nor create queues and schedules")
+    parser.add_argument("--no-setup", action="store_true", help="do not migrate, nor create queues and schedules; they are made as far as the role may, and what it may not is said")
+    parser.add_argument("--drop-schedules", action="store_true", help="drop schedules of these queues that no task declares any more")
     parser.add_argument("--drain", action="store_true", help="end once nothing is due")
     parser.add_argument("--report", action="store_true", help="write every ten seconds what it did, for the console to show")
     parser.add_argument("--reload", action="store_true", help="begin anew when a Python file below this folder changes; for development")
@@ -45,42 +51,66 @@ def arguments(of: Sequence[str] | None = None) -> argparse.Namespace:
     return parser.parse_args(of)
 
 
+#: Seconds within which signals are one: a terminal, a service manager or a supervisor may send the same one to a process twice.
+_ONE = 1.0
+
+
 async def work(app: App, said: argparse.Namespace) -> Summary:
-    """Until a signal."""
-    if not said.no_setup:
-        await app.setup()
-    if said.drain:
-        return await app.drain(concurrency=said.concurrency, queues=said.queue, reports=said.report)
-    running = asyncio.ensure_future(
-        app.run(
-            concurrency=said.concurrency,
-            queues=said.queue,
-            wait=said.wait,
-            shutdown_after=said.shutdown_after,
-            reports=said.report,
-        )
-    )
-    stopping = asyncio.Event()
-
-    def stop(name: str) -> None:
-        if stopping.is_set():
-            _logger.warning("%s again: ending at once; messages come back when their leases end", name)
-            os._exit(1)
-        _logger.info("%s: ending in order", name)
-        stopping.set()
-
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop, number.name)
+    """Until a signal, or until nothing is due with ``--drain``."""
+    ending = _Ending(SUPERVISOR in os.environ)
+    running = asyncio.ensure_future(_work(app, said))
     orphaned = asyncio.ensure_future(_until_orphaned())
-    told = asyncio.ensure_future(stopping.wait())
-    _logger.info("working on %s", ", ".join(said.queue or app.tasks), extra={"concurrency": said.concurrency})
+    told = asyncio.ensure_future(ending.begun.wait())
     await asyncio.wait([running, orphaned, told], return_when=asyncio.FIRST_COMPLETED)
     app.stop()
-    summary = await running
-    orphaned.cancel()
-    told.cancel()
-    return summary
+    if not running.done() and not app.is_running:
+        running.cancel()  # it is still being set up
+    try:
+        return await running
+    except asyncio.CancelledError:
+        return Summary()
+    finally:
+        orphaned.cancel()
+        told.cancel()
+
+
+async def _work(app: App, said: argparse.Namespace) -> Summary:
+    if not said.no_setup:
+        await app.setup(queues=said.queue, as_permitted=True, drop_schedules=said.drop_schedules)
+    _logger.info("working on %s", ", ".join(said.queue or app.tasks), extra={"concurrency": said.concurrency})
+    if said.drain:
+        return await app.drain(
+            concurrency=said.concurrency, queues=said.queue, shutdown_after=said.shutdown_after, reports=said.report
+        )
+    return await app.run(
+        concurrency=said.concurrency,
+        queues=said.queue,
+        wait=said.wait,
+        shutdown_after=said.shutdown_after,
+        reports=said.report,
+    )
+
+
+class _Ending:
+    """What signals do: the first begins the orderly end, another ends at once."""
+
+    def __init__(self, is_supervised: bool) -> None:
+        self.begun = asyncio.Event()
+        self._is_supervised = is_supervised
+        self._since = 0.0
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._came, number.name)
+
+    def _came(self, name: str) -> None:
+        now = time.monotonic()
+        if not self.begun.is_set():
+            self._since = now
+            log(logging.INFO, "%s: ending in order", name)
+            self.begun.set()
+        elif now - self._since >= _ONE and not self._is_supervised:  # a supervisor kills by itself
+            log(logging.WARNING, "%s again: ending at once; messages come back when their leases end", name)
+            os._exit(1)
 
 
 async def _until_orphaned() -> None:
@@ -100,9 +130,11 @@ def main(of: Sequence[str] | None = None) -> None:
         sys.exit(supervise([sys.executable, "-m", "trunkline.worker.program", *given], said.processes, said.reload, SUPERVISOR))
     try:
         summary = asyncio.run(work(app_of(said.app), said))
-    except (NoApp, TrunklineError) as error:
+    except (NoApp, UnknownQueue, TrunklineError, ProcessFailed) as error:
         _logger.error("%s", error)
         sys.exit(2)
+    except TooManyHang:
+        os._exit(1)  # it was logged, and the threads that hang would keep nothing that is worth to wait for
     told = asdict(summary)
     _logger.info("ended: %s", ", ".join(f"{count} {name}" for name, count in told.items() if count) or "nothing to do", extra=told)
 

@@ -15,6 +15,8 @@ _logger = logging.getLogger("trunkline.worker")
 
 #: Seconds between looks at the processes and files.
 _LOOK = 0.25
+#: Seconds within which signals are one.
+_ONE = 1.0
 #: A process that lived shorter is replaced after a pause, which doubles from the first to the second.
 _SHORT, _PAUSE = 5.0, (0.5, 30.0)
 
@@ -74,8 +76,17 @@ def supervise(command: Sequence[str], count: int, reloads: bool, mark: str) -> i
     environment = {**os.environ, mark: str(os.getpid())}
     places = [_Place(command, environment) for _ in range(max(1, count))]
     told: list[int] = []
+    since = 0.0
 
     def tell(number: int, _: FrameType | None) -> None:
+        nonlocal since
+        now = time.monotonic()
+        if not told:
+            since = now
+        elif now - since >= _ONE:  # what comes within is the same signal, sent to the group and to this process
+            number = signal.SIGKILL
+        else:
+            return
         told.append(number)
         for place in places:
             place.tell(number)
@@ -99,10 +110,17 @@ def supervise(command: Sequence[str], count: int, reloads: bool, mark: str) -> i
                 place.tell(signal.SIGTERM)
             for place in places:
                 place.ended()
-                place.begin()
+                if not told:
+                    place.begin()
             continue
         for place in places:
-            place.look()
+            if not told:
+                place.look()
+    # One that began while the signal came has not got it.
+    for place in places:
+        place.tell(told[0])
     # One that had just begun ends by the signal itself.
     codes = [place.ended() for place in places]
+    if signal.SIGKILL in told:
+        return 1
     return max((0 if -code in told else abs(code) for code in codes), default=0)

@@ -12,8 +12,8 @@ from ..codec import Codec, codec_of
 from ..draft import Drafted, Options
 from ..schedule import Schedule
 from ..seen import Enqueued
-from ..settings import Setting
-from .backoff import Retry
+from ..settings import Setting, checked
+from .backoff import Retry, as_native
 from .context import Context
 
 if TYPE_CHECKING:
@@ -63,13 +63,20 @@ class Task(Generic[T]):
         weight: int,
         settings: dict[str, Setting],
     ) -> None:
-        is_async = inspect.iscoroutinefunction(function)
+        # A decorator that wraps an async function returns its coroutine, or has run it.
+        inner = inspect.unwrap(function)
+        is_async = inspect.iscoroutinefunction(inner)
+        if any(inspect.isgeneratorfunction(one) or inspect.isasyncgenfunction(one) for one in (function, inner)):
+            raise TypeError(f"{function.__qualname__} yields, so calling it runs nothing: a handler must not be a generator")
+        as_native(retry)  # raises where it is no policy
         if is_async and place in ("thread", "process"):
             raise TypeError(f"{function.__qualname__} is async, so it runs in the event loop, not in a {place}")
         if not is_async and place == "loop":
             raise TypeError(f"{function.__qualname__} is not async, so it would stop the event loop: run it in a thread")
         self.app = app
         self.function = function
+        #: Whether it may return what is to be awaited.
+        self.is_wrapped = is_async and not inspect.iscoroutinefunction(function)
         self.queue = queue
         self.retry = retry
         self.timeout = timeout
@@ -77,13 +84,15 @@ class Task(Generic[T]):
         self.place: Place = place or ("loop" if is_async else "thread")
         self.lease = lease
         self.weight = weight
-        self.settings = settings
+        self.settings = checked(settings)
         self.schedules: list[tuple[Schedule, Any]] = []
         parameters = _Parameters(function, batch is not None)
         self.takes_payload = parameters.takes_payload
         self.takes_messages = parameters.takes_messages
         #: The name of the parameter that gets the context.
         self.context = parameters.context
+        if self.context is not None and place == "process":
+            raise TypeError(f"{function.__qualname__} runs in a process, where there is no context")
         self.codec: Codec[T] = codec_of(parameters.type if type is None else type)
         self.__name__ = function.__name__
         self.__doc__ = function.__doc__

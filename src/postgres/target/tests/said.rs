@@ -155,7 +155,7 @@ fn without_a_host_it_is_this_machine() {
 #[test]
 fn a_setting_that_is_not_valid_is_named_with_its_place() {
     let home = Home::new().with(".pg_service.conf", "[s]\n\nsslmode=maybe\n[p]\nport=x\n[q]\nfoo=1\n");
-    let mode = "sslmode=maybe is not known: use disable, prefer, require or verify-full";
+    let mode = "sslmode=maybe is not known: use disable, allow, prefer, require, verify-ca or verify-full";
     let port = "is not valid: invalid value for option `port`";
     for (text, variable, said) in [
         ("", ("PGPORT", "x"), format!("PGPORT {port}")),

@@ -15,7 +15,10 @@ use tokio_rustls::TlsConnector;
 
 use crate::{
     error::{Error, Kind, Result},
-    postgres::{target::Target, wire::stream::Stream},
+    postgres::{
+        target::{Target, explained},
+        wire::stream::Stream,
+    },
 };
 
 /// Without asking first, the server must know by this that Postgres is meant.
@@ -30,7 +33,7 @@ pub(super) async fn encrypted(mut socket: TcpStream, name: &str, target: &Target
     };
     let direct = target.config.get_ssl_negotiation() == SslNegotiation::Direct;
     if direct && !must {
-        return Err(Error::invalid("sslnegotiation=direct needs sslmode=require or verify-full"));
+        return Err(Error::invalid("sslnegotiation=direct needs sslmode=require, verify-ca or verify-full"));
     }
     if !direct && !agreed(&mut socket).await.map_err(|error| failed(name, &error))? {
         if must {
@@ -73,5 +76,6 @@ async fn agreed(socket: &mut TcpStream) -> io::Result<bool> {
 }
 
 fn failed(name: &str, error: &io::Error) -> Error {
-    Error::new(Kind::Unreachable(io::Error::new(error.kind(), format!("TLS with {name}: {error}"))))
+    let text = explained(error).unwrap_or_else(|| error.to_string());
+    Error::new(Kind::Unreachable(io::Error::new(error.kind(), format!("TLS with {name}: {text}"))))
 }

@@ -15,7 +15,7 @@ use crate::{
     postgres::{
         target::Limits,
         wire::{
-            Columns, Connection, Use, WireError,
+            Bound, Columns, Connection, Use, WireError,
             connection::Connection as Ours,
             drive::drive,
             queued::Link,
@@ -188,4 +188,44 @@ fn a_row_of_another_shape_is_an_error() {
     assert!(shape(of(b"\0\0\0\x08abcdefgh").read(1)).contains("fewer than are read"));
     assert!(of(b"\0\0\0\x08abcdefgh").read::<&str>(0).is_err());
     assert!(only(&[]).is_err());
+}
+
+#[tokio::test]
+async fn rows_beyond_those_of_an_honest_answer_are_not_kept() {
+    let (connection, mut server, _driver) = between(Limits::default(), Use::Common);
+    let (row, end) = (row(&[&[b'x'; 8000]]), message(b'C', b"SELECT 1\0"));
+    for (bound, rows, is_kept) in [
+        (Bound { rows: Some(1), whole: false }, 4000, false),
+        (Bound { rows: Some(1000), whole: true }, 4000, false),
+        (Bound { rows: Some(4000), whole: true }, 4000, true),
+        (Bound { rows: None, whole: true }, 4000, true),
+    ] {
+        let mut asked = group(&["select 1"]);
+        asked.bound = bound;
+        let answer = connection.send(asked);
+        for _ in 0..rows {
+            server.write_all(&row).await.expect("read");
+        }
+        server.write_all(&[&end[..], &ready(b'I')].concat()).await.expect("read");
+        let outcome = timeout(SOON, answer).await.expect("answered");
+        assert_eq!(outcome.is_ok(), is_kept, "{bound:?}");
+        let most = bound.rows.unwrap_or_default();
+        assert!(is_kept || matches!(outcome, Err(WireError::TooManyRows(found)) if found == most), "{outcome:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_kept_whole_may_exceed_the_limit() {
+    let limits = Limits { answer_bytes: 1 << 20, ..Limits::default() };
+    let (connection, mut server, _driver) = between(limits, Use::Common);
+    let (row, end) = (row(&[&[b'x'; 8000]]), message(b'C', b"SELECT 1\0"));
+    let mut asked = group(&["delete"]);
+    asked.bound = Bound { rows: Some(500), whole: true };
+    let answer = connection.send(asked);
+    for _ in 0..500 {
+        server.write_all(&row).await.expect("read");
+    }
+    server.write_all(&[&end[..], &ready(b'I')].concat()).await.expect("read");
+    let reply = timeout(SOON, answer).await.expect("answered").expect("kept");
+    assert_eq!(reply.rows(0, &std::sync::Arc::default()).len(), 500);
 }

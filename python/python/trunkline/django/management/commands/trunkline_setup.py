@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandParser
 
 from trunkline.django.place import application
 
@@ -13,7 +13,10 @@ from trunkline.django.place import application
 class Command(BaseCommand):
     help = "Migrates Trunkline's schema, and creates the queues of all tasks. Does nothing where all is there."
 
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--drop-schedules", action="store_true", help="drop schedules of these queues that no task declares any more")
+
     def handle(self, *arguments: Any, **options: Any) -> None:
         app = application()
-        asyncio.run(app.setup())
+        asyncio.run(app.setup(drop_schedules=bool(options.get("drop_schedules"))))
         self.stdout.write(f"{len(app.tasks)} queues: {', '.join(sorted(app.tasks))}")

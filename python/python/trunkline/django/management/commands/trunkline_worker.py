@@ -12,7 +12,7 @@ from trunkline.worker import program
 
 #: Options of `trunkline-worker` that have a value; given on as they are.
 VALUES = ("concurrency", "processes", "shutdown_after", "log_level")
-FLAGS = ("drain", "log_json", "no_setup", "report")
+FLAGS = ("drain", "log_json", "no_setup", "drop_schedules", "report")
 
 
 class Command(BaseCommand):

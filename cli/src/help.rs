@@ -1,0 +1,121 @@
+//! The texts behind the options in help, laid out for the terminal. They are written in lines, which are no lines of the
+//! terminal: a paragraph is filled, and an item of a list hangs below its own column.
+
+use clap::Command;
+
+/// No line is wider, on terminals that are.
+const WIDEST: usize = 100;
+/// A column that leaves less than this beside it is not kept.
+const NARROWEST: usize = 24;
+
+/// The command and all below it.
+pub fn laid_out(command: Command) -> Command {
+    let width = width();
+    every(command, width)
+}
+
+fn every(command: Command, width: usize) -> Command {
+    let command = match command.get_after_help().map(ToString::to_string) {
+        Some(text) => command.after_help(fill(&text, width)),
+        None => command,
+    };
+    command.mut_subcommands(|below| every(below, width))
+}
+
+/// As clap finds it.
+fn width() -> usize {
+    let terminal = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+    let said = || std::env::var("COLUMNS").ok()?.parse().ok();
+    terminal.or_else(said).unwrap_or(WIDEST).min(WIDEST)
+}
+
+fn fill(text: &str, width: usize) -> String {
+    let mut filled = Vec::new();
+    let mut examples = false;
+    for block in blocks(text) {
+        examples = match &*block {
+            "" => false,
+            _ => examples || block.starts_with("Example"),
+        };
+        match examples {
+            true => filled.push(block), // a command is a line
+            false => filled.extend(hang(&block, width)),
+        }
+    }
+    filled.join("\n")
+}
+
+/// Paragraphs and items, each on one line.
+fn blocks(text: &str) -> Vec<String> {
+    let mut blocks: Vec<String> = Vec::new();
+    let (mut examples, mut before) = (false, None);
+    for line in text.lines() {
+        let depth = line.len() - line.trim_start().len();
+        examples = !line.is_empty() && (examples || line.starts_with("Example"));
+        let goes_on = match before {
+            _ if line.is_empty() || examples => false,
+            Some(0) => depth == 0,
+            Some(before) => depth > before,
+            None => false,
+        };
+        if let Some(block) = blocks.last_mut().filter(|_| goes_on) {
+            block.push(' ');
+            block.push_str(line.trim_start());
+        } else {
+            blocks.push(line.to_owned());
+            before = (!line.is_empty()).then_some(depth);
+        }
+    }
+    blocks
+}
+
+/// A block in lines. What is behind two blanks or more is its second column.
+fn hang(block: &str, width: usize) -> Vec<String> {
+    if block.chars().count() <= width {
+        return vec![block.to_owned()]; // with further columns, if it has some
+    }
+    let depth = block.len() - block.trim_start().len();
+    let column = block[depth..].find("  ").map(|at| {
+        let gap = &block[depth + at..];
+        depth + at + gap.len() - gap.trim_start().len()
+    });
+    let column = column.map_or(depth, |at| block[..at].chars().count());
+    let column = if column + NARROWEST > width { depth } else { column };
+    let (head, rest): (String, String) = (block.chars().take(column).collect(), block.chars().skip(column).collect());
+    let mut lines = vec![head];
+    let mut is_empty = true;
+    for word in rest.split_whitespace() {
+        let line = lines.last_mut().expect("the first line is there");
+        let wanted = line.chars().count() + usize::from(!is_empty) + word.chars().count();
+        if wanted > width && !is_empty {
+            lines.push(format!("{}{word}", " ".repeat(column)));
+        } else {
+            if !is_empty {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        is_empty = false;
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paragraphs_are_filled_and_items_hang() {
+        let text = "One two\nthree four.\n\nItems:\n  a     is the first\n        of them\n  bb    is not\nThen\nmore.\n\nExamples:\n  trunkline x       does something that is long\n  trunkline y";
+        let wanted = "One two three four.\n\nItems:\n  a     is the first of them\n  bb    is not\nThen more.\n\nExamples:\n  trunkline x       does something that is long\n  trunkline y";
+        assert_eq!(fill(text, 32), wanted);
+        assert!(fill(text, 25).contains("One two three four.\n"));
+    }
+
+    #[test]
+    fn a_column_hangs_where_there_is_room() {
+        assert_eq!(hang("  a     one two three four five six", 34), ["  a     one two three four five", "        six"]);
+        assert_eq!(hang("  a     one two three four", 20), ["  a one two three", "  four"]);
+        assert_eq!(hang("one two", 3), ["one", "two"]);
+    }
+}

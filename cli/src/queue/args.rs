@@ -1,0 +1,163 @@
+//! The arguments of `trunkline queue create|alter|limit`.
+
+use std::time::Duration;
+
+use trunkline::{Changes, Limits};
+
+use crate::{number, time};
+
+/// The type of payloads where none is named: the one that holds anything.
+pub const PAYLOAD: &str = "bytea";
+
+/// The arguments of `trunkline queue create`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A name has 1 to 48 characters: a lower-case letter, then a-z, 0-9, _, . or -.
+
+Examples:
+  trunkline queue create emails --type jsonb
+  trunkline queue create thumbnails --type text --max-batch 1 --lease 5m --max-attempts 3
+  trunkline queue create mails --type jsonb --priorities 3 --head-start 5m")]
+pub struct Create {
+    /// The name of the queue
+    pub name: String,
+    /// The type of its payloads: any type that Postgres knows; bytea, for any bytes, if not set. It stays for good
+    #[arg(long = "type", value_name = "TYPE")]
+    pub payload: Option<String>,
+    /// Deliveries before a message is a dead letter
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = attempts())]
+    pub max_attempts: u32,
+    /// How long a lease lasts
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time::more_than_zero)]
+    pub lease: Duration,
+    /// Messages in one row at most, 1 to 1024; 1 for slow jobs, which then spread over all workers
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = number::count::<u32>)]
+    pub max_batch: u32,
+    /// How many priorities it has, 1 to 10, numbered from 0, the lowest; for good
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = number::count::<u32>)]
+    pub priorities: u32,
+    /// What a step of priority is worth: so much older a message of it counts. 36500d is strict: the highest first
+    #[arg(long, value_name = "TIME", default_value = "1m", value_parser = time::more_than_zero)]
+    pub head_start: Duration,
+    /// Messages may have unique keys; for good
+    #[arg(long)]
+    pub uniqueness: bool,
+    /// As many lanes, 1 to 256, for messages that have keys; 64 for most. Those of a key are handled in order. Not
+    /// together with priorities or --uniqueness
+    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with_all = ["priorities", "uniqueness"])]
+    pub lanes: u32,
+    /// Messages of a key that are handled at the same time, at most; with more than 1 they are in no order
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = number::count::<u32>, requires = "lanes")]
+    pub per_key: u32,
+}
+
+/// The arguments of `trunkline queue alter`.
+#[derive(Debug, clap::Args)]
+#[command(
+    override_usage = "trunkline queue alter [OPTIONS] <NAME>",
+    group = clap::ArgGroup::new("settings").args(["max_attempts", "lease", "max_batch", "head_start", "per_key", "lanes"]).multiple(true).required(true),
+    after_help = "\
+What is not named stays as it is; the type of the payloads and the number of priorities stay for
+good. What is leased keeps its lease. Programs that run keep the maximal batch, and workers the
+lease time and the messages of a key at the same time, that they began with.
+
+Examples:
+  trunkline queue alter emails --max-attempts 5
+  trunkline queue alter emails --lease 2m --max-batch 100 --json"
+)]
+pub struct Alter {
+    /// The queue
+    pub name: String,
+    /// Deliveries before a message is a dead letter
+    #[arg(long, value_name = "N", value_parser = attempts())]
+    pub max_attempts: Option<u32>,
+    /// How long a lease lasts
+    #[arg(long, value_name = "TIME", value_parser = time::more_than_zero)]
+    pub lease: Option<Duration>,
+    /// Messages in one row at most, 1 to 1024; 1 for slow jobs, which then spread over all workers
+    #[arg(long, value_name = "N", value_parser = number::count::<u32>)]
+    pub max_batch: Option<u32>,
+    /// What a step of priority is worth: so much older a message of it counts
+    #[arg(long, value_name = "TIME", value_parser = time::more_than_zero)]
+    pub head_start: Option<Duration>,
+    /// Messages of a key that are handled at the same time, at most
+    #[arg(long, value_name = "N", value_parser = number::count::<u32>)]
+    pub per_key: Option<u32>,
+    /// More lanes, in a queue with keys: a multiple of those that it has, up to 256. The queue stands still until what waits
+    /// in it is put in order: some 20 seconds for each million messages
+    #[arg(long, value_name = "N", value_parser = number::count::<u32>)]
+    pub lanes: Option<u32>,
+    /// One line of JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The arguments of `trunkline queue limit`.
+#[derive(Debug, clap::Args)]
+#[command(
+    override_usage = "trunkline queue limit [OPTIONS] <NAME>",
+    group = clap::ArgGroup::new("limits").args(["max_leased", "per_second", "key_per_second", "none"]).multiple(true).required(true),
+    after_help = "\
+The limits hold for takes and leases, from now on, also in programs that run. They are exact: the
+dequeues of a queue with limits wait for each other's commits.
+
+Examples:
+  trunkline queue limit emails --max-leased 100
+  trunkline queue limit emails --per-second 50 --burst 10
+  trunkline queue limit bookings --key-per-second 10
+  trunkline queue limit emails --none"
+)]
+pub struct Limit {
+    /// The queue
+    pub name: String,
+    /// While so many messages are leased, nothing is dequeued
+    #[arg(long, value_name = "N", value_parser = number::count::<u32>)]
+    pub max_leased: Option<u32>,
+    /// Messages dequeued in a second; 0.1 is one in ten seconds
+    #[arg(long, value_name = "N")]
+    pub per_second: Option<f64>,
+    /// Messages that may be dequeued at once, after a rest; those of a second if not given
+    #[arg(long, value_name = "N", requires = "per_second", value_parser = number::count::<u32>)]
+    pub burst: Option<u32>,
+    /// Messages of each key that workers begin with in a second, in a queue with keys
+    #[arg(long, value_name = "N")]
+    pub key_per_second: Option<f64>,
+    /// Messages of a key that may be begun with at once, after a rest; those of a second if not given
+    #[arg(long, value_name = "N", requires = "key_per_second", value_parser = number::count::<u32>)]
+    pub key_burst: Option<u32>,
+    /// No limits
+    #[arg(long, conflicts_with_all = ["max_leased", "per_second", "burst", "key_per_second", "key_burst"])]
+    pub none: bool,
+}
+
+impl Limit {
+    pub fn limits(&self) -> Limits {
+        let mut limits = Limits::none();
+        (limits.max_leased, limits.per_second, limits.burst) = (self.max_leased, self.per_second, self.burst);
+        (limits.key_per_second, limits.key_burst) = (self.key_per_second, self.key_burst);
+        limits
+    }
+}
+
+impl Alter {
+    pub fn changes(&self) -> Changes {
+        let changes = with(Changes::new(), self.max_attempts, Changes::max_attempts);
+        let changes = with(changes, self.lease, Changes::lease);
+        let changes = with(changes, self.max_batch, Changes::max_batch);
+        let changes = with(changes, self.head_start, Changes::head_start);
+        let changes = with(changes, self.per_key, Changes::per_key);
+        with(changes, self.lanes, Changes::lanes)
+    }
+}
+
+/// Also a change that was asked for.
+fn with<T>(changes: Changes, asked: Option<T>, change: fn(Changes, T) -> Changes) -> Changes {
+    match asked {
+        Some(value) => change(changes, value),
+        None => changes,
+    }
+}
+
+fn attempts() -> clap::builder::RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(1..=i64::from(i32::MAX))
+}

@@ -1,0 +1,134 @@
+//! `trunkline queue create|alter|pause|resume|limit|list|describe|drop`
+
+mod args;
+mod page;
+
+use trunkline::Settings;
+
+use self::args::{Alter, Create, Limit};
+use crate::{
+    database::Database,
+    error::{Error, Result},
+    print,
+};
+
+/// What is done to queues.
+#[derive(Debug, clap::Subcommand)]
+pub enum Verb {
+    /// Create a queue; nothing happens if it exists with the same settings
+    Create(Create),
+    /// Change settings of a queue; prints those that it has then
+    Alter(Alter),
+    /// Hand out nothing from now on; enqueues go on, and so does what is leased
+    #[command(after_help = "\
+Example:
+  trunkline queue pause emails")]
+    Pause {
+        /// The queue
+        name: String,
+    },
+    /// Hand out messages again, after a pause
+    #[command(after_help = "\
+Example:
+  trunkline queue resume emails")]
+    Resume {
+        /// The queue
+        name: String,
+    },
+    /// Set the limits of a queue, for all processes together; those that are not named are none
+    Limit(Limit),
+    /// All queues, by name
+    #[command(after_help = "\
+Examples:
+  trunkline queue list
+  trunkline queue list --json | jq -r .name")]
+    List {
+        /// A line of JSON for each queue
+        #[arg(long)]
+        json: bool,
+    },
+    /// One queue: its settings, its limits, what it holds, its schedules, and who may use it
+    #[command(after_help = "\
+Example:
+  trunkline queue describe emails")]
+    Describe {
+        /// The queue
+        name: String,
+        /// One line of JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Drop a queue with all that is in it, dead letters and archive included
+    #[command(after_help = "\
+Example:
+  trunkline queue drop emails --yes")]
+    Drop {
+        /// The queue
+        name: String,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+pub async fn run(verb: Verb, database: &Database) -> Result<()> {
+    match verb {
+        Verb::Create(create) => {
+            let is_named = create.payload.is_some();
+            let settings = Settings::new(create.payload.unwrap_or_else(|| args::PAYLOAD.to_owned()))
+                .max_attempts(create.max_attempts);
+            let settings = settings.lease(create.lease).max_batch(create.max_batch);
+            let settings = settings.priorities(create.priorities).head_start(create.head_start);
+            let settings = settings.uniqueness(create.uniqueness);
+            let settings = settings.lanes(create.lanes).per_key(create.per_key);
+            for (place, db) in database.connect_each().await? {
+                db.create_queue(&create.name, &settings).await.map_err(|error| Error::from(error).at(&place))?;
+            }
+            if !is_named && !database.quiet {
+                print::note(
+                    "its payloads are bytea, any bytes; --type text and --type jsonb make others, which psql shows as text",
+                );
+            }
+            Ok(())
+        }
+        Verb::Alter(alter) => {
+            let dbs = database.connect_each().await?;
+            for (place, db) in &dbs {
+                let altered = db.alter_queue(&alter.name, &alter.changes()).await;
+                altered.map_err(|error| Error::from(error).at(place))?;
+            }
+            print::after_change(page::show(&dbs, &alter.name, alter.json).await)
+        }
+        Verb::Pause { name } => {
+            for (place, db) in database.connect_each().await? {
+                db.pause_queue(&name).await.map_err(|error| Error::from(error).at(&place))?;
+            }
+            Ok(())
+        }
+        Verb::Resume { name } => {
+            for (place, db) in database.connect_each().await? {
+                db.resume_queue(&name).await.map_err(|error| Error::from(error).at(&place))?;
+            }
+            Ok(())
+        }
+        // What holds for a queue as a whole is nobody's to count over several servers.
+        Verb::Limit(limit) => Ok(database.connect().await?.limit_queue(&limit.name, &limit.limits()).await?),
+        Verb::List { json } => {
+            let mut all = Vec::new();
+            for (place, db) in database.connect_each().await? {
+                let queues = db.list_queues().await.map_err(|error| Error::from(error).at(&place))?;
+                all.extend(queues.into_iter().map(|queue| (place.clone(), queue)));
+            }
+            all.sort_by(|(_, one), (_, other)| one.name.cmp(&other.name)); // those of one name as the servers were named
+            page::list(&all, json)
+        }
+        Verb::Describe { name, json } => page::show(&database.connect_each().await?, &name, json).await,
+        Verb::Drop { name, yes } => {
+            crate::confirm(format!("drop queue {name:?} with all that is in it"), yes).await?;
+            for (place, db) in database.connect_each().await? {
+                db.drop_queue(&name).await.map_err(|error| Error::from(error).at(&place))?;
+            }
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! A command that does not exist, or cannot be executed: no message is to blame for it, and none is charged.
+
+use std::{
+    fs, io,
+    os::unix::fs::PermissionsExt,
+    process::{Command, ExitStatus, Stdio},
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::error::{Error, Result};
+
+/// What the shell exits with: a command that cannot be executed, and one that it does not find.
+const CODES: [i32; 2] = [126, 127];
+
+/// Whether the command is there.
+///
+/// The exit codes of the shell say so, but a script may exit with them itself. So they count as long as no command of
+/// this program has ended otherwise; from then on only if the first word of the command line has gone away since.
+#[derive(Debug)]
+pub struct Absent {
+    exec: String,
+    seen: AtomicBool,
+    why: OnceLock<String>,
+    noted: CancellationToken,
+}
+
+impl Absent {
+    /// Looks for the command, before anything is leased for it.
+    pub fn check(exec: &str) -> Result<Self> {
+        if let Some(why) = first_word(exec).and_then(look) {
+            return Err(Error::new(why).hint("--exec is a line for sh -c; no message was leased"));
+        }
+        Ok(Self {
+            exec: exec.to_owned(),
+            seen: AtomicBool::new(false),
+            why: OnceLock::new(),
+            noted: CancellationToken::new(),
+        })
+    }
+
+    /// Notes that a command ran.
+    pub fn saw(&self) {
+        self.seen.store(true, Relaxed);
+    }
+
+    /// Whether an ending says that the command is not there.
+    pub async fn is_said_by(&self, status: ExitStatus) -> bool {
+        if !status.code().is_some_and(|code| CODES.contains(&code)) {
+            self.saw();
+            return false;
+        }
+        if !self.seen.load(Relaxed) {
+            return true;
+        }
+        let exec = self.exec.clone();
+        crate::blocking(move || Ok(first_word(&exec).and_then(look).is_some())).await.unwrap_or(false)
+    }
+
+    /// Notes that it is not there, and why.
+    pub fn note(&self, why: String) {
+        let _ = self.why.set(why); // the first says it
+        self.noted.cancel();
+    }
+
+    pub fn is_noted(&self) -> bool {
+        self.noted.is_cancelled()
+    }
+
+    /// Returns when it was noted.
+    pub async fn noted(&self) {
+        self.noted.cancelled().await;
+    }
+
+    /// Fails if it was noted.
+    pub fn outcome(&self) -> Result<()> {
+        let Some(why) = self.why.get() else { return Ok(()) };
+        Err(Error::new(format!("the command cannot be run: {why}")).hint(
+            "the messages were given back, uncharged. 126 and 127 are what sh exits with for a command that cannot be \
+             executed or is not found; a script of yours that fails should exit with another code",
+        ))
+    }
+}
+
+/// Whether a command that could not be started can be started later, with more memory or fewer processes.
+pub fn may_pass(cause: &io::Error) -> bool {
+    use io::ErrorKind::{ArgumentListTooLong, InvalidInput, NotFound, PermissionDenied};
+    ![ArgumentListTooLong, InvalidInput, NotFound, PermissionDenied].contains(&cause.kind())
+}
+
+/// The command that a line begins with, where that is plain to see.
+fn first_word(exec: &str) -> Option<&str> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_./+-:@%,=".contains(c);
+    for word in exec.split_whitespace() {
+        let end = word.find([';', '|', '&', '<', '>']).unwrap_or(word.len());
+        let (word, cut) = (&word[..end], end < word.len());
+        if word.is_empty() || !word.chars().all(plain) {
+            return None;
+        }
+        match word.split_once('=') {
+            None => return Some(word),
+            Some(("PATH", _)) => return None, // it is looked for elsewhere
+            Some(_) if cut => return None,
+            Some(_) => {}
+        }
+    }
+    None
+}
+
+/// Why a command is not there.
+fn look(word: &str) -> Option<String> {
+    if word.contains('/') {
+        return match fs::metadata(word) {
+            Err(cause) => Some(format!("the command {word:?} cannot be executed: {cause}")),
+            Ok(found) if found.is_dir() => Some(format!("the command {word:?} is a folder")),
+            Ok(found) if found.permissions().mode() & 0o111 == 0 => {
+                Some(format!("the command {word:?} is not executable (chmod +x makes it so)"))
+            }
+            Ok(_) => None,
+        };
+    }
+    let mut sh = Command::new("sh");
+    sh.args(["-c", "command -v \"$0\"", word]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    match sh.status() {
+        Ok(status) if status.success() => None,
+        Ok(_) => Some(format!("the command {word:?} does not exist: it is in no folder of PATH")),
+        Err(cause) => Some(format!("cannot start sh: {cause}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_word_is_found_where_it_is_plain() {
+        for (exec, word) in [
+            ("cat", Some("cat")),
+            (" ./send-mail --to x", Some("./send-mail")),
+            ("A=1 B=x/y jq -r .to | xargs mail", Some("jq")),
+            ("cat;true", Some("cat")),
+            ("cat>out", Some("cat")),
+            ("if true; then x; fi", Some("if")),
+            ("read -r end; exit $end", Some("read")),
+            ("PATH=/opt/bin tool", None),
+            ("f() { true; }; f", None),
+            ("$TOOL x", None),
+            ("\"my tool\" x", None),
+            ("(cat)", None),
+            ("{ cat; }", None),
+            ("[ -e x ]", None),
+            ("A=\"b c\" tool", None),
+            ("A=1", None),
+            ("A=1;tool", None),
+            ("~/bin/tool", None),
+            ("> out tool", None),
+        ] {
+            assert_eq!(first_word(exec), word, "{exec}");
+        }
+    }
+
+    #[test]
+    fn what_the_shell_knows_is_there() {
+        for word in ["cat", "read", "if", "exec", "/bin/sh"] {
+            assert_eq!(look(word), None);
+        }
+        for (word, why) in [
+            ("nosuchprogram", "does not exist"),
+            ("/etc/passwd", "not executable"),
+            ("/etc", "folder"),
+            ("./nosuch", "No such file"),
+        ] {
+            assert!(look(word).is_some_and(|told| told.contains(why)), "{word}");
+        }
+    }
+}

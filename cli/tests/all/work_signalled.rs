@@ -1,0 +1,73 @@
+//! Signals that reach the program, its commands, or both.
+
+use std::process::Command;
+
+use crate::{
+    fixture::{eventually, signal},
+    work::no_group,
+    work_ends::{Place, ended},
+};
+
+/// As a service manager does: to all processes of a group.
+fn signal_group(id: &str, name: &str) {
+    let sent = Command::new("kill").args(["-s", name, "--", &format!("-{id}")]).status().expect("kill runs");
+    assert!(sent.success(), "{name} to {id}");
+}
+
+#[test]
+fn a_killed_program_takes_its_commands_with_it() {
+    let place = Place::new(2, &[]);
+    let mut child = place.work("echo $$ >> $DIR/groups; sleep 600 & sleep 600", &["--concurrency", "2"]);
+    eventually("both run", || place.lines("groups").len() == 2);
+    child.kill().expect("it can be killed");
+    child.wait().expect("it ends");
+    place.lines("groups").iter().for_each(|id| no_group(id));
+    assert_eq!(place.stats(["leased", "dead"]), [2, 0]);
+}
+
+#[test]
+fn what_kills_the_commands_at_the_program_s_death_outlasts_the_terminal_and_ends_with_it() {
+    let place = Place::new(1, &[]);
+    let child = place.work("echo $$ >> $DIR/groups; sleep 600", &["--shutdown-after", "0.1"]);
+    eventually("it runs", || place.lines("groups").len() == 1);
+    let found = Command::new("pgrep").args(["-P", &child.id().to_string(), "-f", "trunkline-guard"]).output();
+    let guard = String::from_utf8(found.expect("pgrep runs").stdout).expect("text").trim().to_owned();
+    for name in ["HUP", "INT", "TERM"] {
+        signal_group(&guard, name);
+    }
+    signal(&child, "TERM");
+    assert_eq!(ended(child), "q: 0 done, 0 failed, 1 given back");
+    no_group(&guard);
+}
+
+#[test]
+fn commands_that_get_the_program_s_signal_are_given_back_uncharged() {
+    for (name, exec) in [
+        ("TERM", "echo $$ >> $DIR/groups; exec sleep 600"),
+        ("INT", "echo $$ >> $DIR/groups; exec sleep 600"),
+        ("HUP", "echo $$ >> $DIR/groups; sleep 600; true"),
+        ("TERM", "trap 'exit 143' TERM; echo $$ >> $DIR/groups; sleep 600 & wait"),
+    ] {
+        let place = Place::new(3, &["--max-attempts", "1"]);
+        let child = place.work(exec, &["--concurrency", "2"]);
+        eventually("two run", || place.lines("groups").len() == 2);
+        place.lines("groups").iter().for_each(|id| signal_group(id, name)); // first, as it may come
+        signal(&child, name);
+        assert_eq!(
+            ended(child).trim_end_matches(", 1 given back"),
+            "q: 0 done, 0 failed, 2 given back",
+            "{name}: {exec}"
+        );
+        assert_eq!(place.stats(["due", "dead"]), [3, 0], "{name}: {exec}");
+    }
+}
+
+#[test]
+fn a_command_that_alone_gets_a_signal_has_failed() {
+    let place = Place::new(1, &["--max-attempts", "1"]);
+    let child = place.work("echo $$ >> $DIR/groups; exec sleep 600", &["--drain"]);
+    eventually("it runs", || place.lines("groups").len() == 1);
+    signal_group(&place.lines("groups")[0], "TERM");
+    assert_eq!(ended(child), "q: 0 done, 1 failed");
+    assert_eq!(place.trunkline.json(&["dead", "list", "q", "--json"])[0]["error"], "ended by signal 15");
+}

@@ -1,0 +1,17 @@
+//! Why the database refused, for people: the statement that it refused is ours, and says nothing to them.
+
+use std::error::Error as _;
+
+use trunkline::Error;
+
+/// The server's message, its detail and its hint; another error as it is.
+pub fn reason(error: &Error) -> String {
+    let Some(source) = error.source().filter(|_| error.failed_statement().is_some()) else { return error.to_string() };
+    let text = source.to_string();
+    let text = text.split_once(": ").map_or(text.as_str(), |(_severity, rest)| rest);
+    let (text, hint) = text.split_once("\nHINT: ").unwrap_or((text, ""));
+    let (message, detail) = text.split_once("\nDETAIL: ").unwrap_or((text, ""));
+    let detail = if detail.is_empty() { String::new() } else { format!(" ({detail})") };
+    let hint = if hint.is_empty() { String::new() } else { format!(". {hint}") };
+    format!("{message}{detail}{hint}")
+}

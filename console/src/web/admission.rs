@@ -1,0 +1,183 @@
+//! Who may stay connected: visitors who are let in before others, and of others only a share for each address, for a while.
+
+use std::{
+    collections::BTreeMap,
+    net::IpAddr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use tokio::{
+    sync::{Notify, OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
+
+/// Of an address, this part of all connections may belong to visitors who are not let in; at least `LEAST`.
+const SHARE: usize = 8;
+const LEAST: usize = 4;
+/// A stranger has this time for a first request before its address' share counts: a proxy before the console may open many connections at once.
+const GRACE: Duration = Duration::from_secs(2);
+/// A connection on which no visitor was let in ends after this time.
+const LIFE: Duration = Duration::from_secs(60);
+/// Where all places are taken, this often a place is made of what became one of a stranger.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// The places.
+#[derive(Debug)]
+pub struct Door {
+    share: usize,
+    grace: Duration,
+    free: Arc<Semaphore>,
+    taken: Mutex<Taken>,
+}
+
+#[derive(Debug, Default)]
+struct Taken {
+    last: u64,
+    /// By the order in which they came.
+    seats: BTreeMap<u64, Entry>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    from: IpAddr,
+    /// Since when its visitor has not been let in; none where the visitor is.
+    stranger_since: Option<Instant>,
+    ends: Arc<Notify>,
+}
+
+/// A connection's place, until it is dropped.
+#[derive(Debug)]
+pub struct Seat {
+    door: Arc<Door>,
+    number: u64,
+    ends: Arc<Notify>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Door {
+    pub fn new(connections: usize) -> Self {
+        let share = (connections / SHARE).max(LEAST);
+        Self { share, grace: GRACE, free: Arc::new(Semaphore::new(connections)), taken: Mutex::default() }
+    }
+
+    /// A place, once there is one. The oldest stranger loses its place where the address has more than its share of them, or where there is none left.
+    pub async fn admit(self: &Arc<Self>, from: IpAddr) -> Option<Seat> {
+        let counts = |entry: &Entry| {
+            entry.from == from && entry.stranger_since.is_some_and(|since| since.elapsed() >= self.grace)
+        };
+        if self.taken().strangers().filter(|(_, entry)| counts(entry)).count() >= self.share {
+            self.end_oldest(counts);
+        }
+        let permit = loop {
+            if let Ok(permit) = Arc::clone(&self.free).try_acquire_owned() {
+                break permit;
+            }
+            self.end_oldest(|_| true);
+            if let Ok(permit) = timeout(AGAIN, Arc::clone(&self.free).acquire_owned()).await {
+                break permit.ok()?;
+            }
+        };
+        let ends = Arc::new(Notify::new());
+        let mut taken = self.taken();
+        taken.last += 1;
+        let number = taken.last;
+        let entry = Entry { from, stranger_since: Some(Instant::now()), ends: Arc::clone(&ends) };
+        taken.seats.insert(number, entry);
+        drop(taken);
+        Some(Seat { door: Arc::clone(self), number, ends, _permit: permit })
+    }
+
+    fn end_oldest(&self, which: impl Fn(&Entry) -> bool) {
+        let mut taken = self.taken();
+        let oldest = taken.strangers().find(|(_, entry)| which(entry)).map(|(number, _)| *number);
+        if let Some(entry) = oldest.and_then(|number| taken.seats.remove(&number)) {
+            entry.ends.notify_one();
+        }
+    }
+
+    fn taken(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Taken {
+    fn strangers(&self) -> impl Iterator<Item = (&u64, &Entry)> {
+        self.seats.iter().filter(|(_, entry)| entry.stranger_since.is_some())
+    }
+}
+
+impl Seat {
+    /// The last request was sent by a visitor who is let in, or by one who is not.
+    pub fn of(&self, is_known: bool) {
+        if let Some(entry) = self.door.taken().seats.get_mut(&self.number) {
+            entry.stranger_since = match (is_known, entry.stranger_since) {
+                (true, _) => None,
+                (false, since) => since.or_else(|| Some(Instant::now())),
+            };
+        }
+    }
+
+    /// Returns when the place is given to another visitor.
+    pub async fn taken(&self) {
+        self.ends.notified().await;
+    }
+
+    /// Whether a stranger has had it for long enough.
+    pub fn is_over(&self) -> bool {
+        let taken = self.door.taken();
+        let since = taken.seats.get(&self.number).and_then(|entry| entry.stranger_since);
+        since.is_some_and(|since| since.elapsed() >= LIFE)
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.door.taken().seats.remove(&self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn ended(seat: &Seat) -> bool {
+        timeout(Duration::ZERO, seat.taken()).await.is_ok()
+    }
+
+    #[tokio::test]
+    async fn strangers_of_one_address_make_room_for_themselves_alone() {
+        let door = Arc::new(Door { grace: Duration::ZERO, ..Door::new(64) });
+        let [one, other] = ["10.0.0.1", "10.0.0.2"].map(|text| text.parse().expect("an address"));
+        let neighbour = door.admit(other).await.expect("a place");
+        let mut seats = Vec::new();
+        for _ in 0..20 {
+            seats.push(door.admit(one).await.expect("a place"));
+        }
+        let mut left = 0;
+        for seat in &seats {
+            left += usize::from(!ended(seat).await);
+        }
+        assert_eq!((left, ended(&neighbour).await), (8, false));
+    }
+
+    #[tokio::test]
+    async fn full_console_keeps_known_visitors_and_ends_the_oldest_stranger() {
+        let door = Arc::new(Door::new(2));
+        let of = |n: u8| IpAddr::from([10, 0, 0, n]);
+        let known = door.admit(of(1)).await.expect("a place");
+        known.of(true);
+        let stranger = door.admit(of(2)).await.expect("a place");
+        let waits = tokio::spawn({
+            let door = Arc::clone(&door);
+            async move { door.admit(of(3)).await }
+        });
+        stranger.taken().await;
+        drop(stranger);
+        let third = waits.await.expect("no panic").expect("a place");
+        assert!(!ended(&known).await && !ended(&third).await);
+        third.of(true);
+        let none = timeout(Duration::from_millis(10), door.admit(of(4))).await;
+        assert!(none.is_err() && !ended(&known).await && !ended(&third).await, "known visitors are not sent away");
+    }
+}

@@ -1,0 +1,82 @@
+//! The doctor's last findings: one look at a time, which a page does not wait for.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant, SystemTime},
+};
+
+use tokio::{sync::watch, time::timeout};
+use trunkline::Db;
+
+use crate::{
+    doctor::{Doctor, Finding},
+    reason::reason,
+};
+
+/// Findings are looked for again after this time, or after as many times as long as the look took.
+const FRESH: Duration = Duration::from_secs(20);
+const SHARE: u32 = 10;
+/// A page waits this long for a look.
+const WAIT: Duration = Duration::from_secs(2);
+
+/// What one look found.
+#[derive(Debug)]
+pub struct Looked {
+    pub at: SystemTime,
+    pub took: Duration,
+    pub findings: Result<Vec<Finding>, String>,
+    ended: Instant,
+}
+
+/// What is known.
+#[derive(Debug, Clone, Default)]
+pub struct State {
+    pub last: Option<Arc<Looked>>,
+    /// Since when it looks.
+    pub since: Option<Instant>,
+}
+
+#[derive(Debug)]
+pub struct Checkup {
+    doctor: Doctor,
+    state: watch::Sender<State>,
+}
+
+impl Checkup {
+    pub fn new(doctor: Doctor) -> Self {
+        Self { doctor, state: watch::Sender::new(State::default()) }
+    }
+
+    /// The last findings, and whether newer ones are looked for. A look begins where they are old.
+    pub async fn state(self: &Arc<Self>, db: &Db) -> State {
+        let mut seen = self.state.subscribe();
+        let begins = self.state.send_if_modified(|state| {
+            let is_fresh = |last: &Arc<Looked>| last.ended.elapsed() < FRESH.max(last.took * SHARE);
+            let begins = state.since.is_none() && !state.last.as_ref().is_some_and(is_fresh);
+            state.since = if begins { Some(Instant::now()) } else { state.since };
+            begins
+        });
+        if begins {
+            tokio::spawn(look(Arc::clone(self), db.clone()));
+        }
+        let _ = timeout(WAIT, seen.wait_for(|state| state.since.is_none())).await;
+        seen.borrow().clone()
+    }
+}
+
+async fn look(of: Arc<Checkup>, db: Db) {
+    // Dropped with the runtime, or by a panic, it lets the next page begin another look.
+    let ends = Ends(of);
+    let (at, begun) = (SystemTime::now(), Instant::now());
+    let findings = ends.0.doctor.examine(&db).await.map_err(|error| reason(&error));
+    let looked = Looked { at, took: begun.elapsed(), findings, ended: Instant::now() };
+    ends.0.state.send_modify(|state| state.last = Some(Arc::new(looked)));
+}
+
+struct Ends(Arc<Checkup>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.0.state.send_modify(|state| state.since = None);
+    }
+}

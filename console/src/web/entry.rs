@@ -1,0 +1,69 @@
+//! Logins and logouts.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use axum::{
+    Extension, Form,
+    extract::{ConnectInfo, State},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Redirect, Response},
+};
+use serde::Deserialize;
+
+use super::{
+    access::{COOKIE, Refused, Visitor, same},
+    server::Site,
+    shield::{address, plain},
+    view::{Frame, Login, with},
+};
+
+type Here = State<Arc<Site>>;
+
+#[derive(Deserialize)]
+pub struct Credentials {
+    name: String,
+    password: String,
+}
+
+pub async fn log_in(State(site): Here, from: ConnectInfo<SocketAddr>, Form(said): Form<Credentials>) -> Response {
+    let (of, from) = (Arc::clone(&site), address(&from));
+    // A hash takes tens of milliseconds of a processor, on purpose.
+    let outcome = tokio::task::spawn_blocking(move || of.guard.log_in(from, &said.name, &said.password)).await;
+    let (status, wrong) = match outcome.unwrap_or(Err(Refused::Wrong)) {
+        Ok(session) => return with_cookie(&site, &session, 43_200),
+        Err(Refused::Wrong) => (StatusCode::UNAUTHORIZED, "the name or the password is wrong"),
+        Err(Refused::TooOften) => (StatusCode::TOO_MANY_REQUESTS, "too many wrong passwords: wait five minutes"),
+    };
+    with(status, &Login { frame: Frame::nobody(&site), wrong: Some(wrong) })
+}
+
+/// What a form of no other fields brings along.
+#[derive(Deserialize)]
+pub struct Csrf {
+    csrf: String,
+}
+
+pub async fn log_out(
+    State(site): Here,
+    Extension(visitor): Extension<Visitor>,
+    headers: HeaderMap,
+    Form(form): Form<Csrf>,
+) -> Response {
+    if !same(&form.csrf, &visitor.csrf) {
+        return plain(StatusCode::FORBIDDEN, "this form is not of your session\n");
+    }
+    site.guard.log_out(&headers);
+    with_cookie(&site, "", 0)
+}
+
+/// Leads to the first page, with this session for this many seconds.
+fn with_cookie(site: &Site, session: &str, lasts: u32) -> Response {
+    let secure = if site.is_secure { "; Secure" } else { "" };
+    let base = &site.base;
+    let cookie = format!("{COOKIE}={session}; Path={base}/; HttpOnly; SameSite=Strict; Max-Age={lasts}{secure}");
+    let mut response = Redirect::to(&site.path("/")).into_response();
+    if let Ok(cookie) = HeaderValue::from_str(&cookie) {
+        response.headers_mut().insert(header::SET_COOKIE, cookie);
+    }
+    response
+}

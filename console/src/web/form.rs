@@ -1,0 +1,99 @@
+//! The fields of the forms that act.
+
+use serde::Deserialize;
+
+/// A form's fields. Which of them count depends on the verb.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Form {
+    pub verb: String,
+    pub queue: String,
+    pub id: String,
+    /// There and empty, it is the group of letters without an error.
+    pub error: Option<String>,
+    pub text: String,
+    pub from: String,
+    pub until: String,
+    pub schedule: String,
+    pub payload: String,
+    pub metadata: String,
+    pub delay: String,
+    pub priority: String,
+    pub key: String,
+    pub rate: String,
+    /// The name of the queue that is purged, typed by hand.
+    pub confirm: String,
+    /// Drawn for each question: a form acts once.
+    pub token: String,
+    pub csrf: String,
+}
+
+/// A field that is typed by hand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Typed {
+    pub name: &'static str,
+    pub label: &'static str,
+    pub value: String,
+    /// Whether it may have many lines.
+    pub is_long: bool,
+}
+
+impl Form {
+    /// All names and values but those of `without`.
+    pub fn fields(&self, without: &[&str]) -> Vec<(&'static str, &str)> {
+        let error = self.error.as_deref().map(|error| ("error", error));
+        let others = [
+            ("csrf", &self.csrf),
+            ("verb", &self.verb),
+            ("queue", &self.queue),
+            ("id", &self.id),
+            ("text", &self.text),
+            ("from", &self.from),
+            ("until", &self.until),
+            ("schedule", &self.schedule),
+            ("payload", &self.payload),
+            ("metadata", &self.metadata),
+            ("delay", &self.delay),
+            ("priority", &self.priority),
+            ("key", &self.key),
+            ("rate", &self.rate),
+            ("token", &self.token),
+        ];
+        let all = others.map(|(name, value)| (name, value.as_str())).into_iter().chain(error);
+        all.filter(|(name, value)| !without.contains(name) && (!value.is_empty() || *name == "error")).collect()
+    }
+
+    /// The fields that the visitor typed, for a form in which they can be changed.
+    pub fn typed(&self) -> Vec<Typed> {
+        let line = |name, label, value: &String| Typed { name, label, value: value.clone(), is_long: false };
+        let payload = || Typed { is_long: true, ..line("payload", "Payload", &self.payload) };
+        match self.verb.as_str() {
+            "enqueue" => vec![
+                payload(),
+                line("delay", "Delay, such as 90s, 5m or 1h", &self.delay),
+                line("metadata", "Metadata, a JSON object of texts", &self.metadata),
+                line("priority", "Priority", &self.priority),
+                line("key", "Key", &self.key),
+            ],
+            "edit" => vec![payload()],
+            "reschedule" => vec![line("delay", "Due in, such as 90s, 5m or 1h", &self.delay)],
+            "replay" => vec![line("rate", "Letters a second; empty: all at once", &self.rate)],
+            _ => Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_keep_what_was_typed_and_groups_without_error() {
+        let form = Form { verb: "enqueue".into(), payload: "{bad".into(), delay: "1h".into(), ..Form::default() };
+        let typed: Vec<(&str, String)> = form.typed().into_iter().map(|field| (field.name, field.value)).collect();
+        assert!(typed.contains(&("payload", "{bad".to_owned())) && typed.contains(&("delay", "1h".to_owned())));
+        assert_eq!(form.fields(&["payload", "delay"]), [("verb", "enqueue")]);
+        let group = Form { error: Some(String::new()), ..Form::default() };
+        assert_eq!(group.fields(&[]), [("error", "")]);
+    }
+}

@@ -1,0 +1,32 @@
+//! The last hour, which all consoles of a database share, where their role may keep it.
+
+use std::time::{Duration, Instant};
+
+use trunkline::{Db, Result};
+
+use super::{
+    point::{Flow, Point},
+    statement::{ask, sql},
+};
+
+/// A minute of a queue: its name, how many seconds ago, the depth, the oldest due, and what came, went and died a second.
+type Row = (String, f64, i64, f64, Option<f64>, Option<f64>, Option<f64>);
+
+/// Writes the last point of each queue, unless another console has written that minute, and returns the last hour, the oldest points first.
+pub async fn share(db: &Db, last: Vec<(&str, &Point)>) -> Result<Vec<(String, Point)>> {
+    let flow = |of: fn(&Flow) -> f64| -> Vec<Option<f64>> {
+        last.iter().map(|(_, point)| point.flow.as_ref().map(of)).collect()
+    };
+    let names: Vec<&str> = last.iter().map(|(name, _)| *name).collect();
+    let depths: Vec<i64> = last.iter().map(|(_, point)| i64::try_from(point.depth).unwrap_or(i64::MAX)).collect();
+    let oldest: Vec<f64> = last.iter().map(|(_, point)| point.oldest).collect();
+    let (came, went, died) = (flow(|flow| flow.came), flow(|flow| flow.went), flow(|flow| flow.died));
+    let () = ask(db, sql!("keep_history"), (names, depths, oldest, came, went, died)).await?;
+    let (rows, now): (Vec<Row>, Instant) = (ask(db, sql!("history"), ()).await?, Instant::now());
+    let point = |(queue, ago, depth, oldest, came, went, died): Row| {
+        let at = now.checked_sub(Duration::try_from_secs_f64(ago).ok()?)?;
+        let flow = came.zip(went).zip(died).map(|((came, went), died)| Flow { came, went, died });
+        Some((queue, Point { at, depth: depth.unsigned_abs(), oldest, flow }))
+    };
+    Ok(rows.into_iter().filter_map(point).collect())
+}

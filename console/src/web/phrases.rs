@@ -1,0 +1,145 @@
+//! Actions in words: before they are done, on the button, and once they are done.
+
+use super::{
+    act::{Action, Deed, OfSchedule},
+    words,
+};
+
+impl Action {
+    /// The name of the action in the audit.
+    pub fn name(&self) -> &'static str {
+        match &self.deed {
+            Deed::Pause => "pause",
+            Deed::Resume => "resume",
+            Deed::Purge => "purge",
+            Deed::Enqueue { .. } => "enqueue",
+            Deed::Cancel { .. } => "cancel",
+            Deed::Reschedule { .. } => "reschedule",
+            Deed::Replay(_) | Deed::ReplaySlowly { .. } => "replay",
+            Deed::Discard(_) => "discard",
+            Deed::Edit { .. } => "edit",
+            Deed::Schedule { deed: OfSchedule::Pause, .. } => "pause-schedule",
+            Deed::Schedule { deed: OfSchedule::Resume, .. } => "resume-schedule",
+            Deed::Schedule { deed: OfSchedule::Fire, .. } => "fire-schedule",
+        }
+    }
+
+    /// Whether something is lost by it.
+    pub fn is_destructive(&self) -> bool {
+        matches!(self.deed, Deed::Purge | Deed::Cancel { .. } | Deed::Discard(_) | Deed::Edit { .. })
+    }
+
+    /// The head of the question.
+    pub fn question(&self) -> String {
+        let queue = &self.queue;
+        match &self.deed {
+            Deed::Pause => format!("Pause queue {queue}?"),
+            Deed::Resume => format!("Resume queue {queue}?"),
+            Deed::Purge => format!("Purge queue {queue}?"),
+            Deed::Enqueue { .. } => format!("Enqueue a message into {queue}?"),
+            Deed::Cancel { id } => format!("Cancel message {id} of {queue}?"),
+            Deed::Reschedule { id, .. } => format!("Move message {id} of {queue}?"),
+            Deed::Replay(_) | Deed::ReplaySlowly { .. } => format!("Replay dead letters of {queue}?"),
+            Deed::Discard(_) => format!("Discard dead letters of {queue}?"),
+            Deed::Edit { id, .. } => format!("Replace dead letter {id} of {queue}?"),
+            Deed::Schedule { name, deed: OfSchedule::Pause } => format!("Pause schedule {name}?"),
+            Deed::Schedule { name, deed: OfSchedule::Resume } => format!("Resume schedule {name}?"),
+            Deed::Schedule { name, deed: OfSchedule::Fire } => format!("Run schedule {name} now?"),
+        }
+    }
+
+    /// What will be done, for the page that asks, and for the audit. No payload is in it.
+    pub fn in_words(&self) -> String {
+        match &self.deed {
+            Deed::Pause => "no message is dequeued until it is resumed".to_owned(),
+            Deed::Resume => "messages are dequeued again".to_owned(),
+            Deed::Purge => "all messages that wait or are leased are deleted; dead letters and archive stay".to_owned(),
+            Deed::Enqueue { payload, delay, .. } => format!("a message of {} bytes, due in {delay} s", payload.len()),
+            Deed::Cancel { id } => format!("message {id} is deleted"),
+            Deed::Reschedule { id, delay } => format!("message {id} is due in {delay} s"),
+            Deed::Replay(letters) => format!("{} are due again (10,000 at a time)", letters.in_words()),
+            Deed::ReplaySlowly { letters, rate } => {
+                format!("{} are due again, {rate} a second (10,000 at a time)", letters.in_words())
+            }
+            Deed::Discard(letters) => format!("{} are deleted (10,000 at a time)", letters.in_words()),
+            Deed::Edit { id, payload } => {
+                format!(
+                    "dead letter {id} is deleted, and enqueued again with another payload of {} bytes",
+                    payload.len()
+                )
+            }
+            Deed::Schedule { name, deed: OfSchedule::Pause } => {
+                format!("schedule {name} makes no ticks until it is resumed")
+            }
+            Deed::Schedule { name, deed: OfSchedule::Resume } => format!("schedule {name} makes ticks again"),
+            Deed::Schedule { name, deed: OfSchedule::Fire } => format!("schedule {name} enqueues a message now"),
+        }
+    }
+
+    /// What was done, to how many.
+    pub fn done(&self, count: i64) -> String {
+        let queue = &self.queue;
+        let of = |what: &str| words::several(count, what);
+        match &self.deed {
+            _ if count == 0 => "Nothing was done: there was nothing left to do it to".to_owned(),
+            Deed::Pause => format!("Paused queue {queue}"),
+            Deed::Resume => format!("Resumed queue {queue}"),
+            Deed::Purge => format!("Purged {} of {queue}", of("message")),
+            Deed::Enqueue { .. } => format!("Enqueued a message into {queue}"),
+            Deed::Cancel { id } => format!("Cancelled message {id}"),
+            Deed::Reschedule { id, .. } => format!("Moved message {id}"),
+            Deed::Replay(_) | Deed::ReplaySlowly { .. } => format!("Replayed {}", of("dead letter")),
+            Deed::Discard(_) => format!("Discarded {}", of("dead letter")),
+            Deed::Edit { id, .. } => format!("Replaced dead letter {id} by a new message"),
+            Deed::Schedule { name, deed: OfSchedule::Pause } => format!("Paused schedule {name}"),
+            Deed::Schedule { name, deed: OfSchedule::Resume } => format!("Resumed schedule {name}"),
+            Deed::Schedule { name, deed: OfSchedule::Fire } => format!("Schedule {name} has enqueued a message"),
+        }
+    }
+
+    /// The page on which to go on.
+    pub fn place(&self) -> String {
+        let queue = &self.queue;
+        match &self.deed {
+            Deed::Replay(letters) | Deed::ReplaySlowly { letters, .. } | Deed::Discard(letters) => {
+                let query = letters.of_all_groups().query();
+                let query = if query.is_empty() || letters.id.is_some() { String::new() } else { format!("?{query}") };
+                format!("/queues/{queue}/dead{query}")
+            }
+            Deed::Edit { .. } => format!("/queues/{queue}/dead"),
+            Deed::Cancel { .. } => format!("/queues/{queue}/messages"),
+            Deed::Reschedule { id, .. } => format!("/queues/{queue}/messages/{id}"),
+            Deed::Schedule { .. } => "/schedules".to_owned(),
+            _ => format!("/queues/{queue}"),
+        }
+    }
+}
+
+/// An action of the audit, or of a form, as people say it.
+pub fn verb(name: &str) -> &str {
+    match name {
+        "pause-schedule" => "pause a schedule",
+        "resume-schedule" => "resume a schedule",
+        "fire-schedule" => "run a schedule now",
+        "reschedule" => "move",
+        "edit" => "replace a dead letter",
+        name => name,
+    }
+}
+
+/// The button that says yes.
+pub fn button(name: &str) -> &str {
+    match name {
+        "pause" | "pause-schedule" => "Pause",
+        "resume" | "resume-schedule" => "Resume",
+        "purge" => "Purge",
+        "enqueue" => "Enqueue",
+        "cancel" => "Cancel the message",
+        "reschedule" => "Move",
+        "replay" => "Replay",
+        "discard" => "Discard",
+        "edit" => "Replace",
+        "fire-schedule" => "Run now",
+        name => name,
+    }
+}

@@ -1,0 +1,113 @@
+//! A queue in the overview: its numbers and states as a page shows them.
+
+use std::time::{Duration, SystemTime};
+
+use super::{pulse::Known, spark, words};
+
+/// A queue's line in the overview.
+#[derive(Debug, Clone)]
+pub struct Row {
+    pub name: String,
+    /// `behind`, `dead`, `paused`, `hidden` where nobody has counted it or the role may not: all that is the case, the worst first; `ok` where nothing is.
+    pub states: Vec<&'static str>,
+    pub is_paused: bool,
+    pub due: String,
+    pub leased: String,
+    pub delayed: String,
+    pub retrying: String,
+    pub dead: String,
+    pub oldest: String,
+    pub came: String,
+    pub went: String,
+    pub died: String,
+    pub bytes: String,
+    pub points: String,
+    pub at: String,
+    pub payload: String,
+    pub limits: String,
+    /// How many schedules it has, and when the next tick is.
+    pub schedules: String,
+}
+
+impl Row {
+    /// The class of a cell by its name: a number that is nothing to look at is written faintly.
+    pub fn faint(&self, cell: &str) -> &'static str {
+        let text = match cell {
+            "due" => &self.due,
+            "oldest" => &self.oldest,
+            "leased" => &self.leased,
+            "retrying" => &self.retrying,
+            "delayed" => &self.delayed,
+            "dead" => &self.dead,
+            "came" => &self.came,
+            "went" => &self.went,
+            _ => &self.died,
+        };
+        if matches!(text.as_str(), "0" | "–") { " zero" } else { "" }
+    }
+}
+
+/// From when on what is due has waited too long, in seconds: as the doctor's patience.
+const PATIENCE: f64 = 300.0;
+
+impl Row {
+    pub fn of(known: &Known) -> Self {
+        let is = &known.description;
+        let has = |what: fn(&crate::metrics::ask::Counts) -> bool| known.counts.as_ref().is_some_and(what);
+        let all = [
+            ("behind", has(|counts| counts.oldest_due >= PATIENCE) && !is.is_paused),
+            ("dead", has(|counts| counts.messages[4] > 0)),
+            ("paused", is.is_paused),
+            ("hidden", known.counts.is_none()),
+        ];
+        let mut states: Vec<&'static str> = all.into_iter().filter(|(_, is)| *is).map(|(state, _)| state).collect();
+        if states.is_empty() {
+            states.push("ok");
+        }
+        let unknown = || "–".to_owned();
+        let number =
+            |place: usize| known.counts.map_or_else(unknown, |counts| words::thousands(counts.messages[place]));
+        let oldest = known.counts.filter(|counts| counts.messages[0] > 0);
+        Self {
+            name: is.name.clone(),
+            states,
+            is_paused: is.is_paused,
+            due: number(0),
+            delayed: number(1),
+            leased: number(2),
+            retrying: number(3),
+            dead: number(4),
+            oldest: oldest
+                .map_or_else(unknown, |counts| words::age(Duration::from_secs_f64(counts.oldest_due.max(0.0)))),
+            came: words::rate(known.flow.came),
+            went: words::rate(known.flow.went),
+            died: words::rate(known.failing.unwrap_or_default().max(known.flow.died)),
+            bytes: words::bytes(known.bytes),
+            points: spark::points(known.points.iter().map(|point| point.depth)),
+            at: words::time(known.at),
+            payload: is.payload.clone(),
+            limits: limits(is),
+            schedules: schedules(known.schedules),
+        }
+    }
+}
+
+fn schedules((count, next): (i64, Option<SystemTime>)) -> String {
+    let next = next.map_or_else(String::new, |next| format!(", next tick {}", words::ago(next)));
+    match count {
+        0 => String::new(),
+        1 => format!("1 schedule{next}"),
+        _ => format!("{count} schedules{next}"),
+    }
+}
+
+fn limits(is: &trunkline::Description) -> String {
+    let limits = &is.limits;
+    let mut said = Vec::new();
+    said.extend(limits.max_leased.map(|most| format!("{most} leased at most")));
+    said.extend(limits.per_second.map(|rate| format!("{rate} a second at most")));
+    said.extend((is.priorities > 1).then(|| format!("{} priorities", is.priorities)));
+    said.extend((is.lanes > 0).then(|| format!("{} lanes of keys", is.lanes)));
+    said.extend(is.uniqueness.then(|| "unique keys".to_owned()));
+    said.join(", ")
+}

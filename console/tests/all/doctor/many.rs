@@ -1,0 +1,68 @@
+//! Many queues, few findings; and what is left out.
+
+use std::time::{Duration, Instant};
+
+use trunkline::Settings;
+use trunkline_console::doctor::{Doctor, Severity};
+
+use super::{Ward, connect};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_queues_without_a_consumer_are_one_finding() {
+    let ward = Ward::new().await;
+    for n in 0..12 {
+        ward.queue(&format!("nightly_{n:02}"), Settings::new("int8")).await.enqueue(n).await.expect("enqueued");
+    }
+    ward.queue("orders", Settings::new("int8")).await.enqueue(1).await.expect("enqueued");
+    let found = ward.of("consumers").await;
+    assert!(found.len() == 1 && found[0].queue.is_none() && found[0].queues.len() == 13, "{found:#?}");
+    assert!(found[0].what.starts_with("13 queues (nightly_00, nightly_01, nightly_02 and 10 more); in "), "{found:?}");
+    let examine = async |doctor: Doctor| doctor.patience(Duration::ZERO).examine(&ward.db).await.expect("examined");
+    let found = examine(Doctor::new().skip_queue("nightly_*")).await;
+    assert!(found.len() == 1 && found[0].queue.as_deref() == Some("orders"), "{found:#?}");
+    assert_eq!(examine(Doctor::new().skip_check("consumers")).await, []);
+    assert_eq!(examine(Doctor::new().skip_queue("nightly_*").skip_queue("orders")).await, []);
+}
+
+/// Nothing of the doctor's waits for what others hold.
+#[tokio::test(flavor = "multi_thread")]
+async fn locked_queue_is_unchecked_in_time() {
+    let ward = Ward::new().await;
+    ward.queue("locked", Settings::new("int8")).await;
+    let holder = connect(&ward.server.url("postgres")).await;
+    holder.batch_execute("begin; lock table trunkline.queue_locked in access exclusive mode").await.expect("locked");
+    let begun = Instant::now();
+    let found = Doctor::new().examine(&ward.db).await.expect("examined");
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+    let unchecked = found.iter().filter(|one| one.severity == Severity::Unchecked && one.what.contains("lock timeout"));
+    assert!(unchecked.count() >= 1, "{found:#?}");
+}
+
+/// Many rows die between two vacuums of a queue that works.
+#[tokio::test(flavor = "multi_thread")]
+async fn dead_rows_of_a_moment_are_no_finding() {
+    let ward = Ward::with(&[("autovacuum_naptime", "1d")]).await;
+    ward.queue("q", Settings::new("int8")).await;
+    let churn = "insert into trunkline.queue_q (id, due_at, size, payload) select i * 1024, now(), 1, '{1}' from generate_series(1, 60000) i;
+         delete from trunkline.queue_q";
+    ward.say(churn).await;
+    ward.until("select pg_stat_get_dead_tuples('trunkline.queue_q'::regclass) >= 60000").await;
+    let of = async |patience| {
+        let found = Doctor::new().patience(patience).examine(&ward.db).await.expect("examined");
+        found.into_iter().filter(|one| one.check == "dead_rows").collect::<Vec<_>>()
+    };
+    let (long, none) = (Duration::from_secs(3600), Duration::ZERO);
+    assert_eq!(of(long).await, [], "the queue is new, and autovacuum has yet to come");
+    assert_eq!(of(none).await.len(), 1);
+    // A vacuum that could not clean away what a snapshot from before it holds.
+    let holder = connect(&ward.server.url("postgres")).await;
+    holder.batch_execute("begin isolation level repeatable read; select 1").await.expect("held");
+    ward.say("vacuum trunkline.queue_q").await;
+    ward.say(churn).await;
+    ward.say("vacuum trunkline.queue_q").await;
+    ward.until("select pg_stat_get_dead_tuples('trunkline.queue_q'::regclass) >= 60000").await;
+    let found = of(long).await;
+    assert!(found.len() == 1 && found[0].why.contains("something holds them"), "{found:?}");
+    holder.batch_execute("commit").await.expect("let go");
+    assert_eq!(of(long).await, []);
+}

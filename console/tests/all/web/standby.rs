@@ -1,0 +1,69 @@
+//! A standby: pages and findings are those of what is there, and nothing can be done.
+
+use std::{
+    fs,
+    os::unix::fs::{MetadataExt, chown},
+    time::Duration,
+};
+
+use trunkline::{Db, Settings};
+use trunkline_console::doctor::{Doctor, Severity};
+use trunkline_embedded::{Cluster, Stop};
+
+use super::{Site, connect};
+use crate::browser::get;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn standby_is_no_fault_and_nothing_is_done_on_it() {
+    let folder = std::env::temp_dir().join(format!("trunkline-console-standby-{}", std::process::id()));
+    let start = || Cluster::at(&folder).setting("fsync", "off").start().expect("a server");
+    let server = start();
+    let db = Db::connect(&server.url("postgres")).await.expect("connected");
+    db.migrate().await.expect("migrated");
+    db.create_queue("q", &Settings::new("text")).await.expect("created");
+    let sql = connect(&server.url("postgres")).await;
+    let schedule = "select trunkline.set_schedule('nightly', 'q', '0 3 * * *', 'go')";
+    sql.batch_execute(schedule).await.expect("set");
+    drop((db, sql));
+    server.stop(Stop::Fast).expect("stopped");
+    let signal = folder.join("data/standby.signal");
+    fs::write(&signal, "").expect("written");
+    let owner = folder.join("data").metadata().expect("it is there");
+    chown(&signal, Some(owner.uid()), Some(owner.gid())).expect("given");
+    let server = start();
+    let url = server.url("postgres");
+    let db = Db::connect(&url).await.expect("connected");
+
+    let doctor = Doctor::new().patience(Duration::from_secs(60)).skip_check("settings"); // it runs without fsync
+    let found = doctor.examine(&db).await.expect("examined");
+    let of: Vec<(&str, Severity)> = found.iter().map(|one| (one.check, one.severity)).collect();
+    assert_eq!(of, [("standby", Severity::Advice)], "{found:#?}");
+
+    let site = Site::of(url.clone(), db, connect(&url).await, |console| console).await;
+    for path in [
+        "/",
+        "/queues/q",
+        "/queues/q/messages",
+        "/queues/q/dead",
+        "/schedules",
+        "/relays",
+        "/audit",
+        "/doctor",
+        "/metrics",
+    ] {
+        let page = get(site.address, path).await;
+        assert_eq!(page.status, 200, "{path}: {}", page.body);
+        assert!(!page.body.contains("unlogged"), "{path}: {}", page.body);
+    }
+    let page = get(site.address, "/queues/q").await;
+    assert!(
+        page.body.contains("The server is a standby: what workers report is on the primary alone."),
+        "{}",
+        page.body
+    );
+    assert!(page.body.contains("<button disabled>Pause") && page.body.contains("what is done is done on the primary"));
+    assert!(get(site.address, "/").await.body.contains("1 schedule, next tick "), "schedules are known all the same");
+    site.end().await;
+    drop(server);
+    fs::remove_dir_all(&folder).expect("removed");
+}

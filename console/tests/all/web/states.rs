@@ -1,0 +1,129 @@
+//! A queue that has several troubles shows each of them; errors that differ by a number are one group; the doctor's page does not wait.
+
+use std::time::{Duration, Instant};
+
+use trunkline::{Failure, Message, Queue, Settings, Worker};
+use trunkline_console::doctor::Doctor;
+
+use super::{Site, connect, deeds::act};
+use crate::browser::get;
+
+const SOON: Duration = Duration::from_secs(150); // a busy machine looks at its queues less often
+
+async fn dead(site: &Site, name: &str, errors: &[&str]) {
+    site.db.create_queue(name, &Settings::new("text")).await.expect("created");
+    let queue: Queue<String> = site.db.queue(name).await.expect("opened");
+    queue.enqueue_many(errors.iter().map(|error| (*error).to_owned())).await.expect("enqueued");
+    let dies = |message: Message<String>| async move { Err::<(), _>(Failure::dead(message.payload)) };
+    Worker::new(queue, dies).drain().await.expect("it works");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn queue_with_several_troubles_shows_and_counts_all() {
+    let site = Site::new().await;
+    dead(&site, "both", &["e", "e"]).await;
+    dead(&site, "late", &["e"]).await;
+    site.db.pause_queue("both").await.expect("paused");
+    let late: Queue<String> = site.db.queue("late").await.expect("opened");
+    late.enqueue(&"waits".to_owned()).await.expect("enqueued");
+    site.sql.batch_execute("update trunkline.queue_late set due_at = now() - interval '1 hour'").await.expect("moved");
+    let deadline = Instant::now() + SOON;
+    let said = "Look here: 1 behind, 2 with dead letters, 1 paused";
+    let page = loop {
+        let page = get(site.address, "/").await;
+        if page.body.contains(said) {
+            break page;
+        }
+        assert!(Instant::now() < deadline, "{}", page.body);
+        tokio::task::yield_now().await;
+    };
+    let badges = |queue: &str| {
+        let row = page.body.split(&format!("data-queue=\"{queue}\"")).nth(1).expect("a row");
+        let cell = row.split("data-states>").nth(1).expect("states").split("</td>").next().unwrap_or_default();
+        cell.split("<span class=\"state ")
+            .skip(1)
+            .map(|rest| rest.split('"').next().unwrap_or_default())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!((badges("both"), badges("late")), (vec!["dead", "paused"], vec!["behind", "dead"]));
+    assert!(page.body.contains("2 dead; paused"), "{}", page.body);
+    let page = get(site.address, "/queues/both").await;
+    assert!(page.body.contains(">Resume …<"), "a queue that is paused can be resumed, whatever else it is");
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn errors_that_differ_by_ids_are_one_group() {
+    let site = Site::new().await;
+    let traceback = |n: u8, kind: &str| {
+        format!(
+            "Traceback (most recent call last):\n  File \"/app/tasks.py\", line {n}, in run\n    work({n})\n{kind}: bad number {n}\n"
+        )
+    };
+    let errors = [
+        "HTTP 500 from https://hooks.example.com/1".to_owned(),
+        "HTTP 500 from https://hooks.example.com/5?a=b\nits body: 17".to_owned(),
+        "HTTP 404 from https://hooks.example.com/5".to_owned(),
+        "no order 40001 of customer 7".to_owned(),
+        "no order 40999 of customer 12".to_owned(),
+        "job 2f1c9a52-6b0e-4c39-9f7e-7ed1c2a4b6d0 is lost".to_owned(),
+        "job 00000000-6b0e-4c39-9f7e-7ed1c2a4b6d1 is lost".to_owned(),
+        traceback(3, "ValueError"),
+        traceback(9, "ValueError"),
+        traceback(3, "KeyError"),
+    ];
+    dead(&site, "g", &errors.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    let page = get(site.address, "/queues/g/dead").await;
+    let groups =
+        page.body.split("aria-label=\"Errors\"").nth(1).expect("groups").split("</table>").next().unwrap_or_default();
+    for (kind, count) in [
+        ("HTTP 500 from #", 2),
+        ("HTTP 404 from #", 1),
+        ("no order # of customer #", 2),
+        ("job # is lost", 2),
+        ("ValueError: bad number #", 2),
+        ("KeyError: bad number #", 1),
+    ] {
+        let row = groups.split("<tr>").find(|row| row.contains(&format!(">{kind}</a>")));
+        let row = row.unwrap_or_else(|| panic!("no {kind} in {groups}"));
+        assert!(row.contains(&format!("data-label=\"letters\">{count}<")), "{kind}: {row}");
+    }
+    // A group is moved whole, and nothing else is.
+    let (asked, _) = act(&site, &[("verb", "discard"), ("queue", "g"), ("error", "ValueError: bad number #")]).await;
+    assert_eq!(asked.text_after(r#"<b id="count">"#), "2");
+    let left = "select count(*) from trunkline.dead_letters('g') where error like '%ValueError%'";
+    assert_eq!((site.number(left).await, site.number("select dead from trunkline.stats('g')").await), (0, 8));
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn page_of_the_doctor_comes_before_a_slow_look_ends() {
+    let site = Site::with(|console| console.doctor(Doctor::new().skip_check("settings").skip_queue("left_*"))).await;
+    for name in ["left_out", "seen"] {
+        dead(&site, name, &["e"]).await;
+    }
+    // Each check of these waits for a while, and gives up.
+    let names: Vec<String> = (0..40).map(|n| format!("held_{n}")).collect();
+    for name in &names {
+        site.db.create_queue(name, &Settings::new("text")).await.expect("created");
+    }
+    let tables: Vec<String> = names.iter().map(|name| format!("trunkline.queue_{name}")).collect();
+    let holder = connect(&site.url).await;
+    let lock = format!("begin; lock table {} in access exclusive mode", tables.join(", "));
+    holder.batch_execute(&lock).await.expect("locked");
+    let page = get(site.address, "/doctor").await;
+    assert!(page.status == 200 && page.body.contains("The doctor has been looking for"), "{}", page.body);
+    assert!(page.body.contains(r#"<meta http-equiv="refresh""#), "{}", page.body);
+    holder.batch_execute("rollback").await.expect("let go");
+    let deadline = Instant::now() + SOON;
+    loop {
+        let page = get(site.address, "/doctor").await;
+        if page.body.contains("seen: 1 dead letter, ") {
+            assert!(!page.body.contains("left_out") && !page.body.contains("fsync"), "{}", page.body);
+            break;
+        }
+        assert!(Instant::now() < deadline, "{}", page.body);
+        tokio::task::yield_now().await;
+    }
+    site.end().await;
+}

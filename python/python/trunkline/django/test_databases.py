@@ -1,0 +1,52 @@
+"""Lets go of a test database before Django drops it, which PostgreSQL refuses while a connection is open."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from typing import Any, Protocol
+
+#: Seconds until the connections are gone; then Django finds out by itself.
+_LONGEST = 5.0
+
+
+class Closes(Protocol):
+    """An application."""
+
+    alias: str
+
+    def close(self) -> None: ...
+
+
+def let_go_at_the_end(applications: Callable[[], Iterable[Closes]]) -> None:
+    """From now on, each end of a test database is an end of these applications' connections to it."""
+    creation: Any = import_module("django.db.backends.base.creation").BaseDatabaseCreation
+    destroy: Any = creation.destroy_test_db
+    if hasattr(destroy, "lets_go_of_trunkline"):
+        return
+
+    @functools.wraps(destroy)
+    def destroy_test_db(self: Any, *arguments: Any, **named: Any) -> Any:
+        theirs = [app for app in applications() if app.alias == self.connection.alias]
+        for app in theirs:
+            app.close()
+        if theirs:
+            _wait_until_gone(self.connection)
+        return destroy(self, *arguments, **named)
+
+    setattr(destroy_test_db, "lets_go_of_trunkline", True)
+    creation.destroy_test_db = destroy_test_db
+
+
+def _wait_until_gone(connection: Any) -> None:
+    named: str = connection.settings_dict.get("OPTIONS", {}).get("application_name", "trunkline")
+    asked = "select pg_catalog.count(*) from pg_catalog.pg_stat_activity where datname operator(pg_catalog.=) pg_catalog.current_database() and application_name operator(pg_catalog.=) %s and pid operator(pg_catalog.<>) pg_catalog.pg_backend_pid()"
+    until = time.monotonic() + _LONGEST
+    with connection.cursor() as cursor:
+        while time.monotonic() < until:
+            cursor.execute(asked, [named])
+            if cursor.fetchone()[0] == 0:
+                return
+            time.sleep(0.02)

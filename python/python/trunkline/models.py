@@ -1,0 +1,63 @@
+"""Models of pydantic: how they are written so that they can be read, and which cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import Any, get_args
+
+
+def is_model(of: Any) -> bool:
+    """Whether it is the class of a model."""
+    return isinstance(of, type) and hasattr(of, "model_fields")
+
+
+def codec_functions(of: Any) -> tuple[Callable[[Any], bytes], Callable[[bytes], Any]]:
+    """What writes and what reads a type. A type that loses something on the way raises a ``TypeError`` now."""
+    pydantic: Any = import_module("pydantic")
+    adapter = pydantic.TypeAdapter(of)
+    names: dict[str, Any] = {"round_trip": True, "by_alias": _by_alias(of)}
+    if tuple(int(part) for part in pydantic.VERSION.split(".")[:2]) >= (2, 8):
+        names["warnings"] = "error"  # of values that are not of the type
+    write, read = adapter.dump_json, adapter.validate_json
+    return lambda payload: write(payload, **names), read
+
+
+def _by_alias(of: Any) -> bool:
+    """Whether fields are written under their aliases: under what they are read by."""
+    all_by_name, all_by_alias = True, True
+    for model, name, field in _fields(of, set()):
+        where = f"{model.__qualname__}.{name}"
+        if field.exclude:
+            raise TypeError(f"{where} is excluded when it is written, so it would not come back: payloads cannot be of this type")
+        if _is_secret(field.annotation):
+            raise TypeError(f"{where} is a secret, which pydantic writes as stars: use the type within, or pass the name of the secret")
+        config: dict[str, Any] = dict(model.model_config)
+        alias: Any = field.validation_alias
+        may_name = alias is None or config.get("populate_by_name") or config.get("validate_by_name")
+        accepted = {alias} if isinstance(alias, str) else {one for one in getattr(alias, "choices", ()) if isinstance(one, str)}
+        all_by_name = all_by_name and bool(may_name)
+        written: str = field.serialization_alias or name
+        all_by_alias = all_by_alias and (written in accepted or written == name and bool(may_name))
+    if not all_by_name and not all_by_alias:
+        raise TypeError(f"{of!r} is written under other names than it is read by: give its fields one alias, or validate_by_name=True")
+    return not all_by_name
+
+
+def _fields(of: Any, seen: set[Any]) -> Iterator[tuple[Any, str, Any]]:
+    """The fields of all models within a type."""
+    if is_model(of):
+        if of in seen:
+            return
+        seen.add(of)
+        for name, field in of.model_fields.items():
+            yield of, name, field
+            yield from _fields(field.annotation, seen)
+    for inner in get_args(of):
+        yield from _fields(inner, seen)
+
+
+def _is_secret(of: Any) -> bool:
+    pydantic: Any = import_module("pydantic")
+    secrets = tuple(getattr(pydantic, name) for name in ("SecretStr", "SecretBytes", "Secret") if hasattr(pydantic, name))
+    return isinstance(of, type) and issubclass(of, secrets) or any(_is_secret(inner) for inner in get_args(of))

@@ -1,0 +1,19 @@
+"""What is wrong with a value, and where."""
+
+from __future__ import annotations
+
+
+class Mismatch(ValueError):
+    """A value is not of its type; says where."""
+
+    def __init__(self, what: str, path: str = "") -> None:
+        super().__init__(f"at {path.lstrip('.') or 'the top'}: {what}")
+        self.what = what
+        self.path = path
+
+    def within(self, step: str) -> Mismatch:
+        return Mismatch(self.what, step + self.path)
+
+
+def wrong(value: object, expected: str) -> Mismatch:
+    return Mismatch(f"{expected} expected, not {type(value).__name__}")

@@ -1,0 +1,100 @@
+"""A process for handlers: it does call after call, until the worker's end of the pipe is closed."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import signal
+import threading
+from collections.abc import Sequence
+from importlib import import_module
+from multiprocessing.connection import Connection
+from typing import Any
+
+from .ending import check_finished, reason_of
+
+
+def main(pipe: Connection, modules: list[str]) -> None:
+    """The process."""
+    # The worker ends it. A signal to the whole group is the worker's to answer; ignored ones would be inherited by the user's commands.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)
+    threading.Thread(target=_until_orphaned, daemon=True).start()
+    try:
+        for module in modules:
+            import_module(module)
+    except BaseException as error:
+        pipe.send_bytes(pickle.dumps(reason_of(error)))
+        return
+    pipe.send_bytes(pickle.dumps(None))
+    while True:
+        try:
+            request = pipe.recv_bytes()
+        except (EOFError, OSError):
+            return
+        pipe.send_bytes(pickle.dumps(_done(request)))
+
+
+def _until_orphaned() -> None:
+    """Nobody would ever learn what a handler does whose worker was killed."""
+    worker = multiprocessing.parent_process()
+    if worker is not None:
+        worker.join()
+        os._exit(1)
+
+
+def _done(request: bytes) -> tuple[str, Any]:
+    """What became of a call."""
+    try:
+        module, name, is_batch, pickled = pickle.loads(request)
+        result = _function(module, name)(*pickle.loads(pickled))
+        check_finished(result)
+        if not is_batch or result is None:
+            return "done", None
+        return "each", [_outcome(one) for one in outcomes(result)]
+    except BaseException as error:
+        return "failed", _written(error)
+
+
+def _function(module: str, name: str) -> Any:
+    """The function, which its module has under the task's name."""
+    found: Any = import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+    return getattr(found, "function", found)
+
+
+def outcomes(result: object) -> Sequence[object]:
+    """What a handler of batches returned, if it is a list."""
+    if not isinstance(result, (list, tuple)):
+        raise TypeError(f"a handler of batches returns nothing, or a list with None or an error for each; not a {type(result).__name__}")
+    return result
+
+
+def error_in(outcome: object) -> BaseException | None:
+    """The error of one message of a batch: what is no error is done."""
+    if isinstance(outcome, BaseException):
+        return outcome
+    if isinstance(outcome, type) and issubclass(outcome, BaseException):
+        return outcome()
+    check_finished(outcome)
+    return None
+
+
+def _outcome(outcome: object) -> tuple[str, bytes | None] | None:
+    try:
+        error = error_in(outcome)
+    except BaseException as own:
+        error = own
+    return None if error is None else _written(error)
+
+
+def _written(error: BaseException) -> tuple[str, bytes | None]:
+    """Its reason, and the error itself where it comes out of a pickle as it went in."""
+    try:
+        pickled = pickle.dumps(error)
+        is_whole = type(pickle.loads(pickled)) is type(error)
+    except BaseException:
+        is_whole, pickled = False, b""
+    return reason_of(error), pickled if is_whole else None

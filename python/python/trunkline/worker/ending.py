@@ -1,0 +1,145 @@
+"""How the lease of a message ends. Everything but "done" is decided here, and nothing here raises: what describes a failure may fail itself,
+because an error's text, a retry policy and the handlers of ``logging`` are the user's code."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from .backoff import Backoff, Bury, Fixed, Retry, RetryAfter, delay_of
+
+_logger = logging.getLogger("trunkline.worker")
+
+#: How a message ended: ``None`` is done; else the kind ("retry", "after", "dead", "release"), the seconds, and the reason.
+Ending = tuple[str, float, str] | None
+#: What holds until a handler has ended.
+UNENDED: Ending = ("retry", 0.0, "the handler did not end")
+#: Given back, and the attempt is not counted.
+RELEASED: Ending = ("release", 0.0, "the worker ended")
+
+#: Characters of an error's text and of a reason that are kept; from the middle of a longer one some are left out.
+_TEXT, _REASON = 2_000, 8_000
+_HERE = str(Path(__file__).parent)
+#: Where a process leaves the reason that it wrote while the traceback was there.
+WRITTEN = "__trunkline_reason__"
+
+
+class Unfinished(TypeError):
+    """A handler returned what it should have run."""
+
+
+def check_finished(result: object) -> None:
+    """Raises where a handler returned a coroutine or a generator: its work has not begun."""
+    if result is None or isinstance(result, (bool, int, str, bytes, list, tuple, dict)):
+        return
+    if inspect.iscoroutine(result):
+        result.close()  # else Python warns that nothing awaited it
+        raise Unfinished("the handler returned a coroutine that was not awaited: make it async, or await in it")
+    if inspect.isgenerator(result) or inspect.isasyncgen(result):
+        raise Unfinished("the handler returned a generator, whose body has not run: a handler must not yield")
+    if inspect.isawaitable(result):
+        raise Unfinished("the handler returned something to await, which was not awaited: make it async, or await in it")
+
+
+def text_of(error: BaseException, most: int = _TEXT) -> str:
+    """An error's text, whatever it is made of; of a long one its head and its tail."""
+    try:
+        text = "".join((str(error), ""))
+    except BaseException as own:
+        return f"(its text cannot be had: {type(own).__name__})"
+    return shortened(text, most)
+
+
+def shortened(text: str, most: int) -> str:
+    """A text that can be stored. Of a longer one the head, the tail, and how much there is between them."""
+    if len(text) > most:
+        tail = most // 4
+        head = most - tail
+        text = f"{text[:head]} … {len(text) - most} characters left out … {text[-tail:]}"
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def reason_of(error: BaseException) -> str:
+    """What is kept with the message: in a line the error, where it was raised, and its cause; then the traceback."""
+    try:
+        written = getattr(error, WRITTEN, None)
+        if type(written) is str:
+            return written
+        line, cause = _named(error), error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+        trace = error.__traceback__
+        while trace is not None and trace.tb_next is not None:
+            trace = trace.tb_next
+        if trace is not None:
+            code = trace.tb_frame.f_code
+            line += f" ({code.co_filename}:{trace.tb_lineno} in {code.co_name})"
+        if cause is not None and cause is not error:
+            line += f"; because of {_named(cause)}"
+        line = line.replace("\r", " ").replace("\n", " ")
+        theirs = _theirs(error.__traceback__)
+        if theirs is None and cause is None:
+            return shortened(line, _REASON)
+        frames = "".join(traceback.format_exception(type(error), error, theirs, limit=-20))
+        return shortened(f"{line}\n{frames.rstrip()}", _REASON)
+    except BaseException:
+        return _nameless(error)
+
+
+def _nameless(error: BaseException) -> str:
+    try:
+        return f"{type(error).__name__}, which cannot be described"
+    except BaseException:
+        return "an error that cannot be described"
+
+
+def _named(error: BaseException) -> str:
+    text = text_of(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _theirs(trace: TracebackType | None) -> TracebackType | None:
+    """Behind the frames of this package."""
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_HERE):
+        trace = trace.tb_next
+    return trace
+
+
+def failed(retry: Retry, attempt: int, error: BaseException) -> tuple[str, float, str]:
+    """How a message ends whose handler raised an error."""
+    try:
+        if isinstance(error, Bury):
+            return "dead", 0.0, text_of(error, _REASON) or "the handler gave it up"
+        if isinstance(error, RetryAfter):
+            return "after", delay_of(error.delay), text_of(error, _REASON)
+        reason = reason_of(error)
+        if isinstance(retry, (Backoff, Fixed)):
+            return "retry", 0.0, reason
+        try:
+            delay = retry(attempt, error)
+            return ("dead", 0.0, reason) if delay is None else ("after", delay_of(delay), reason)
+        except BaseException as own:
+            line, _, rest = reason.partition("\n")
+            return "retry", 0.0, f"{line}; and its retry policy failed: {_named(own)}\n{rest}".rstrip()
+    except BaseException:
+        return "retry", 0.0, _nameless(error)
+
+
+def unreadable(error: BaseException) -> tuple[str, float, str]:
+    """How a message ends whose payload cannot be read."""
+    return "retry", 0.0, f"the payload cannot be read: {reason_of(error)}"
+
+
+def log(level: int, text: str, *arguments: Any, error: BaseException | None = None, about: Callable[[], dict[str, Any]] = dict) -> None:
+    """To the log, whose handlers may raise."""
+    try:
+        if _logger.isEnabledFor(level):
+            _logger.log(level, text, *arguments, exc_info=error, extra=about())
+    except BaseException as own:
+        try:
+            traceback.print_exception(type(own), own, own.__traceback__, limit=5)
+        except BaseException:
+            pass  # standard error may be closed

@@ -1,0 +1,95 @@
+//! How the messages of a call ended, as Python says it.
+
+use pyo3::{
+    prelude::*,
+    types::{PyFloat, PyString, PyTuple},
+};
+use tokio::sync::oneshot;
+use trunkline::{Attempt, Failure, Lease, Queue};
+
+use crate::{draft::seconds, raw::Raw};
+
+/// What a handler answers: for each of its messages nothing, or why it failed.
+pub type Answers = Vec<Result<(), Failure>>;
+
+/// How one message ended.
+pub enum Ending {
+    Done,
+    Failed(Failure),
+    /// Given back, and the attempt is not counted.
+    Released,
+}
+
+impl Ending {
+    pub fn failed(reason: &str) -> Self {
+        Self::Failed(Failure::retry(reason))
+    }
+
+    /// Reads `None`, which is done, or the kind ("retry", "after", "dead", "release", or "cancelled", which is a release if the worker `ends`),
+    /// the seconds, and the reason. Everything else is a failure.
+    pub fn read(ending: &Bound<'_, PyAny>, ends: bool) -> Self {
+        if ending.is_none() {
+            return Self::Done;
+        }
+        let read = || -> PyResult<Self> {
+            let ending = ending.cast::<PyTuple>()?;
+            let kind = ending.get_item(0)?;
+            let reason = ending.get_item(2)?;
+            // A text of Python's may hold what is no character.
+            let (kind, reason) =
+                (kind.cast::<PyString>()?.to_string_lossy(), reason.cast::<PyString>()?.to_string_lossy());
+            Ok(match &*kind {
+                "release" => Self::Released,
+                "cancelled" if ends => Self::Released,
+                "dead" => Self::Failed(Failure::dead(reason)),
+                "after" => {
+                    let after = ending.get_item(1)?;
+                    match seconds(after.cast::<PyFloat>()?.value()) {
+                        Ok(after) => Self::Failed(Failure::retry_after(after, reason)),
+                        Err(_) => Self::failed(&format!("{reason}; and it cannot be tried again after {after:?} s")),
+                    }
+                }
+                _ => Self::failed(&reason),
+            })
+        };
+        read().unwrap_or_else(|_| Self::failed("the handler's ending cannot be read"))
+    }
+
+    /// As the worker takes it. What is given back has failed for the worker, which then finds that the lease has ended.
+    pub fn answer(self) -> Result<(), Failure> {
+        match self {
+            Self::Done => Ok(()),
+            Self::Failed(failure) => Err(failure),
+            Self::Released => Err(Failure::retry("the worker ended")),
+        }
+    }
+}
+
+/// A call that has ended.
+pub struct Ended {
+    pub sender: oneshot::Sender<Answers>,
+    pub answers: Answers,
+    /// Messages to give back before.
+    pub releases: Vec<Lease>,
+    pub attempt: Option<Attempt<Raw>>,
+    pub queue: Queue<Raw>,
+}
+
+impl Ended {
+    pub fn gives_back(&self) -> bool {
+        !self.releases.is_empty()
+    }
+
+    /// Gives back what is to be given back, then answers. Where that fails the message has failed.
+    pub async fn settle(self) {
+        let _ = match &self.attempt {
+            Some(attempt) => attempt.release().await,
+            None => self.queue.release(self.releases.iter().copied()).await,
+        };
+        self.send();
+    }
+
+    pub fn send(self) {
+        let _ = self.sender.send(self.answers); // nobody waits for it any more
+    }
+}

@@ -1,0 +1,240 @@
+"""Signals to the worker: it ends in order, once, whoever they are sent to; nothing is lost, and nothing counted that did not begin."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+import trunkline
+from trunkline.sync import Db, Queue
+
+PROGRAM = """
+import asyncio, os, time, trunkline
+
+app = trunkline.App(os.environ["URL"])
+
+def begun(number):
+    with open("begun", "a") as file:
+        file.write(f"{number}\\n")
+
+@app.task(max_batch=1, lease=5, max_attempts=1)
+async def loops(number: int):
+    begun(number)
+    await asyncio.sleep(0.5)
+
+@app.task(max_batch=1, lease=5, max_attempts=1)
+def threads(number: int):
+    begun(number)
+    time.sleep(3600 if number < 0 else 0.5)
+
+@app.task(max_batch=1, lease=5, max_attempts=1, place="process")
+def processes(number: int):
+    begun(number)
+    time.sleep(3600 if number < 0 else 0.5)
+"""
+NAMES = ["loops", "threads", "processes"]
+
+
+class Place:
+    """A folder with a program, its queues, and its workers."""
+
+    def __init__(self, folder: Path, url: str) -> None:
+        self.folder, self.url = folder, url
+        self.workers: list[subprocess.Popen[str]] = []
+        (folder / "tasks.py").write_text(PROGRAM)
+        db = Db.connect(url)
+        db.migrate()
+        self.queues: dict[str, Queue[int]] = {}
+        for name in NAMES:
+            db.create_queue(name, int, max_batch=1, max_attempts=1)
+            self.queues[name] = db.queue(name, int)
+
+    def start(self, *options: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "trunkline.worker.program", "tasks:app", *options]
+        # A session of its own: what is sent to its group reaches nobody else.
+        worker = subprocess.Popen(
+            command, cwd=self.folder, env={**os.environ, "URL": self.url}, stderr=subprocess.PIPE, text=True, start_new_session=True
+        )
+        self.workers.append(worker)
+        return worker
+
+    def begun(self) -> int:
+        file = self.folder / "begun"
+        return len(file.read_text().split()) if file.exists() else 0
+
+    def until(self, what: Callable[[], Any], seconds: float = 60) -> None:
+        limit = time.monotonic() + seconds
+        while not what():
+            assert time.monotonic() < limit, [worker.poll() for worker in self.workers]
+            time.sleep(0.02)
+
+    def counted(self, name: str) -> tuple[int, int, int]:
+        """Messages that wait with no attempt counted, those with one, and dead letters."""
+        with psycopg.connect(self.url) as sql:
+            row = sql.execute(
+                f"select count(*) filter (where attempt = released), count(*) filter (where attempt > released),"
+                f" (select count(*) from trunkline.dead_{name}) from trunkline.queue_{name}"
+            ).fetchone()
+        assert row is not None
+        return row
+
+
+@pytest.fixture
+def place(tmp_path: Path, url: str) -> Iterator[Place]:
+    place = Place(tmp_path, url)
+    yield place
+    for worker in place.workers:  # of a test that failed
+        if worker.poll() is None:
+            os.killpg(worker.pid, signal.SIGKILL)
+            worker.wait()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("options", [(), ("--processes", "2"), ("--reload",)])
+def test_a_signal_to_the_group_ends_all_in_order(place: Place, options: tuple[str, ...], number: signal.Signals) -> None:
+    worker = place.start("--concurrency", "2", *options)
+    for queue in place.queues.values():
+        queue.enqueue_many(range(30))
+    place.until(lambda: place.begun() >= 6)
+    os.killpg(worker.pid, number)
+    told = worker.communicate(timeout=60)[1]
+    assert worker.returncode == 0, told
+    assert "ending at once" not in told
+    begun = place.begun()
+    left = [place.counted(name) for name in NAMES]
+    assert all((counted, dead) == (0, 0) for _, counted, dead in left), (left, told)
+    assert sum(waiting for waiting, _, _ in left) + begun == 90
+
+
+def test_a_second_signal_ends_at_once(place: Place) -> None:
+    worker = place.start("--queue", "threads")
+    place.queues["threads"].enqueue(-1)
+    place.until(lambda: place.begun() == 1)
+    limit = time.monotonic() + 30
+    while worker.poll() is None and time.monotonic() < limit:
+        worker.send_signal(signal.SIGTERM)
+        time.sleep(0.3)
+    assert worker.returncode == 1
+
+
+def test_a_drain_ends_in_order_by_a_signal(place: Place) -> None:
+    worker = place.start("--drain", "--concurrency", "2", "--queue", "loops")
+    place.queues["loops"].enqueue_many(range(60))
+    place.until(lambda: place.begun() >= 2)
+    worker.send_signal(signal.SIGTERM)
+    told = worker.communicate(timeout=60)[1]
+    assert worker.returncode == 0, told
+    waiting, counted, dead = place.counted("loops")
+    assert (counted, dead) == (0, 0) and waiting + place.begun() == 60
+
+
+@pytest.mark.parametrize("name", ["threads", "processes"])
+def test_a_handler_that_hangs_does_not_keep_the_program(place: Place, name: str) -> None:
+    worker = place.start("--queue", name, "--shutdown-after", "1")
+    place.queues[name].enqueue(-1)
+    place.until(lambda: place.begun() == 1)
+    worker.send_signal(signal.SIGTERM)
+    told = worker.communicate(timeout=20)[1]
+    assert worker.returncode == 0, told
+    assert place.counted(name) == (1, 0, 0), "given back, and not counted"
+
+
+def test_a_stop_before_the_work_begins_is_remembered(url: str, run: Any) -> None:
+    import asyncio
+
+    app = trunkline.App(url)
+
+    @app.task()
+    async def note(text: str) -> None: ...
+
+    async def story() -> None:
+        await app.setup()
+        running = asyncio.ensure_future(app.run())
+        await asyncio.sleep(0)
+        app.stop()
+        assert (await asyncio.wait_for(running, 30)).is_nothing
+
+    run(story())
+
+
+def test_a_signal_while_it_is_set_up_ends_it(place: Place) -> None:
+    with psycopg.connect(place.url) as sql:
+        sql.execute("lock table trunkline.version, trunkline.migration in access exclusive mode")
+        worker = place.start()
+        place.until(lambda: sql.execute("select exists (select from pg_locks where not granted)").fetchone() == (True,))
+        worker.send_signal(signal.SIGTERM)
+        told = worker.communicate(timeout=30)[1]
+        assert worker.returncode == 0, told
+
+
+def poison(number: int) -> None:
+    if number == 7:
+        os._exit(9)
+
+
+app = trunkline.App()
+poisons = app.task(queue="poisons", place="process", max_attempts=3, retry=trunkline.Fixed(0))(poison)
+
+
+def slow(number: int) -> None:
+    time.sleep(0.1)
+
+
+slows = app.task(queue="slows", place="process", max_attempts=1, timeout=3, retry=trunkline.Fixed(0))(slow)
+
+
+def test_a_process_that_dies_takes_its_own_message_alone(url: str, run: Any) -> None:
+    app.url = url
+
+    async def story() -> None:
+        await app.setup()
+        await poisons.enqueue_many(range(40))
+        summary = await app.drain(queues=["poisons"], processes=2)
+        assert (summary.done, summary.dead + summary.retried) == (39, 3)
+        (letter,) = await (await app.queue(poisons)).dead_letters()
+        assert letter.payload == 7 and "died" in letter.error
+
+    run(story())
+
+
+def test_no_more_begins_than_there_are_processes(url: str, run: Any) -> None:
+    app.url = url
+
+    async def story() -> None:
+        await app.setup()
+        await slows.enqueue_many(range(80))
+        summary = await app.drain(queues=["slows"], processes=2)
+        assert (summary.done, summary.dead) == (80, 0), "whose time begins with the handler"
+
+    run(story())
+
+
+def test_threads_that_hang_hold_up_nothing_behind_them(url: str, run: Any) -> None:
+    import threading
+
+    app = trunkline.App(url)
+    free = threading.Event()
+
+    @app.task(timeout=0.5, max_attempts=1, retry=trunkline.Fixed(3600))
+    def hangs(number: int) -> None:
+        if number < 2:
+            free.wait(60)
+
+    async def story() -> None:
+        await app.setup()
+        await hangs.enqueue_many(range(12))
+        summary = await app.drain(concurrency=2)
+        assert (summary.done, summary.retried + summary.dead) == (10, 2)
+
+    try:
+        run(story())
+    finally:
+        free.set()

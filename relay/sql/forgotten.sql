@@ -1,0 +1,2 @@
+-- Deletes the rows of relays that ended.
+select trunkline.forget_relays()

@@ -1,0 +1,13 @@
+-- Deletes the rows of relays out of queues that ended, or were not heard of for a day; returns how many. For whoever ends: with the owner's right to delete.
+create or replace function trunkline.forget_relays() returns bigint
+    language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    count bigint;
+begin
+    delete from trunkline.relay r
+    where (r.queue, r.name) in (
+        select o.queue, o.name from trunkline.relay o
+        where not o.inward and o.seen_at < clock_timestamp() - interval '1 day' limit 1000 for update skip locked);
+    get diagnostics count = row_count;
+    return count;
+end $$;

@@ -1,0 +1,12 @@
+-- Deletes what workers reported more than an hour ago, of all queues, some at a time; returns how many rows. For whoever reports: with the owner's right to delete.
+create or replace function trunkline.forget_workers() returns bigint
+    language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    count bigint;
+begin
+    delete from trunkline.worker w
+    where w.ctid = any (array(
+        select o.ctid from trunkline.worker o where o.at < now() - interval '1 hour' order by o.at limit 1000 for update skip locked));
+    get diagnostics count = row_count;
+    return count;
+end $$;

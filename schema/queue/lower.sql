@@ -1,0 +1,27 @@
+-- Lowers the floors of lanes to rows that lie below, of a part of the table, or of all of it: along the index then. A clock that is set back puts them there, and a
+-- hand. Writes nothing where there is nothing, or where it may not. Of queues with keys.
+create or replace function trunkline.{do_lower_}(low tid, high tid)
+    returns void language plpgsql {planner} as $f$
+#variable_conflict use_variable
+declare
+    stray record;
+begin
+    if current_setting('transaction_read_only') = 'on' or not has_column_privilege('trunkline.{lane_}', 'floor', 'update') then
+        return;
+    elsif low is null then
+        select array_agg(l.lane) as lanes, array_agg(f.place) as places into stray
+        from trunkline.{lane_} l, lateral (
+            select q.place from trunkline.{queue_} q where q.lane = l.lane and q.line = '' order by q.place, q.id + 0 limit 1) f
+        where l.lane >= 0 and f.place < l.floor;
+    else
+        select array_agg(f.lane) as lanes, array_agg(f.place) as places into stray
+        from (select q.lane, min(q.place) as place from trunkline.{queue_} q where q.ctid >= low and q.ctid < high and q.line = '' group by q.lane) f
+        join trunkline.{lane_} l on l.lane = f.lane where f.place < l.floor;
+    end if;
+    if stray.lanes is not null then
+        update trunkline.{lane_} h set floor = least(h.floor, s.place)
+        from (select l.lane, u.place from unnest(stray.lanes, stray.places) u(lane, place) join trunkline.{lane_} l on l.lane = u.lane
+              order by l.lane for update of l skip locked) s
+        where h.lane = s.lane;
+    end if;
+end $f$;

@@ -1,0 +1,127 @@
+//! Refusals: what the server answered by an error has not happened, whatever its code. The one place that says so.
+
+use std::time::{Duration, Instant};
+
+use tokio_postgres::error::SqlState;
+
+use super::{Described, Error, Kind, advice::is_collision};
+
+/// Classes of errors that are about the server, its schema or the role's rights, and not about what it was given. Triggers of
+/// users raise any code they like, so this list must never decide whether something was stored.
+const OF_THE_SERVER: [&str; 14] =
+    ["08", "25", "26", "28", "3D", "3F", "40", "42", "53", "55P03", "57", "58", "F0", "XX"];
+
+impl Error {
+    /// The server refused a statement of our own, for what it was asked or for what it met; nothing of it has happened. So what
+    /// was refused together can be tried apart.
+    pub(crate) fn is_refusal(&self) -> bool {
+        matches!(&*self.0, Kind::Server { .. } | Kind::NotStored { stored: 0, .. })
+    }
+
+    /// The refusal is likely to pass, or to meet everything that is asked of this server: it is no verdict about a message.
+    pub(crate) fn is_of_the_server(&self) -> bool {
+        self.sqlstate().is_some_and(|code| OF_THE_SERVER.iter().any(|class| code.code().starts_with(class)))
+    }
+
+    /// The payload itself was refused, by its encoder, by its size or by the server (a check, an invalid character, an error that a
+    /// trigger raises). Not if a queue's sequence is behind its table: then every payload collides with a message that is there. Nor if
+    /// the server refuses whatever it is given: it takes no writes, has no room, or the role lacks a right.
+    #[must_use]
+    pub fn is_bad_payload(&self) -> bool {
+        match &*self.0 {
+            Kind::Encode { .. } | Kind::TooLarge { .. } => true,
+            Kind::Stripes(parts) => parts.iter().any(|(_, error)| error.is_bad_payload()),
+            Kind::Server { .. } if self.is_drained() => false,
+            Kind::Server { error, .. } if is_collision(error.table.as_deref(), error.constraint.as_deref()) => false,
+            Kind::Postgres(Described(error))
+                if error.as_db_error().is_some_and(|db| is_collision(db.table(), db.constraint())) =>
+            {
+                false
+            }
+            Kind::Postgres(_) | Kind::Server { .. } => {
+                self.sqlstate().is_some() && !self.is_of_the_server() && !self.is_of_other_lanes()
+            }
+            _ => false,
+        }
+    }
+
+    /// A row was batched for lanes of which the queue has more by now.
+    pub(crate) fn is_of_other_lanes(&self) -> bool {
+        self.sqlstate().is_some_and(|code| code.code() == "TL002")
+    }
+
+    /// The server's encoding has no such character.
+    pub(crate) fn is_of_encoding(&self) -> bool {
+        self.sqlstate().is_some_and(|code| {
+            [SqlState::UNTRANSLATABLE_CHARACTER, SqlState::CHARACTER_NOT_IN_REPERTOIRE].contains(code)
+        })
+    }
+}
+
+/// How long what was refused together is tried apart without a success. Most refusals take a fraction of a millisecond; one that
+/// waits for a lock or a timeout each time shall not be tried a thousand times.
+const FUTILE: Duration = Duration::from_secs(2);
+
+/// A search, part by part, for what the server refuses.
+#[derive(Debug, Default)]
+pub(crate) struct Search {
+    /// Since when nothing has succeeded.
+    since: Option<Instant>,
+}
+
+impl Search {
+    pub fn found_good(&mut self) {
+        self.since = None;
+    }
+
+    /// After another refusal: whether to go on.
+    pub fn goes_on(&mut self) -> bool {
+        self.goes_on_at(Instant::now())
+    }
+
+    fn goes_on_at(&mut self, now: Instant) -> bool {
+        now.duration_since(*self.since.get_or_insert(now)) < FUTILE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::error::server::ServerError;
+
+    fn refused(code: &str) -> Error {
+        let body = format!("VERROR\0C{code}\0Mno\0\0");
+        let error = Arc::new(ServerError::parse(body.as_bytes()));
+        Error::new(Kind::Server { what: "enqueue", queue: None, error })
+    }
+
+    #[test]
+    fn every_answer_by_an_error_is_a_refusal() {
+        for code in ["UE001", "XX000", "0A000", "55000", "38000", "42501", "55P03", "P0001", "23514", "53100", "ZZ999"]
+        {
+            assert!(refused(code).is_refusal() && !refused(code).is_outcome_unknown(), "{code}");
+        }
+    }
+
+    #[test]
+    fn codes_of_users_blame_the_payload_and_those_of_the_server_do_not() {
+        for code in ["UE001", "0A000", "55000", "38000", "P0001", "22000", "23514", "54000", "ZZ999", "21000"] {
+            assert!(refused(code).is_bad_payload() && !refused(code).is_for_another(), "{code}");
+        }
+        for code in ["25006", "53100", "53300", "42501", "57014", "55P03", "40P01", "58030", "XX001"] {
+            assert!(!refused(code).is_bad_payload() && refused(code).is_for_another(), "{code}");
+        }
+        assert!(!refused("TL002").is_bad_payload(), "lanes were added");
+    }
+
+    #[test]
+    fn a_search_without_a_success_ends() {
+        let (mut search, began) = (Search::default(), Instant::now());
+        assert!(search.goes_on_at(began) && search.goes_on_at(began + FUTILE / 2));
+        search.found_good();
+        assert!(search.goes_on_at(began + FUTILE));
+        assert!(!search.goes_on_at(began + FUTILE * 2));
+    }
+}

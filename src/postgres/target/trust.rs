@@ -1,0 +1,174 @@
+//! Who a server is, checked as libpq does: by the authority alone, or by the authority and the name.
+
+use std::{fmt::Write, sync::Arc};
+
+use rustls::{
+    CertificateError, DigitallySignedStruct, Error, SignatureScheme,
+    client::{
+        WebPkiServerVerifier,
+        danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+        verify_server_name,
+    },
+    pki_types::{CertificateDer, ServerName, UnixTime},
+    server::ParsedCertificate,
+};
+use x509_cert::{
+    Certificate,
+    der::{Decode, oid::ObjectIdentifier},
+};
+
+const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
+const OTHER_NAMES: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.17");
+
+/// Rustls' own verifier, with what libpq accepts besides.
+#[derive(Debug)]
+pub(super) struct Trust {
+    pub verifier: Arc<WebPkiServerVerifier>,
+    /// The certificates of `sslrootcert`. One of them may be the server's own, as with one that signs itself.
+    pub trusted: Vec<CertificateDer<'static>>,
+    /// Whether the server's name counts: `sslmode=verify-full`.
+    pub by_name: bool,
+}
+
+impl Trust {
+    /// The name that is asked for, among those of the certificate.
+    fn verify_name(&self, certificate: &CertificateDer<'_>, name: &ServerName<'_>) -> Result<(), Error> {
+        if !self.by_name {
+            return Ok(());
+        }
+        let known = verify_server_name(&ParsedCertificate::try_from(certificate)?, name);
+        if known.is_err() && is_common_name(certificate, name) { Ok(()) } else { known }
+    }
+}
+
+impl ServerCertVerifier for Trust {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        match self.verifier.verify_server_cert(certificate, intermediates, name, ocsp_response, now) {
+            Ok(verified) => return Ok(verified),
+            // The name is looked at last.
+            Err(Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            )) => {}
+            // It may be an authority's own, which rustls does not take for a server's.
+            Err(_) if self.trusted.iter().any(|trusted| trusted == certificate) => verify_time(certificate, now)?,
+            Err(error) => return Err(error),
+        }
+        self.verify_name(certificate, name)?;
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.verifier.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.verifier.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.verifier.supported_verify_schemes()
+    }
+}
+
+fn verify_time(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), Error> {
+    let certificate = Certificate::from_der(certificate).map_err(|_| CertificateError::BadEncoding)?;
+    let validity = certificate.tbs_certificate.validity;
+    if now.as_secs() < validity.not_before.to_unix_duration().as_secs() {
+        return Err(CertificateError::NotValidYet.into());
+    }
+    if now.as_secs() > validity.not_after.to_unix_duration().as_secs() {
+        return Err(CertificateError::Expired.into());
+    }
+    Ok(())
+}
+
+/// Whether it is the common name of a certificate that has no other names, as libpq looks at it then.
+fn is_common_name(certificate: &CertificateDer<'_>, name: &ServerName<'_>) -> bool {
+    let Ok(certificate) = Certificate::from_der(certificate) else { return false };
+    let of_certificate = certificate.tbs_certificate;
+    if of_certificate.extensions.iter().flatten().any(|extension| extension.extn_id == OTHER_NAMES) {
+        return false;
+    }
+    let name = name.to_str();
+    let attributes = of_certificate.subject.0.iter().flat_map(|names| names.0.iter());
+    let mut common = attributes.filter(|attribute| attribute.oid == COMMON_NAME);
+    common.any(|common| std::str::from_utf8(common.value.value()).is_ok_and(|common| is_same(common, &name)))
+}
+
+/// Without regard to case; `*.` stands for one label.
+fn is_same(pattern: &str, name: &str) -> bool {
+    match pattern.strip_prefix("*.") {
+        Some(domain) => {
+            name.split_once('.').is_some_and(|(label, rest)| !label.is_empty() && rest.eq_ignore_ascii_case(domain))
+        }
+        None => pattern.eq_ignore_ascii_case(name),
+    }
+}
+
+/// Why TLS failed, and what to do, where the certificate is the reason.
+pub(crate) fn explained(error: &std::io::Error) -> Option<String> {
+    let Some(Error::InvalidCertificate(why)) = error.get_ref()?.downcast_ref::<Error>() else { return None };
+    let mut text = match why {
+        CertificateError::UnknownIssuer => {
+            "no authority that is trusted has signed the server's certificate: name the right one with sslrootcert=FILE"
+                .to_owned()
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "the server's certificate is not for this name; sslmode=verify-ca trusts its authority whatever the name"
+                .to_owned()
+        }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "the server's certificate has expired".to_owned()
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "the server's certificate is not valid yet, by this machine's clock".to_owned()
+        }
+        CertificateError::Other(_) => {
+            return Some(
+                "the server's certificate cannot be trusted; one that is an authority's own has to be in sslrootcert itself".to_owned(),
+            );
+        }
+        _ => return None,
+    };
+    let _ = write!(text, " ({why})"); // a String takes everything
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_same;
+
+    #[test]
+    fn a_star_stands_for_one_label() {
+        for (pattern, name) in [("db.example.org", "DB.example.org"), ("*.example.org", "db.example.org")] {
+            assert!(is_same(pattern, name), "{pattern} {name}");
+        }
+        for (pattern, name) in [
+            ("*.example.org", "a.db.example.org"),
+            ("*.example.org", ".example.org"),
+            ("*.example.org", "example.org"),
+            ("*", "db"),
+            ("d*.example.org", "db.example.org"),
+            ("", "db"),
+        ] {
+            assert!(!is_same(pattern, name), "{pattern} {name}");
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Queues of each kind, with consumers that live through it, that end in order, and that vanish.
+
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use trunkline::{Draft, Failure, Limits, Message, Queue, Settings, Worker};
+
+use super::{AHEAD, Clock, HOUR};
+use crate::fixture::{Runs, Seen, eventually};
+
+/// Short, so that nobody waits long for what a vanished consumer holds.
+const LEASE: Duration = Duration::from_secs(2);
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    Plain,
+    Priorities,
+    Unique,
+    Limited,
+    Keyed,
+    KeyRate,
+}
+
+const KINDS: [Kind; 6] = [Kind::Plain, Kind::Priorities, Kind::Unique, Kind::Limited, Kind::Keyed, Kind::KeyRate];
+
+impl Kind {
+    fn has_keys(self) -> bool {
+        matches!(self, Self::Keyed | Self::KeyRate)
+    }
+
+    fn settings(self) -> Settings {
+        let settings = Settings::new("int8").lease(LEASE);
+        match self {
+            Self::Priorities => settings.priorities(3),
+            Self::Unique => settings.uniqueness(true),
+            Self::Keyed | Self::KeyRate => settings.lanes(4),
+            Self::Plain | Self::Limited => settings,
+        }
+    }
+
+    fn limits(self) -> Limits {
+        match self {
+            Self::Limited => Limits::none().per_second(200.0).burst(1),
+            Self::KeyRate => Limits::none().key_per_second(100.0),
+            _ => Limits::none(),
+        }
+    }
+
+    async fn enqueue(self, queue: &Queue<i64>, numbers: std::ops::Range<i64>) {
+        let drafts = numbers.map(|number| {
+            let draft = Draft::new(number);
+            match self {
+                Self::Priorities => draft.priority((number % 3) as u8),
+                Self::Keyed | Self::KeyRate => draft.key(format!("key {}", number % 7)),
+                _ => draft,
+            }
+        });
+        queue.enqueue_many(drafts).await.expect("enqueued");
+    }
+}
+
+fn worker(queue: &Queue<i64>, seen: &Seen) -> Runs {
+    let seen = seen.clone();
+    Runs::start(Worker::new(queue.clone(), move |message: Message<i64>| {
+        seen.add(&message);
+        async { Ok::<(), Failure>(()) }
+    }))
+}
+
+/// One that has much in hand when it ends, in order.
+async fn ends_in_order(queue: &Queue<i64>) {
+    static NONE: Semaphore = Semaphore::const_new(0);
+    let worker = Worker::new(queue.clone(), |_: Message<i64>| async {
+        let _ = NONE.acquire().await;
+        Ok::<(), Failure>(())
+    });
+    let worker = Runs::start(worker.concurrency(2).shutdown_after(Duration::from_millis(1)));
+    eventually("it holds something", async || queue.stats().await.expect("counted").leased > 0).await;
+    worker.stop().await;
+}
+
+async fn all_are_handled(clock: &Clock, kind: Kind, ahead: Duration) {
+    let name = format!("{kind:?}.{}", ahead.as_secs()).to_lowercase();
+    let what = |of: &str| format!("{name}: {of}");
+    clock.db.create_queue(&name, &kind.settings()).await.expect("created");
+    clock.db.limit_queue(&name, &kind.limits()).await.expect("limited");
+    let lives: Queue<i64> = clock.db.queue(&name).await.expect("opened");
+    let seen = Seen::default();
+
+    kind.enqueue(&lives, 0..20).await;
+    clock.is_ahead_by(ahead);
+    kind.enqueue(&lives, 20..40).await;
+    let other: Queue<i64> = clock.another().await.queue(&name).await.expect("opened");
+    ends_in_order(&other).await;
+    if kind != Kind::KeyRate {
+        // A consumer that vanishes with it.
+        let verb = if kind.has_keys() { "lease_lane" } else { "lease" };
+        clock.say(&format!("select * from trunkline.{verb}('{name}', 3)")).await;
+    }
+    let living = worker(&lives, &seen);
+    eventually(&what("one works ahead of time"), async || !seen.all().is_empty()).await;
+
+    clock.is_ahead_by(Duration::ZERO);
+    kind.enqueue(&lives, 40..60).await;
+    eventually(&what("it works on"), async || (40..60).all(|number| seen.all().contains_key(&number))).await;
+    living.stop().await;
+    kind.enqueue(&lives, 60..80).await;
+    let fresh: Queue<i64> = clock.another().await.queue(&name).await.expect("opened");
+    let working = worker(&fresh, &seen);
+    eventually(&what("another works"), async || (60..80).all(|number| seen.all().contains_key(&number))).await;
+    if ahead <= 3 * HOUR {
+        // A lease of some hours may have been meant.
+        clock.say(&format!("select trunkline.repair_times('{name}')")).await;
+    }
+    eventually(&what("all is handled"), async || seen.all().len() == 80).await;
+    eventually(&what("nothing is left"), async || fresh.stats().await.expect("counted").messages == 0).await;
+    working.stop().await;
+    assert_eq!(fresh.stats().await.expect("counted").dead, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clock_that_was_ahead_stops_no_queue() {
+    let clock = Clock::start().await;
+    for ahead in AHEAD {
+        for kind in KINDS {
+            all_are_handled(&clock, kind, ahead).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_enqueued_before_a_worker_begins_are_handled_whatever_the_clock_showed() {
+    let clock = Clock::start().await;
+    clock.db.create_queue("q", &Kind::Keyed.settings()).await.expect("created");
+    let queue: Queue<i64> = clock.db.queue("q").await.expect("opened");
+    let seen = Seen::default();
+    clock.is_ahead_by(Duration::from_secs(60));
+    let ahead = worker(&queue, &seen);
+    Kind::Keyed.enqueue(&queue, 0..20).await;
+    let floored = "select coalesce(bool_and(floor > now() - interval '1 minute'), false) from trunkline.lane_q where lane >= 0 and isfinite(served_at)";
+    let mut number = 20;
+    while !clock.says_yes(floored).await {
+        Kind::Keyed.enqueue(&queue, number..number + 20).await;
+        number += 20;
+    }
+    ahead.stop().await;
+    // What is enqueued now lies below the floors of the lanes; the clock has passed these when the next worker begins.
+    clock.is_ahead_by(Duration::ZERO);
+    Kind::Keyed.enqueue(&queue, number..number + 20).await;
+    clock.is_ahead_by(Duration::from_secs(90));
+    let other: Queue<i64> = clock.another().await.queue("q").await.expect("opened");
+    let working = worker(&other, &seen);
+    eventually("all are handled", async || seen.all().len() as i64 == number + 20).await;
+    working.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unique_key_is_kept_for_as_long_as_was_asked() {
+    let clock = Clock::start().await;
+    clock.db.create_queue("q", &Kind::Unique.settings()).await.expect("created");
+    let claim = "select outcome = 'new' from trunkline.enqueue_unique('q', '1', 'key', unique_for => '1 minute')";
+    for ahead in AHEAD {
+        clock.is_ahead_by(ahead);
+        assert!(clock.says_yes(claim).await, "the clock passes every key");
+        clock.is_ahead_by(Duration::ZERO);
+        assert!(!clock.says_yes(claim).await, "it is kept");
+        let kept =
+            "select until between now() + interval '50 s' and now() + interval '1 minute' from trunkline.unique_q";
+        assert!(clock.says_yes(kept).await);
+        clock.is_ahead_by(Duration::from_secs(61));
+        assert!(clock.says_yes(claim).await, "and no longer");
+        clock.is_ahead_by(Duration::ZERO);
+        clock.say("delete from trunkline.unique_q").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn archive_is_pruned_by_age_whatever_the_clock_showed() {
+    let clock = Clock::start().await;
+    clock.db.create_queue("q", &Kind::Plain.settings()).await.expect("created");
+    clock.is_ahead_by(AHEAD[0]);
+    clock.say("select trunkline.enqueue('q', 1::int8); select trunkline.archive('q', id, attempt) from trunkline.lease('q')").await;
+    clock.is_ahead_by(Duration::ZERO);
+    assert!(clock.says_yes("select trunkline.prune('q', '1 hour') = 0").await, "it is of now, at the latest");
+    clock.is_ahead_by(2 * HOUR);
+    assert!(clock.says_yes("select trunkline.prune('q', '1 hour') = 1").await);
+}

@@ -1,0 +1,87 @@
+//! Schedules whose next tick was worked out by a clock that was ahead.
+
+use std::time::{Duration, SystemTime};
+
+use trunkline::{Missed, Queue, Schedule, Settings};
+
+use super::{AHEAD, Clock, HOUR};
+use crate::{fixture::eventually, schedules::Ticks};
+
+/// When a schedule ticks next, as seen by a process whose clock stays as it is.
+async fn next(clock: &Clock, name: &str) -> Option<SystemTime> {
+    let all = clock.db.schedules().await.expect("listed");
+    all.into_iter().find(|one| one.name == name).expect("it is there").next
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn schedules_tick_on_after_the_clock_was_set_back() {
+    let clock = Clock::start().await;
+    clock.db.create_queue("q", &Settings::new("int8")).await.expect("created");
+    let queue: Queue<i64> = clock.db.queue("q").await.expect("opened");
+    let second = Schedule::new("second", "every second").missed(Missed::Skip);
+    let hour = Schedule::new("hour", "0 * * * *");
+    queue.schedule(&second, &1).await.expect("set");
+    queue.schedule(&hour, &2).await.expect("set");
+    let living = Ticks::start(&clock.db);
+    for ahead in AHEAD {
+        clock.is_ahead_by(ahead);
+        let ticked = "select coalesce(bool_and(placed) and min(next_at) > clock_timestamp() - interval '5 s' and min(last_at) > clock_timestamp() - interval '1 hour', false)
+                      from trunkline.schedule";
+        eventually("ticks are made ahead of time", async || clock.says_yes(ticked).await).await;
+        clock.is_ahead_by(Duration::ZERO);
+        let back = "select last_at <= clock_timestamp() and next_at > clock_timestamp() - interval '5 s' and next_at < clock_timestamp() + interval '5 s'
+                    from trunkline.schedule where name = 'second' and placed";
+        let began = std::time::Instant::now();
+        while !clock.sql.query_opt(back, &[]).await.expect("read").is_some_and(|row| row.get(0)) {
+            if began.elapsed().as_secs() > 15 {
+                let rows = "select string_agg(s::text || clock_timestamp(), '; ') from trunkline.schedule s";
+                panic!("DUMP {}", clock.sql.query_one(rows, &[]).await.expect("read").get::<_, String>(0));
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let expected = hour.next_after(SystemTime::now()).expect("valid");
+        eventually("its time is right", async || {
+            next(&clock, "hour").await == expected
+                || next(&clock, "hour").await == hour.next_after(SystemTime::now()).expect("valid")
+        })
+        .await;
+    }
+    living.stop().await;
+
+    // Nobody runs when the clock is set back; who comes later, or declares it, puts it right.
+    clock.is_ahead_by(AHEAD[0]);
+    let ticks = Ticks::start(&clock.another().await);
+    eventually("it ticks", async || {
+        clock.says_yes("select min(next_at) > now() from trunkline.schedule where name = 'hour'").await
+    })
+    .await;
+    ticks.stop().await;
+    clock.is_ahead_by(Duration::ZERO);
+    assert!(!queue.schedule(&hour, &2).await.expect("set"), "nothing is changed");
+    assert!(
+        clock
+            .says_yes("select not placed and next_at <= clock_timestamp() from trunkline.schedule where name = 'hour'")
+            .await
+    );
+    let ticks = Ticks::start(&clock.another().await);
+    eventually("its time is right", async || {
+        next(&clock, "hour").await.is_some_and(|next| next <= SystemTime::now() + HOUR)
+    })
+    .await;
+    ticks.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clock_set_back_by_a_moment_repeats_no_tick() {
+    let clock = Clock::start().await;
+    clock.db.create_queue("q", &Settings::new("int8")).await.expect("created");
+    let queue: Queue<i64> = clock.db.queue("q").await.expect("opened");
+    queue.schedule(&Schedule::new("second", "every second").missed(Missed::Each), &1).await.expect("set");
+    let ticks = Ticks::start(&clock.db);
+    eventually("it ticks", async || clock.says_yes("select count(*) >= 3 from trunkline.messages_q").await).await;
+    clock.disk.clock_is_ahead_by(-1500).expect("set");
+    eventually("it ticks on", async || clock.says_yes("select count(*) >= 8 from trunkline.messages_q").await).await;
+    ticks.stop().await;
+    let twice = "select count(*) = count(distinct metadata ->> 'tick') from trunkline.messages_q";
+    assert!(clock.says_yes(twice).await);
+}

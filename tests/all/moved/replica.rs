@@ -1,0 +1,129 @@
+//! A database is replicated logically, by the page's steps: queues of every kind go on where they were.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use trunkline::{Changes, Db, Draft, Lease, Limits, Message, Schedule, Settings, Unique, Worker};
+
+use super::{server::Server, tools::Tools};
+use crate::fixture::{connect, eventually};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// The key of a message, and that of a backlog.
+fn draft(nr: i64) -> Draft<i64> {
+    Draft::new(nr).key(if nr < 60 { "busy".to_owned() } else { format!("key {nr}") })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_logical_replica_goes_on_with_keys_claims_limits_and_schedules() {
+    let Some(tools) = Tools::found(&["pg_dump", "psql"]) else { return };
+    let settings = [("wal_level", "logical"), ("max_wal_senders", "4"), ("max_replication_slots", "4")];
+    let server = || Server::start(Some(tools.binaries()), &settings);
+    let (here, there) = (server(), server());
+    let db = Db::connect(&here.url()).await.expect("connected");
+    db.migrate().await.expect("migrated");
+    let sql = connect(&here.url()).await;
+
+    // A queue whose partitions grew, in which the first of a key waits for its retry; one with a claim; a limit, a pause, a schedule.
+    db.create_queue("keys", &Settings::new("int8").lanes(64)).await.expect("created");
+    db.create_queue("once", &Settings::new("int8").uniqueness(true)).await.expect("created");
+    let keys = db.queue::<i64>("keys").await.expect("opened");
+    keys.enqueue(draft(0)).await.expect("enqueued");
+    let fails = "select trunkline.retry('keys', id, attempt, '1 hour', 'later') from trunkline.lease_lane('keys')";
+    sql.batch_execute(fails).await.expect("failed");
+    db.alter_queue("keys", &Changes::new().lanes(128)).await.expect("more");
+    let once = db.queue::<i64>("once").await.expect("opened");
+    once.enqueue(Draft::new(1).unique(Unique::key("claimed"))).await.expect("enqueued");
+    db.limit_queue("keys", &Limits::none().max_leased(1000)).await.expect("limited");
+    once.schedule(&Schedule::new("yearly", "@yearly"), &7).await.expect("set");
+    db.pause_queue("once").await.expect("paused");
+
+    // Step 1: all but the messages.
+    let mut dump = vec!["--schema=trunkline", "--no-owner", "--no-privileges"];
+    let left_out = ["queue_*", "dead_*", "archive_*", "unique_*", "schedule"]
+        .map(|table| format!("--exclude-table-data=trunkline.{table}"));
+    dump.extend(left_out.iter().map(String::as_str));
+    let url = here.url();
+    dump.extend(["--dbname", &url]);
+    let definitions = tools.run("pg_dump", &dump, "");
+    tools.run("psql", &["--quiet", "--set=ON_ERROR_STOP=1", "--dbname", &there.url()], &definitions);
+    // Steps 2 and 3: the messages.
+    let publish: String = sql.query_one(PUBLISH, &[]).await.expect("written").get(0);
+    sql.batch_execute(&publish).await.expect("published");
+    let replica = connect(&there.url()).await;
+    let subscribe =
+        format!("create subscription moves connection '{}' publication queues", here.url().replace('\'', "''"));
+    replica.batch_execute(&subscribe).await.expect("subscribed");
+    for nr in 1..80 {
+        keys.enqueue(draft(nr)).await.expect("enqueued");
+    }
+    // What stands behind the retry is met, and moved to the backlog of its key.
+    work(&db, 20).await;
+    keys.enqueue(draft(99)).await.expect("enqueued");
+    let lease = "select id, attempt from trunkline.lease_lane('keys', 1, '2 hours')";
+    let lease = sql.query_one(lease, &[]).await.expect("leased");
+    let lease = Lease { id: lease.get(0), attempt: lease.get(1) };
+    let told: String = sql.query_one("select pg_current_wal_lsn()::text", &[]).await.expect("told").get(0);
+    let caught_up = "select bool_and(confirmed_flush_lsn >= $1::text::pg_lsn)
+                        and not exists (select from pg_stat_replication where application_name ~ 'sync') from pg_replication_slots";
+    let copied = "select bool_and(srsubstate = 'r') from pg_subscription_rel";
+    eventually("every table is copied", async || {
+        replica.query_one(copied, &[]).await.expect("told").get::<_, Option<bool>>(0) == Some(true)
+    })
+    .await;
+    eventually("the replica has caught up", async || {
+        sql.query_one(caught_up, &[&told]).await.expect("told").get::<_, Option<bool>>(0) == Some(true)
+    })
+    .await;
+    let rows = "select array_agg(row(q.*)::text order by q.id) from trunkline.queue_keys q";
+    let wanted: Option<Vec<String>> = sql.query_one(rows, &[]).await.expect("read").get(0);
+    eventually("both have the same rows", async || {
+        replica.query_one(rows, &[]).await.expect("read").get::<_, Option<Vec<String>>>(0) == wanted
+    })
+    .await;
+    // Steps 4 and 5: the switch.
+    replica.batch_execute("drop subscription moves").await.expect("no replica any more");
+    drop((keys, once, db, sql));
+    replica.batch_execute("select trunkline.rebuild(name) from trunkline.queue").await.expect("rebuilt");
+
+    let db = Db::connect(&there.url()).await.expect("connected");
+    db.migrate().await.expect("there is nothing to do");
+    let (keys, once) =
+        (db.describe_queue("keys").await.expect("described"), db.describe_queue("once").await.expect("described"));
+    assert_eq!((keys.lanes, keys.limits), (128, Limits::none().max_leased(1000)));
+    assert!(once.is_paused && !keys.is_paused);
+    assert_eq!(db.schedules().await.expect("listed")[0].name, "yearly");
+    db.resume_queue("once").await.expect("resumed");
+    let once = db.queue::<i64>("once").await.expect("opened");
+    let again = once.enqueue_unique(Draft::new(2).unique(Unique::key("claimed"))).await.expect("enqueued");
+    assert!(!again.is_new(), "the claim came along");
+    assert_eq!(once.take(9).await.expect("taken").len(), 1);
+    // The backlog waits for its first message, and comes in its order.
+    assert!(work(&db, 0).await.is_empty(), "behind a retry and a lease");
+    let keys = db.queue::<i64>("keys").await.expect("opened");
+    keys.ack([lease]).await.expect("the lease goes on");
+    trunkline::testing::shift(&keys, 2 * HOUR).await.expect("shifted");
+    let then = work(&db, 60).await;
+    assert_eq!(then, (0..60).collect::<Vec<_>>());
+}
+
+/// The step that says which tables: those of the messages, and the schedules.
+const PUBLISH: &str = "select 'create publication queues for table ' || string_agg(c.oid::regclass::text, ', ')
+     from pg_class c where c.relnamespace = 'trunkline'::regnamespace and c.relkind = 'r' and c.relname ~ '^(queue|dead|archive|unique)_|^schedule$'";
+
+/// What a worker handles until nothing is due.
+async fn work(db: &Db, least: usize) -> Vec<i64> {
+    let handled = Arc::new(Mutex::new(Vec::new()));
+    let seen = handled.clone();
+    let worker = Worker::new(db.queue::<i64>("keys").await.expect("opened"), move |message: Message<i64>| {
+        seen.lock().expect("no panic").push(message.payload);
+        async { Ok::<_, std::convert::Infallible>(()) }
+    });
+    worker.drain().await.expect("drained");
+    let handled = std::mem::take(&mut *handled.lock().expect("no panic"));
+    assert!(handled.len() >= least, "{handled:?}");
+    handled
+}

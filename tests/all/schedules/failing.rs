@@ -1,0 +1,94 @@
+//! A tick that fails, whatever the error is and whenever it comes, stops no other schedule.
+
+use std::time::{Duration, SystemTime};
+
+use trunkline::{Schedule, Settings};
+
+use super::{Ticks, YEARLY, not_since, one};
+use crate::fixture::{Place, connect, eventually, place, within};
+
+/// What triggers may raise, and what the server does by itself.
+const CODES: [&str; 13] = [
+    "UE001", "XX000", "0A000", "55000", "38000", "55P03", "40001", "40P01", "57014", "53200", "P0001", "42501", "22000",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failing_tick_stops_no_other_whatever_the_error() {
+    let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8")).await;
+    let refuse = "create function public.refuse() returns trigger language plpgsql as $$ begin
+            raise exception 'refused by the trigger of %', tg_table_name using errcode = tg_argv[0]; end $$";
+    sql.batch_execute(refuse).await.expect("made");
+    let mut names = Vec::new();
+    for (nr, code) in CODES.into_iter().enumerate() {
+        for (when, trigger) in [("now", "trigger"), ("late", "constraint trigger")] {
+            let name = format!("bad.{nr}.{when}");
+            db.create_queue(&name, &Settings::new("int8")).await.expect("created");
+            let (before, deferred) = match when {
+                "now" => ("before", ""),
+                _ => ("after", "deferrable initially deferred"),
+            };
+            let made = format!(
+                "create {trigger} refuses {before} insert on trunkline.\"queue_{name}\" {deferred} for each row execute function public.refuse('{code}')"
+            );
+            sql.batch_execute(&made).await.expect("made");
+            let bad = db.queue::<i64>(&name).await.expect("opened");
+            bad.schedule(&Schedule::new(name.as_str(), YEARLY), &1).await.expect("set");
+            not_since(&sql, &name, "now() - interval '1 s'").await;
+            names.push((code, name));
+        }
+    }
+    queue.schedule(&Schedule::new("good", YEARLY), &1).await.expect("set");
+    not_since(&sql, "good", "now()").await;
+    let runs = Ticks::start(&db);
+    eventually("the good one ticks", async || one(&db, "good").await.last.is_some()).await;
+    for (_, name) in &names {
+        eventually("its problem is written down", async || one(&db, name).await.problem.is_some()).await;
+        let bad = one(&db, name).await;
+        assert!(bad.last.is_none() && bad.problem.is_some_and(|why| why.contains("refused by the trigger")), "{name}");
+    }
+    for (code, name) in &names {
+        let is_given_up = ["P0", "42", "22"].contains(&&code[..2]);
+        let next = one(&db, name).await.next.expect("one");
+        assert_eq!(next > SystemTime::now(), is_given_up, "{name} of {code} ticks at {next:?}");
+        sql.batch_execute(&format!("drop trigger refuses on trunkline.\"queue_{name}\"")).await.expect("mended");
+    }
+    for (code, name) in &names {
+        if !["P0", "42", "22"].contains(&&code[..2]) {
+            eventually("what is owed is made", async || one(&db, name).await.last.is_some()).await;
+            assert_eq!(one(&db, name).await.problem, None, "{name}");
+        }
+    }
+    runs.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn locked_queue_holds_up_its_own_schedules_alone() {
+    let Place { db, queue, sql, url } = place::<i64>(Settings::new("int8")).await;
+    db.create_queue("locked", &Settings::new("int8")).await.expect("created");
+    let locked = db.queue::<i64>("locked").await.expect("opened");
+    locked.schedule(&Schedule::new("locked", YEARLY), &1).await.expect("set");
+    queue.schedule(&Schedule::new("good", YEARLY), &1).await.expect("set");
+    let holder = connect(&url).await;
+    holder.batch_execute("begin; lock table trunkline.queue_locked in share mode").await.expect("locked");
+    not_since(&sql, "locked", "now() - interval '1 s'").await;
+    not_since(&sql, "good", "now()").await;
+    let runs = Ticks::start(&db);
+    eventually("the good one ticks", async || one(&db, "good").await.last.is_some()).await;
+    assert!(one(&db, "locked").await.problem.is_some_and(|why| why.contains("lock")), "it says why");
+    holder.batch_execute("commit").await.expect("let go");
+    within(Duration::from_secs(40), "it ticks", async || one(&db, "locked").await.last.is_some()).await;
+    assert_eq!(locked.stats().await.expect("counted").messages, 1, "once");
+    runs.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn expression_that_one_process_cannot_read_is_left_to_others() {
+    let Place { db, sql, .. } = place::<i64>(Settings::new("int8")).await;
+    let set = "select trunkline.set_schedule('bad', 'q', '99 * * * *', '1')";
+    sql.batch_execute(set).await.expect("SQL cannot tell");
+    let runs = Ticks::start(&db);
+    eventually("it says so", async || one(&db, "bad").await.problem.is_some()).await;
+    let again = "select not placed and next_at between now() + interval '50 min' and now() + interval '1 hour' from trunkline.schedule";
+    assert!(sql.query_one(again, &[]).await.expect("read").get::<_, bool>(0), "looked at again");
+    runs.stop().await;
+}
