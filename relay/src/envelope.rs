@@ -7,7 +7,11 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json, value::RawValue};
 use trunkline::Message;
 
-use crate::{error::Error, outgoing::rfc3339, payload::Raw};
+use crate::{
+    error::Error,
+    outgoing::{CONTENT_TYPE, rfc3339},
+    payload::Raw,
+};
 
 /// What a body is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -72,11 +76,12 @@ impl Envelope {
             (None, Some(text)) => ("data", Value::from(text).to_string()),
             (None, None) => ("data_base64", Value::from(BASE64_STANDARD.encode(body)).to_string()),
         };
-        let datacontenttype = match name {
+        let known = match name {
             "data_base64" => "application/octet-stream",
             _ if is_json => "application/json",
             _ => "text/plain",
         };
+        let datacontenttype = message.metadata.get(CONTENT_TYPE).unwrap_or(known);
         event.insert("datacontenttype".to_owned(), json!(datacontenttype));
         let mut whole = Value::Object(event).to_string();
         whole.pop();

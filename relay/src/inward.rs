@@ -5,6 +5,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, info, info_span, warn};
@@ -12,7 +13,9 @@ use trunkline::{Draft, Queue, postgres::Statement};
 
 use crate::{
     error::{Error, Result},
+    header,
     metric::Metrics,
+    outgoing::KEY,
     payload::Raw,
     progress::Progress,
     source::{Incoming, Source},
@@ -264,11 +267,18 @@ impl Running {
     }
 
     fn draft(&self, message: &Incoming) -> Draft<Raw> {
-        let draft = Draft::new(Raw(message.body.clone())).metadata(message.metadata.clone());
+        let queue = self.queue.description();
+        // What Kafka has no value for is `null` where the payload must be JSON.
+        let is_json = matches!(&*queue.payload, "json" | "jsonb");
+        let is_tombstone = message.body.is_empty() && message.metadata.get(header::TOMBSTONE).is_some();
+        let body = if is_json && is_tombstone { Bytes::from_static(b"null") } else { message.body.clone() };
+        let (draft, mut metadata) = (Draft::new(Raw(body)), message.metadata.clone());
         match &message.key {
-            Some(key) if self.queue.description().lanes > 0 => draft.key(&**key),
-            _ => draft,
+            Some(key) if queue.lanes > 0 => return draft.metadata(metadata).key(&**key),
+            Some(key) => metadata.insert(KEY, &**key),
+            None => {}
         }
+        draft.metadata(metadata)
     }
 
     /// A message that the queue cannot store: the end, or it is left out.

@@ -10,6 +10,7 @@ mod progress;
 mod metric;
 mod template;
 mod outgoing;
+mod header;
 mod envelope;
 mod sink;
 mod source;

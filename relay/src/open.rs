@@ -22,42 +22,20 @@ pub const BROKERS: &[&str] = &[
     "redis",
 ];
 
-/// Schemes of their addresses.
-const SCHEMES: &[&str] = &[
-    #[cfg(feature = "kafka")]
-    "kafka",
-    #[cfg(feature = "nats")]
-    "nats",
-    #[cfg(feature = "nats")]
-    "tls",
-    #[cfg(feature = "rabbitmq")]
-    "rabbitmq",
-    #[cfg(feature = "rabbitmq")]
-    "rabbitmqs",
-    #[cfg(feature = "rabbitmq")]
-    "amqp",
-    #[cfg(feature = "rabbitmq")]
-    "amqps",
-    #[cfg(feature = "redis")]
-    "redis",
-    #[cfg(feature = "redis")]
-    "rediss",
+/// How addresses of each broker begin.
+const SCHEMES: [(&str, &[&str]); 4] = [
+    ("kafka", &["kafka"]),
+    ("nats", &["nats", "tls"]),
+    ("rabbitmq", &["rabbitmq", "rabbitmqs", "amqp", "amqps"]),
+    ("redis", &["redis", "rediss"]),
 ];
-
-/// An address of a broker that this build knows: which one it is comes before what is wrong with the rest.
-fn address(text: &str) -> Result<Address> {
-    match text.split_once("://") {
-        Some((scheme, _)) if !SCHEMES.contains(&scheme) => Err(unknown(scheme)),
-        _ => text.parse(),
-    }
-}
 
 /// The sink of an address, and the route in its path: `nats://host/orders.{metadata.tenant}`.
 ///
 /// # Errors
 /// The address or the route makes no sense, this build knows no such broker, or it cannot be reached now.
-pub async fn sink(text: &str) -> Result<(Arc<dyn Sink>, Template)> {
-    let address = address(text)?;
+pub async fn sink(address: &str) -> Result<(Arc<dyn Sink>, Template)> {
+    let address = parsed(address)?;
     let route: Template = address.path.parse()?;
     let sink: Arc<dyn Sink> = match &*address.scheme {
         #[cfg(feature = "kafka")]
@@ -77,8 +55,8 @@ pub async fn sink(text: &str) -> Result<(Arc<dyn Sink>, Template)> {
 ///
 /// # Errors
 /// As [`sink`].
-pub async fn source(text: &str) -> Result<Box<dyn Source>> {
-    let address = address(text)?;
+pub async fn source(address: &str) -> Result<Box<dyn Source>> {
+    let address = parsed(address)?;
     let source: Box<dyn Source> = match &*address.scheme {
         #[cfg(feature = "kafka")]
         "kafka" => Box::new(crate::kafka::KafkaSource::open(&address).await?),
@@ -93,23 +71,35 @@ pub async fn source(text: &str) -> Result<Box<dyn Source>> {
     Ok(source)
 }
 
+/// The address, once it is known to be one of a broker of this build: others have other addresses.
+fn parsed(address: &str) -> Result<Address> {
+    let scheme = address.split_once("://").map_or("", |(scheme, _)| scheme);
+    let known = SCHEMES.iter().find(|(_, schemes)| schemes.contains(&scheme));
+    match known {
+        Some((broker, _)) if !BROKERS.contains(broker) => Err(unknown(scheme)),
+        None if address.contains("://") => Err(unknown(scheme)),
+        _ => address.parse(),
+    }
+}
+
 fn unknown(scheme: &str) -> Error {
     let known = if BROKERS.is_empty() { "none".to_owned() } else { BROKERS.join(", ") };
     Error::usage(format!(
-        "there is no such broker as {scheme:?} in this build, only: {known}; brokers are cargo features: nats, redis, kafka, rabbitmq"
+        "this build knows no broker {scheme:?}, only: {known}; brokers are cargo features: nats, redis, kafka, rabbitmq"
     ))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::address;
+    use super::parsed;
 
     #[test]
-    fn an_unknown_broker_is_named_before_its_topic_is_missed() {
-        for text in ["foo://x", "foo://me:secret@x/topic", "foo://"] {
-            let error = address(text).expect_err(text);
-            assert!(error.is_usage() && error.to_string().starts_with("there is no such broker as \"foo\""), "{error}");
-            assert!(!error.to_string().contains("secret"), "{error}");
+    fn a_broker_that_is_not_known_is_said_before_anything_else() {
+        for address in ["foo://x", "foo://x/y", "http://u:secret@x", "://x", "NATS://x"] {
+            let error = parsed(address).expect_err(address).to_string();
+            assert!(error.contains("knows no broker") && !error.contains("secret"), "{error}");
         }
+        let error = parsed("x/y").expect_err("no scheme").to_string();
+        assert!(error.contains("no scheme"), "{error}");
     }
 }

@@ -3,8 +3,12 @@
 //! The relay is a worker whose handlers meet in batches: the library leases rows, renews what is held, keeps the order of keys and settles row by row; each handler
 //! waits for the broker's word on its message. What the broker refuses for now stays in hand, uncharged, while the rest goes on.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
 
+use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 use trunkline::{Attempt, Description, Failure, Message, Queue, Worker};
@@ -13,8 +17,9 @@ use crate::{
     envelope::Envelope,
     error::{Error, Result},
     gather::Gather,
+    header,
     metric::Metrics,
-    outgoing::{self, Outgoing},
+    outgoing::{self, CONTENT_TYPE, KEY, Outgoing},
     payload::Raw,
     progress::Progress,
     report::Report,
@@ -28,6 +33,8 @@ const HANDS: usize = 8192;
 const BATCHES: usize = 8;
 /// The first pause after a refusal for now, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
+/// From one word in the log about messages that wait to the next.
+const TELL: Duration = Duration::from_secs(10);
 
 /// A relay from a queue to a broker: see [`relay`].
 pub struct Relay {
@@ -138,6 +145,9 @@ impl Relay {
             envelope: self.envelope,
             progress: self.progress.clone(),
             metrics,
+            keyed: description.lanes > 0,
+            separator: self.sink.separator(),
+            told: Mutex::default(),
             stop: CancellationToken::new(),
         });
         let stop = carrier.stop.clone();
@@ -191,6 +201,10 @@ struct Carrier {
     envelope: Envelope,
     progress: Arc<Progress>,
     metrics: Arc<Metrics>,
+    keyed: bool,
+    separator: Option<char>,
+    /// When the log said last that messages wait.
+    told: Mutex<Option<Instant>>,
     stop: CancellationToken,
 }
 
@@ -215,6 +229,7 @@ impl Carrier {
                 Err(why) => return Err(Failure::retry(why)),
             };
             self.progress.try_again(&why);
+            self.tell_why(&why);
             self.metrics.again.increment(1);
             if !self.waits(&attempt, pause).await {
                 // Where it cannot be given back now, it comes back when its lease ends.
@@ -237,17 +252,44 @@ impl Carrier {
     }
 
     fn dress(&self, message: &Message<Raw>) -> std::result::Result<Outgoing, String> {
+        let mut metadata = message.metadata.clone();
+        // A queue without keys keeps a broker's key as metadata.
+        let key = if self.keyed { message.key.clone() } else { metadata.remove(KEY).map(Into::into) };
         let of = Fields {
             queue: &self.queue,
             key: message.key.as_deref(),
             metadata: &message.metadata,
             payload: &message.payload.0,
         };
-        let to = self.route.fill(of)?;
+        let to = self.route.fill(of, self.separator)?;
         let id = outgoing::id(&self.prefix, message);
-        let (body, content_type) = self.envelope.wrap(&id, &self.queue, &self.payload, message);
-        let (key, metadata) = (message.key.clone(), message.metadata.clone());
-        Ok(Outgoing { id, attempt: message.attempt, key, to, metadata, content_type, body })
+        let is_null = matches!(&*self.payload, "json" | "jsonb") && &*message.payload.0 == b"null";
+        let no_value = is_null && metadata.get(header::TOMBSTONE).is_some();
+        let body = if no_value { Bytes::new() } else { message.payload.0.clone() };
+        let plain = Outgoing { id, attempt: message.attempt, key, to, metadata, content_type: None, body };
+        // A deletion has no data to wrap.
+        if plain.is_tombstone() {
+            return Ok(plain);
+        }
+        let (body, content_type) = self.envelope.wrap(&plain.id, &self.queue, &self.payload, message);
+        let mut dressed = Outgoing { body, content_type, ..plain };
+        match self.envelope {
+            Envelope::None if dressed.metadata.get(CONTENT_TYPE).is_some() => dressed.content_type = None,
+            Envelope::None => {}
+            // It is the data's, and stands there.
+            Envelope::CloudEvents => drop(dressed.metadata.remove(CONTENT_TYPE)),
+        }
+        Ok(dressed)
+    }
+
+    /// The log says that messages wait, and why: at once, and every so often while they do.
+    fn tell_why(&self, why: &str) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.is_none_or(|told| told.elapsed() >= TELL) {
+            *told = Some(Instant::now());
+            let held = self.progress.held();
+            warn!(queue = self.queue, why, held, "refused for now: tried again until the broker takes it");
+        }
     }
 
     /// It becomes a dead letter with these words.

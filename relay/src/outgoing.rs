@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 use trunkline::{Description, Message, Metadata};
 
-use crate::payload::Raw;
+use crate::{header, payload::Raw};
 
 /// The header with the message's id, which is the same each time it is sent, and no other message's: `QUEUE/EPOCH/ID`.
 ///
@@ -19,6 +19,8 @@ pub const ID: &str = "trunkline-id";
 pub const ATTEMPT: &str = "trunkline-attempt";
 /// The header with the key, where the broker has no place of its own for it.
 pub const KEY: &str = "trunkline-key";
+/// The header, and the metadata's name, of a body's media type.
+pub(crate) const CONTENT_TYPE: &str = "content-type";
 
 /// A message on its way to a broker.
 #[derive(Debug, Clone)]
@@ -49,13 +51,19 @@ impl Outgoing {
     }
 
     /// Names and texts that travel beside the body: id, attempt, content type, and the metadata, `traceparent` included. A name of the metadata that is one of
-    /// the relay's own is left out.
+    /// the relay's own is left out. A broker that obeys some names, or cannot have some texts, has to see to that itself.
     pub fn headers(&self) -> impl Iterator<Item = (&str, std::borrow::Cow<'_, str>)> {
         let own = [(ID, (&*self.id).into()), (ATTEMPT, self.attempt.to_string().into())];
-        let content = self.content_type.map(|content_type| ("content-type", content_type.into()));
+        let content = self.content_type.map(|content_type| (CONTENT_TYPE, content_type.into()));
         let is_own = |name: &str| [ID, ATTEMPT, KEY].iter().any(|own| own.eq_ignore_ascii_case(name));
         let metadata = self.metadata.iter().filter(move |(name, _)| !is_own(name));
         own.into_iter().chain(content).chain(metadata.map(|(name, text)| (name, text.into())))
+    }
+
+    /// Whether it stands for no value, as Kafka has them for keys that are deleted: the metadata says so, and there is no payload.
+    #[must_use]
+    pub fn is_tombstone(&self) -> bool {
+        self.metadata.get(header::TOMBSTONE) == Some(header::TRUE) && self.body.is_empty()
     }
 
     /// About as many bytes as it takes on the wire.

@@ -3,10 +3,13 @@
 mod sink;
 mod source;
 
-use std::time::Duration;
+use std::{
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
 
 use ::redis::{
-    Client, TlsCertificates,
+    Client, RedisError, TlsCertificates,
     aio::{ConnectionManager, ConnectionManagerConfig},
 };
 
@@ -16,8 +19,48 @@ use crate::{
     error::{Error, Result},
 };
 
-/// The field with the payload.
-const BODY: &str = "body";
+/// From one connection that a server has sent away to the next.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// A connection, and another one where the server says that it is not the one to ask: behind the name may be another by now.
+struct Held {
+    address: Address,
+    patience: Duration,
+    held: Mutex<ConnectionManager>,
+    /// When the last one was made again; locked while one is.
+    renewed: tokio::sync::Mutex<Option<Instant>>,
+}
+
+impl Held {
+    async fn connect(address: &Address, patience: Duration) -> Result<Self> {
+        let held = Mutex::new(connect(address, patience).await?);
+        Ok(Self { address: address.clone(), patience, held, renewed: tokio::sync::Mutex::default() })
+    }
+
+    fn get(&self) -> ConnectionManager {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Another connection to the same address. Those who come while one is made leave it at that.
+    async fn renew(&self, error: &RedisError) {
+        let Ok(mut renewed) = self.renewed.try_lock() else { return };
+        if renewed.is_some_and(|renewed| renewed.elapsed() < PAUSE) {
+            return;
+        }
+        let broker = self.address.shown();
+        tracing::warn!(broker, %error, "connects again: the server is not the one to ask, or not yet");
+        match connect(&self.address, self.patience).await {
+            Ok(new) => *self.held.lock().unwrap_or_else(PoisonError::into_inner) = new,
+            Err(error) => tracing::warn!(broker, %error, "did not connect again"),
+        }
+        *renewed = Some(Instant::now());
+    }
+}
+
+/// Whether a server has sent us away: it is a replica, has lost its master, or is about to read what it has.
+fn points_elsewhere(error: &RedisError) -> bool {
+    matches!(error.code(), Some("READONLY" | "MASTERDOWN" | "LOADING"))
+}
 
 /// A connection that is made again by itself.
 async fn connect(address: &Address, patience: Duration) -> Result<ConnectionManager> {

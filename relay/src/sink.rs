@@ -12,6 +12,11 @@ pub trait Sink: Send + Sync + 'static {
     /// The broker, for people: an address without credentials.
     fn broker(&self) -> &str;
 
+    /// What stands between the parts of a subject or the like, if it has parts: a place of a route is filled with one part.
+    fn separator(&self) -> Option<char> {
+        None
+    }
+
     /// Hands a batch over and waits for the broker's word on each message, at the strength that was asked for when the sink was made.
     ///
     /// Returns an [`Outcome`] for each message, in their order; one that is missing counts as [`Outcome::RefusedForNow`]. No two messages of a batch, nor of two

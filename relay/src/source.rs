@@ -37,7 +37,7 @@ pub trait Source: Send + 'static {
 pub struct Incoming {
     /// Where to go on behind it, whatever came before: of a topic with partitions, a place in each.
     pub position: String,
-    /// Its key, if it has one.
+    /// Its key, if it has one. In a queue without keys it is kept as the metadata's `trunkline-key`, and is the key again on the way out.
     pub key: Option<String>,
     /// Its headers, as names and texts.
     pub metadata: Metadata,

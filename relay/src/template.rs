@@ -1,15 +1,17 @@
 //! Routes: a topic, subject or stream made of each message.
 
-use std::{fmt::Write, str::FromStr, sync::Arc};
+mod field;
 
-use serde_json::Value;
+use std::{borrow::Cow, str::FromStr, sync::Arc};
+
 use trunkline::Metadata;
 
 use crate::error::Error;
 
 /// A route: text with places that are filled from each message, as `orders.{metadata.tenant}` or `orders.{payload.customer.country}`.
 ///
-/// `{queue}`, `{key}`, `{metadata.NAME}`, `{payload.FIELD.FIELD…}`; `{{` and `}}` are braces.
+/// `{queue}`, `{key}`, `{metadata.NAME}`, `{payload.FIELD.FIELD…}`; `{{` and `}}` are braces. Where the broker's names have parts, with dots between them, what fills a place
+/// is one part: a message whose text has a dot has no route. `{+metadata.NAME}`, with a plus, takes it as it is, and so does a route that is one place alone.
 ///
 /// ```
 /// # use trunkline_relay::Template;
@@ -24,6 +26,20 @@ pub struct Template(Vec<Part>);
 enum Part {
     Text(Arc<str>),
     Queue,
+    Place(Place),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Place {
+    /// As it is written.
+    name: String,
+    field: Field,
+    /// Whether it may be several parts of a name.
+    whole: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Field {
     Key,
     Metadata(String),
     Payload(Vec<String>),
@@ -73,21 +89,25 @@ impl FromStr for Template {
 }
 
 impl Part {
-    fn of(whole: &str, place: &str) -> Result<Self, Error> {
-        match place.split_once('.') {
-            None if place == "queue" => Ok(Self::Queue),
-            None if place == "key" => Ok(Self::Key),
-            Some(("metadata", name)) if !name.is_empty() => Ok(Self::Metadata(name.to_owned())),
+    fn of(template: &str, place: &str) -> Result<Self, Error> {
+        let (whole, name) = place.strip_prefix('+').map_or((false, place), |name| (true, name));
+        let field = match name.split_once('.') {
+            None if place == "queue" => return Ok(Self::Queue),
+            None if name == "key" => Field::Key,
+            Some(("metadata", name)) if !name.is_empty() => Field::Metadata(name.to_owned()),
             Some(("payload", path)) if path.split('.').all(|field| !field.is_empty()) => {
-                Ok(Self::Payload(path.split('.').map(str::to_owned).collect()))
+                Field::Payload(path.split('.').map(str::to_owned).collect())
             }
-            _ => Err(bad(
-                whole,
-                &format!(
-                    "{{{place}}} is no place; there are {{queue}}, {{key}}, {{metadata.NAME}} and {{payload.FIELD}}"
-                ),
-            )),
-        }
+            _ => {
+                return Err(bad(
+                    template,
+                    &format!(
+                        "{{{place}}} is no place; there are {{queue}}, {{key}}, {{metadata.NAME}} and {{payload.FIELD}}"
+                    ),
+                ));
+            }
+        };
+        Ok(Self::Place(Place { name: name.to_owned(), field, whole }))
     }
 }
 
@@ -104,13 +124,20 @@ impl Template {
     /// Whether a route needs the fields of payloads, which then must be JSON.
     #[must_use]
     pub fn reads_payloads(&self) -> bool {
-        self.0.iter().any(|part| matches!(part, Part::Payload(_)))
+        self.fields().any(|field| matches!(field, Field::Payload(_)))
     }
 
     /// Whether it needs the keys of messages.
     #[must_use]
     pub fn reads_keys(&self) -> bool {
-        self.0.contains(&Part::Key)
+        self.fields().any(|field| *field == Field::Key)
+    }
+
+    fn fields(&self) -> impl Iterator<Item = &Field> {
+        self.0.iter().filter_map(|part| match part {
+            Part::Place(place) => Some(&place.field),
+            _ => None,
+        })
     }
 
     /// The text, where it is the same for all messages.
@@ -122,39 +149,53 @@ impl Template {
         }
     }
 
-    /// Where a message goes, or why it cannot be said.
-    pub(crate) fn fill(&self, of: Fields<'_>) -> Result<Arc<str>, String> {
+    /// Where a message goes, or why it cannot be said. `separator` is what stands between the parts of the broker's names.
+    pub(crate) fn fill(&self, of: Fields<'_>, separator: Option<char>) -> Result<Arc<str>, String> {
         if let [Part::Text(text)] = &self.0[..] {
             return Ok(text.clone());
         }
-        let payload = if self.reads_payloads() {
-            serde_json::from_slice(of.payload).map_err(|cause| format!("no route: the payload is not JSON: {cause}"))?
-        } else {
-            Value::Null
-        };
+        let is_all = self.0.len() == 1;
         let mut filled = String::new();
         for part in &self.0 {
             match part {
                 Part::Text(text) => filled.push_str(text),
                 Part::Queue => filled.push_str(of.queue),
-                Part::Key => filled.push_str(of.key.ok_or("no route: the message has no key")?),
-                Part::Metadata(name) => {
-                    let text = of.metadata.get(name);
-                    filled.push_str(text.ok_or_else(|| format!("no route: the metadata has no {name:?}"))?);
-                }
-                Part::Payload(path) => {
-                    let found = path.iter().try_fold(&payload, |value, field| value.get(field));
-                    match found {
-                        Some(Value::String(text)) => filled.push_str(text),
-                        Some(Value::Number(number)) => drop(write!(filled, "{number}")), // a String takes everything
-                        Some(Value::Bool(is)) => drop(write!(filled, "{is}")),
-                        Some(_) => return Err(format!("no route: {:?} of the payload is no text", path.join("."))),
-                        None => return Err(format!("no route: the payload has no {:?}", path.join("."))),
+                Part::Place(place) => {
+                    let text = place.field.text(of)?;
+                    let separator = separator.filter(|separator| !is_all && !place.whole && text.contains(*separator));
+                    if let Some(separator) = separator {
+                        let (name, text) = (&place.name, shortened(&text));
+                        return Err(format!(
+                            "no route: {{{name}}} is {text}, and {separator:?} would part it in two; write {{+{name}}} where it may"
+                        ));
                     }
+                    filled.push_str(&text);
                 }
             }
         }
         Ok(filled.into())
+    }
+}
+
+impl Field {
+    fn text<'a>(&self, of: Fields<'a>) -> Result<Cow<'a, str>, String> {
+        match self {
+            Self::Key => of.key.map(Cow::Borrowed).ok_or_else(|| "no route: the message has no key".to_owned()),
+            Self::Metadata(name) => {
+                let text = of.metadata.get(name).map(Cow::Borrowed);
+                text.ok_or_else(|| format!("no route: the metadata has no {name:?}"))
+            }
+            Self::Payload(path) => field::of(of.payload, path).map_err(|why| format!("no route: {why}")),
+        }
+    }
+}
+
+/// A text in quotes, and no more of it than an error needs.
+pub(crate) fn shortened(text: &str) -> String {
+    const MOST: usize = 100;
+    match text.char_indices().nth(MOST) {
+        None => format!("{text:?}"),
+        Some((end, _)) => format!("{:?}…", &text[..end]),
     }
 }
 
@@ -163,21 +204,32 @@ mod tests {
     use super::*;
 
     fn fill(template: &str) -> Result<String, String> {
-        let metadata = Metadata::new().with("tenant", "acme");
-        let of = Fields {
-            queue: "orders",
-            key: Some("k1"),
-            metadata: &metadata,
-            payload: br#"{"kind": "new", "to": {"zip": 7}}"#,
-        };
-        template.parse::<Template>().expect("a template").fill(of).map(|filled| filled.to_string())
+        let metadata = Metadata::new().with("tenant", "acme").with("dotted", "a.b");
+        let payload = br#"{"kind": "new", "to": {"zip": 7}, "id": 12345678901234567890124, "rate": 1.50}"#;
+        let of = Fields { queue: "or.ders", key: Some("k1"), metadata: &metadata, payload };
+        template.parse::<Template>().expect("a template").fill(of, Some('.')).map(|filled| filled.to_string())
     }
 
     #[test]
     fn places_are_filled_from_each_message() {
         assert_eq!(fill("a.{metadata.tenant}.{payload.kind}.{payload.to.zip}").as_deref(), Ok("a.acme.new.7"));
-        assert_eq!(fill("{queue}-{key}").as_deref(), Ok("orders-k1"));
+        assert_eq!(fill("{queue}-{key}").as_deref(), Ok("or.ders-k1"));
         assert_eq!(fill("{{x}}").as_deref(), Ok("{x}"));
+    }
+
+    #[test]
+    fn numbers_stay_as_they_are_written() {
+        assert_eq!(fill("a.{payload.id}").as_deref(), Ok("a.12345678901234567890124"));
+        assert_eq!(fill("a.{+payload.rate}").as_deref(), Ok("a.1.50"));
+    }
+
+    #[test]
+    fn a_place_is_one_part_of_a_name_unless_it_says_so() {
+        for parts in ["a.{metadata.dotted}", "{metadata.dotted}-x", "a.{payload.rate}"] {
+            assert!(fill(parts).is_err_and(|why| why.contains("would part it")), "{parts}");
+        }
+        assert_eq!(fill("a.{+metadata.dotted}").as_deref(), Ok("a.a.b"));
+        assert_eq!(fill("{metadata.dotted}").as_deref(), Ok("a.b"), "it is the whole route");
     }
 
     #[test]
@@ -189,7 +241,7 @@ mod tests {
 
     #[test]
     fn a_bad_template_is_refused_at_the_start() {
-        for bad in ["", "a{", "a}", "{nothing}", "{metadata.}", "{payload}", "{payload..x}", "{}"] {
+        for bad in ["", "a{", "a}", "{nothing}", "{metadata.}", "{payload}", "{payload..x}", "{}", "{+}", "{+queue}"] {
             assert!(bad.parse::<Template>().is_err(), "{bad}");
         }
     }

@@ -1,7 +1,6 @@
 //! Produces to topics: one producer, `acks=all`, idempotent; the broker's word on each message.
 
 use std::{
-    borrow::Cow,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -27,6 +26,7 @@ use super::{
 use crate::{
     address::Address,
     error::{Error, Result},
+    header::{self, Broker},
     outgoing::Outgoing,
     sink::{Outcome, Sink},
 };
@@ -41,6 +41,8 @@ const LARGEST: &str = "100000000";
 /// Kafka, `kafka://user:password@host:port,host:port/TOPIC?setting=value`; the settings are librdkafka's, such as `compression.type=lz4`.
 ///
 /// A message is confirmed when all replicas that are in sync have it.
+///
+/// A message whose metadata has `kafka-tombstone`, and which has no payload, is one without a value.
 ///
 /// The partition is that of the key (murmur2, as Java's clients reckon it), or any for a message without. Headers are Kafka's headers. The producer is
 /// idempotent, so what the client itself tries again is stored once; what the relay sends again, after ten seconds without an answer or a crash, may be stored twice,
@@ -93,13 +95,26 @@ impl KafkaSink {
         };
         let (reports, all) = Reports::of(batch.len());
         for (at, message) in batch.iter().enumerate() {
-            let headers = headers(message);
-            let mut record = BaseRecord::with_opaque_to(&message.to, Box::new(Ticket { reports: reports.clone(), at }));
-            record = record.payload(&*message.body).headers(headers);
-            if let Some(key) = &message.key {
+            let ticket = Box::new(Ticket { reports: reports.clone(), at });
+            let dressed = (Broker::KAFKA.destination)(&message.to).and_then(|()| {
+                Ok((headers(message)?, header::bytes_of_key(message.key.as_deref(), &message.metadata)?))
+            });
+            let (headers, key) = match dressed {
+                Ok(dressed) => dressed,
+                Err(why) => {
+                    ticket.note(Fate::Known(Outcome::RefusedForGood(why)));
+                    continue;
+                }
+            };
+            let mut record = BaseRecord::with_opaque_to(&message.to, ticket).headers(headers);
+            // A missing value deletes the key from a compacted topic; an empty one does not.
+            if !message.is_tombstone() {
+                record = record.payload(&*message.body);
+            }
+            if let Some(key) = &key {
                 record = record.key(&**key);
             }
-            if let Err((error, record)) = producer.send::<str, [u8]>(record) {
+            if let Err((error, record)) = producer.send::<[u8], [u8]>(record) {
                 record.delivery_opaque.note(fate(&error));
             }
         }
@@ -144,10 +159,13 @@ fn settled(fate: Fate) -> Outcome {
     }
 }
 
-fn headers(message: &Outgoing) -> OwnedHeaders {
-    message.headers().fold(OwnedHeaders::new_with_capacity(4), |headers, (key, text): (&str, Cow<str>)| {
-        headers.insert(Header { key, value: Some(text.as_bytes()) })
-    })
+fn headers(message: &Outgoing) -> std::result::Result<OwnedHeaders, String> {
+    let mut headers = OwnedHeaders::new_with_capacity(4);
+    for header in header::headers(&Broker::KAFKA, message)? {
+        let key = header.name().ok_or("the name of a header is no text")?;
+        headers = headers.insert(Header { key, value: header.value.bytes() });
+    }
+    Ok(headers)
 }
 
 /// A producer, and another once it says that it will not go on: an idempotent one ends where the brokers' memory does not fit its own.

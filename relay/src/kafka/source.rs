@@ -3,10 +3,8 @@
 use std::{
     collections::{BTreeMap, btree_map::Entry},
     fmt::Write,
-    sync::{
-        Arc,
-        atomic::{AtomicI64, Ordering},
-    },
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -17,16 +15,17 @@ use rdkafka::{
     config::FromClientConfigAndContext,
     consumer::{Consumer, ConsumerContext, StreamConsumer},
     error::KafkaError,
-    message::{BorrowedMessage, Headers},
+    message::{BorrowedHeaders, BorrowedMessage, Headers as _},
+    statistics::Partition,
     types::RDKafkaErrorCode as Code,
 };
 use tokio::{task::spawn_blocking, time::timeout};
-use trunkline::Metadata;
 
 use super::address;
 use crate::{
     address::Address,
     error::{Error, Result},
+    header::{self, Broker, Header, Headers, Value},
     source::{Incoming, Source},
 };
 
@@ -40,8 +39,8 @@ const ANEW: Duration = Duration::from_secs(60);
 ///
 /// It is in no consumer group and commits nothing: where it goes on stands in the queue's database. The position is the next offset of each partition, `0:17,1:4`.
 /// Messages of a partition come in their order; those of several partitions in any. Only what is committed is read. Partitions that are added
-/// later are found within a minute, and read from their beginning. A message without a value, as compacted topics have them, is read as one of no bytes with the
-/// header `kafka-tombstone`.
+/// later are found within a minute, and read from their beginning. A message without a value, as compacted topics have them, is read as one of no bytes, `null` in a queue of
+/// JSON, with `kafka-tombstone` in its metadata.
 ///
 /// Where the topic has no message at the position any more, reading ends with a gap, unless `accept-gap=true`: then it goes on at the oldest.
 pub struct KafkaSource {
@@ -137,7 +136,11 @@ impl KafkaSource {
         let mut next = timeout(WAIT, consumer.recv()).await.ok();
         while let Some(one) = next.take() {
             match one {
-                Ok(message) => read.push(self.incoming(&message)),
+                Ok(message) => match self.incoming(&message) {
+                    Ok(message) => read.push(message),
+                    Err(_) if !read.is_empty() => return Ok(read),
+                    Err(error) => return Err(error),
+                },
                 // What was read before is given out first; the error comes again.
                 Err(_) if !read.is_empty() => return Ok(read),
                 Err(error) => return Err(self.failed(&error)),
@@ -150,25 +153,32 @@ impl KafkaSource {
             self.at = Some(last.position.clone());
         }
         self.assigned = true;
-        self.reckon();
         Ok(read)
     }
 
-    fn incoming(&mut self, message: &BorrowedMessage<'_>) -> Incoming {
+    fn incoming(&mut self, message: &BorrowedMessage<'_>) -> Result<Incoming> {
+        let headers = message.headers().map(headers).transpose();
+        let Headers { mut metadata, .. } = headers.map(Option::unwrap_or_default).map_err(|why| {
+            let (partition, offset) = (message.partition(), message.offset());
+            Error::usage(format!(
+                "{}: the message {offset} of partition {partition} cannot be read: {why}",
+                self.broker
+            ))
+        })?;
         self.next.insert(message.partition(), message.offset() + 1);
-        let mut metadata = Metadata::default();
-        for header in message.headers().into_iter().flat_map(Headers::iter) {
-            metadata.insert(header.key, &*String::from_utf8_lossy(header.value.unwrap_or_default()));
-        }
         if message.payload().is_none() {
-            metadata.insert("kafka-tombstone", "true");
+            metadata.insert(header::TOMBSTONE, header::TRUE);
         }
-        Incoming {
+        let key = message.key().map(header::text_of_key);
+        if key.as_ref().is_some_and(|(_, is_base64)| *is_base64) {
+            metadata.insert(header::KEY_ENCODING, "base64");
+        }
+        Ok(Incoming {
             position: written(&self.next),
-            key: message.key().map(|key| String::from_utf8_lossy(key).into_owned()),
+            key: key.map(|(key, _)| key),
             metadata,
             body: Bytes::copy_from_slice(message.payload().unwrap_or_default()),
-        }
+        })
     }
 
     fn failed(&self, error: &KafkaError) -> Error {
@@ -180,13 +190,6 @@ impl KafkaSource {
 
     fn said(&self, said: impl std::fmt::Display) -> Error {
         Error::broker(&self.broker, said)
-    }
-
-    /// Tells the client's thread how far we are, and asks how far it goes.
-    fn reckon(&self) {
-        let context = self.consumer.client().context();
-        let read = self.next.values().filter(|next| **next != BEGINNING).sum();
-        context.read.store(read, Ordering::Relaxed);
     }
 }
 
@@ -200,10 +203,18 @@ impl Source for KafkaSource {
     }
 
     fn lag(&self) -> Option<u64> {
-        let context = self.consumer.client().context();
-        let there = context.there.load(Ordering::Relaxed);
-        (there > 0).then(|| (there - context.read.load(Ordering::Relaxed)).max(0).cast_unsigned())
+        self.consumer.client().context().lag(&self.next)
     }
+}
+
+/// The headers as metadata. The client hands names over as text, and panics at one that is none.
+fn headers(headers: &BorrowedHeaders) -> std::result::Result<Headers, &'static str> {
+    let all = || -> Vec<_> {
+        let value = |value: Option<_>| value.map_or(Value::Null, Value::of);
+        headers.iter().map(|header| Header::new(header.key, value(header.value))).collect()
+    };
+    let all = catch_unwind(AssertUnwindSafe(all)).map_err(|_| "the name of a header is no UTF-8")?;
+    Ok(header::metadata(&Broker::KAFKA, all))
 }
 
 /// Of a partition of which nothing was read.
@@ -225,18 +236,40 @@ fn parse(position: &str) -> Option<BTreeMap<i32, i64>> {
     position.split(',').filter(|text| !text.is_empty()).map(place).collect()
 }
 
-/// What the client's thread tells, once a second: the ends of the partitions.
+/// What the client's thread says, once a second: of each partition its end, and whether all before it was handed over.
 #[derive(Default)]
-struct Told {
-    there: AtomicI64,
-    read: AtomicI64,
+struct Told(Mutex<BTreeMap<i32, End>>);
+
+#[derive(Debug, Clone, Copy)]
+struct End {
+    offset: i64,
+    reached: bool,
+}
+
+impl Told {
+    fn ends(&self) -> MutexGuard<'_, BTreeMap<i32, End>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Messages between what was read and the ends. The marks of transactions have offsets, too, and are never handed over: where the client has nothing left, nothing is.
+    fn lag(&self, read: &BTreeMap<i32, i64>) -> Option<u64> {
+        let ends = self.ends();
+        let left = |(partition, end): (&i32, &End)| {
+            let read = read.get(partition).copied().unwrap_or(BEGINNING).max(0);
+            if end.reached { 0 } else { (end.offset - read).max(0).cast_unsigned() }
+        };
+        (!ends.is_empty()).then(|| ends.iter().map(left).sum())
+    }
 }
 
 impl ClientContext for Told {
     fn stats(&self, statistics: Statistics) {
         let partitions = statistics.topics.values().flat_map(|topic| topic.partitions.iter());
-        let ends = partitions.filter(|(id, _)| **id >= 0).map(|(_, partition)| partition.ls_offset.max(0));
-        self.there.store(ends.sum(), Ordering::Relaxed);
+        let end = |of: &Partition| End {
+            offset: of.ls_offset.max(0),
+            reached: of.fetchq_cnt == 0 && of.next_offset >= of.ls_offset && of.ls_offset >= 0,
+        };
+        *self.ends() = partitions.filter(|(id, _)| **id >= 0).map(|(id, partition)| (*id, end(partition))).collect();
     }
 
     fn error(&self, error: KafkaError, reason: &str) {

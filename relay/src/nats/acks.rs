@@ -147,16 +147,24 @@ fn place(subject: &str, inbox: usize) -> Option<(u64, usize)> {
 }
 
 fn answer(message: &Message) -> Answer {
-    #[derive(Deserialize)]
-    struct Said {
-        error: Option<jetstream::Error>,
-    }
     if message.status == Some(StatusCode::NO_RESPONDERS) {
         return Answer::Nobody;
     }
-    match serde_json::from_slice(&message.payload) {
-        Ok(Said { error: None }) => Answer::Stored,
-        Ok(Said { error: Some(error) }) => Answer::Refused(error),
+    said(&message.payload)
+}
+
+/// What a stream says. Whoever else answers on the subject has stored nothing.
+fn said(payload: &[u8]) -> Answer {
+    #[derive(Deserialize)]
+    struct Said {
+        error: Option<jetstream::Error>,
+        stream: Option<String>,
+        seq: Option<u64>,
+    }
+    match serde_json::from_slice(payload) {
+        Ok(Said { error: Some(error), .. }) => Answer::Refused(error),
+        Ok(Said { stream: Some(_), seq: Some(_), .. }) => Answer::Stored,
+        Ok(_) => Answer::Unreadable("it is no stream's".to_owned()),
         Err(cause) => Answer::Unreadable(cause.to_string()),
     }
 }
@@ -164,6 +172,15 @@ fn answer(message: &Message) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_stream_confirms() {
+        assert!(matches!(said(br#"{"stream":"s","seq":7}"#), Answer::Stored));
+        assert!(matches!(said(br#"{"error":{"code":400,"err_code":10060,"description":"x"}}"#), Answer::Refused(_)));
+        for other in ["{}", r#"{"success":true}"#, r#"{"stream":"s"}"#, "", "ok"] {
+            assert!(matches!(said(other.as_bytes()), Answer::Unreadable(_)), "{other}");
+        }
+    }
 
     #[test]
     fn a_subject_tells_batch_and_place() {

@@ -1,6 +1,6 @@
 //! Publishes to `JetStream`: many in flight, each confirmed by the stream, with `Nats-Msg-Id`.
 
-use std::{str::FromStr, sync::LazyLock, time::Duration};
+use std::{str::FromStr, time::Duration};
 
 use async_nats::{
     Client, HeaderMap, HeaderName, HeaderValue,
@@ -18,7 +18,8 @@ use super::{
 use crate::{
     address::Address,
     error::{Error, Result},
-    outgoing::{ATTEMPT, ID, KEY, Outgoing},
+    header::{self, Broker, Header, Value},
+    outgoing::Outgoing,
     sink::{Outcome, Sink},
 };
 
@@ -82,8 +83,16 @@ impl NatsSink {
         let mut refused = Vec::new();
         let send = async {
             for (at, message) in batch.iter().enumerate() {
+                let headers = match dressed(message) {
+                    Ok(headers) => headers,
+                    Err(why) => {
+                        waiting.unsent();
+                        refused.push((at, Outcome::RefusedForGood(why)));
+                        continue;
+                    }
+                };
                 let (to, body) = (message.to.to_string(), message.body.clone());
-                let sent = self.client.publish_with_reply_and_headers(to, waiting.reply(at), headers(message), body);
+                let sent = self.client.publish_with_reply_and_headers(to, waiting.reply(at), headers, body);
                 if let Err(error) = sent.await {
                     waiting.unsent();
                     refused.push((at, unsent(&error)));
@@ -108,44 +117,29 @@ impl Sink for NatsSink {
         &self.broker
     }
 
+    fn separator(&self) -> Option<char> {
+        Some('.')
+    }
+
     fn produce<'a>(&'a self, batch: &'a [Outgoing]) -> BoxFuture<'a, Vec<Outcome>> {
         Box::pin(self.all(batch))
     }
 }
 
-fn headers(message: &Outgoing) -> HeaderMap {
-    static OWN: LazyLock<[(&str, HeaderName); 3]> =
-        LazyLock::new(|| [ID, ATTEMPT, KEY].map(|name| (name, HeaderName::from_static(name))));
+/// The headers of a message that has a place to go to, or why it is refused.
+fn dressed(message: &Outgoing) -> std::result::Result<HeaderMap, String> {
+    (Broker::NATS.destination)(&message.to)?;
     let mut headers = HeaderMap::new();
-    let mut add = |name: &str, text: &str| {
-        let own = OWN.iter().find(|(own, _)| *own == name).map(|(_, name)| name.clone());
-        let name = own.or_else(|| HeaderName::from_str(&plain(name, true)).ok());
-        if let (Some(name), Ok(text)) = (name, HeaderValue::from_str(&plain(text, false))) {
-            headers.insert(name, text);
-        }
-    };
-    for (name, text) in message.headers() {
-        add(name, &text);
+    for Header { name, value } in header::headers(&Broker::NATS, message)? {
+        let name = String::from_utf8_lossy(&name);
+        let wrong = || format!("NATS cannot have the header {name:?}");
+        let Value::Text(text) = value else { return Err(wrong()) };
+        let parsed = HeaderName::from_str(&name).map_err(|_| wrong())?;
+        headers.append(parsed, HeaderValue::from_str(&text).map_err(|_| wrong())?);
     }
-    if let Some(key) = &message.key {
-        add(KEY, key);
-    }
-    if let Ok(id) = HeaderValue::from_str(&plain(&message.id, false)) {
-        headers.insert(async_nats::header::NATS_MESSAGE_ID, id);
-    }
-    headers
-}
-
-/// As a header can have it: what cannot stand there is written as in an address, `%0A`.
-fn plain(text: &str, is_name: bool) -> std::borrow::Cow<'_, str> {
-    use percent_encoding::{AsciiSet, CONTROLS, percent_encode, utf8_percent_encode};
-    const NAME: &AsciiSet = &CONTROLS.add(b' ').add(b':').add(b'%');
-    const TEXT: &AsciiSet = &CONTROLS.add(b'%');
-    let bad = |byte: u8| byte.is_ascii_control() || is_name && !(byte.is_ascii_graphic() && byte != b':');
-    if !text.bytes().any(bad) {
-        return text.into();
-    }
-    if is_name { percent_encode(text.as_bytes(), NAME).into() } else { utf8_percent_encode(text, TEXT).into() }
+    let id = HeaderValue::from_str(&message.id).map_err(|_| format!("NATS cannot have the id {:?}", message.id))?;
+    headers.insert(async_nats::header::NATS_MESSAGE_ID, id);
+    Ok(headers)
 }
 
 /// Errors that `JetStream` gives for what a message is, not for what it has no room for.

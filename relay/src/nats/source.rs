@@ -13,15 +13,16 @@ use async_nats::{
         stream::Info,
     },
 };
+use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt, future::BoxFuture};
 use tokio::time::timeout;
-use trunkline::Metadata;
 
 use super::connect::connect;
 use crate::{
     address::Address,
     error::{Error, Result},
-    outgoing::KEY,
+    header::{self, Broker, Header, Headers},
+    outgoing::ID,
     source::{Incoming, Source},
 };
 
@@ -29,6 +30,8 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How long `JetStream` has to answer.
 const ANSWER: Duration = Duration::from_secs(5);
+/// The header by which a stream finds duplicates.
+const MESSAGE_ID: &str = "Nats-Msg-Id";
 /// A consumer that nobody reads goes after that long.
 const IDLE: Duration = Duration::from_secs(60);
 
@@ -227,18 +230,22 @@ fn place(text: &str) -> Option<Place> {
     Some((created.parse().ok()?, sequence.parse().ok()?))
 }
 
-fn incoming(message: &jetstream::Message, (created, sequence): Place) -> Incoming {
-    let headers = message.headers.as_ref();
-    let mut metadata: Metadata = headers.map(texts).unwrap_or_default();
-    let key = metadata.remove(KEY).map(String::from);
-    metadata.insert("nats-subject", message.subject.as_str());
-    Incoming { position: format!("{created}:{sequence}"), key, metadata, body: message.payload.clone() }
+fn incoming(message: &jetstream::Message, place: Place) -> Incoming {
+    let headers = message.headers.iter().flat_map(HeaderMap::iter);
+    let headers = headers.flat_map(|(name, texts)| {
+        texts.iter().map(move |text| Header::text(AsRef::<str>::as_ref(name), AsRef::<str>::as_ref(text)))
+    });
+    arrived(place, message.subject.as_str(), headers.collect(), message.payload.clone())
 }
 
-/// Names and texts; of a name that is there several times, the first.
-fn texts(headers: &HeaderMap) -> Metadata {
-    let first = |(name, texts): (&async_nats::HeaderName, &Vec<async_nats::HeaderValue>)| {
-        texts.first().map(|text| (name.to_string(), text.as_str().to_owned()))
-    };
-    headers.iter().filter_map(first).collect()
+fn arrived((created, sequence): Place, subject: &str, headers: Vec<Header<'_>>, body: Bytes) -> Incoming {
+    // What the relay has set from the message's id says nothing new.
+    let text_of =
+        |wanted: &str| headers.iter().find(|header| header.name() == Some(wanted)).map(|header| &header.value);
+    let is_ours = text_of(MESSAGE_ID).is_some_and(|id| Some(id) == text_of(ID));
+    let is_told = |header: &Header<'_>| !(is_ours && header.name() == Some(MESSAGE_ID));
+    let own = std::iter::once(Header::text("nats-subject", subject));
+    let Headers { metadata, key } =
+        header::metadata(&Broker::NATS, own.chain(headers.iter().filter(|header| is_told(header)).cloned()));
+    Incoming { position: format!("{created}:{sequence}"), key, metadata, body }
 }

@@ -19,7 +19,8 @@ use super::{
 use crate::{
     address::Address,
     error::{Error, Result},
-    outgoing::{KEY, Outgoing},
+    header::{self, Broker, Value},
+    outgoing::{CONTENT_TYPE, Outgoing},
     sink::{Outcome, Sink},
 };
 
@@ -46,6 +47,8 @@ pub struct RabbitmqSink {
     idle: Mutex<Vec<Channel>>,
 }
 
+/// A message with its properties.
+type Dressed<'a> = (&'a Outgoing, BasicProperties);
 /// Why a batch, or part of it, has no confirmation.
 type Sent = Result<Outcome, lapin::Error>;
 
@@ -95,7 +98,7 @@ impl RabbitmqSink {
     }
 
     /// Sends a batch on a channel and waits for what the broker says of each.
-    async fn send(&self, batch: &[&Outgoing]) -> Vec<Sent> {
+    async fn send(&self, batch: &[Dressed<'_>]) -> Vec<Sent> {
         let all = |error: &lapin::Error| batch.iter().map(|_| Err(error.clone())).collect();
         let channel = match self.channel().await {
             Ok(channel) => channel,
@@ -103,8 +106,8 @@ impl RabbitmqSink {
         };
         let waited = timeout(CONFIRMS, async {
             let mut confirms = Vec::with_capacity(batch.len());
-            for message in batch {
-                confirms.push(self.publish(&channel, message).await);
+            for (message, properties) in batch {
+                confirms.push(self.publish(&channel, message, properties.clone()).await);
             }
             let confirmed = confirms.into_iter().map(|sent| async { sent?.await });
             join_all(confirmed).await
@@ -120,11 +123,14 @@ impl RabbitmqSink {
         told(batch, confirmed)
     }
 
-    async fn publish(&self, channel: &Channel, message: &Outgoing) -> Result<PublisherConfirm, lapin::Error> {
+    async fn publish(
+        &self,
+        channel: &Channel,
+        message: &Outgoing,
+        properties: BasicProperties,
+    ) -> Result<PublisherConfirm, lapin::Error> {
         let options = BasicPublishOptions { mandatory: true, ..BasicPublishOptions::default() };
-        channel
-            .basic_publish(self.exchange.clone(), (*message.to).into(), options, &message.body, properties(message))
-            .await
+        channel.basic_publish(self.exchange.clone(), (*message.to).into(), options, &message.body, properties).await
     }
 }
 
@@ -133,19 +139,32 @@ impl Sink for RabbitmqSink {
         &self.broker
     }
 
+    /// Of routing keys, to a topic exchange; a queue's name has none.
+    fn separator(&self) -> Option<char> {
+        (!self.exchange.as_str().is_empty()).then_some('.')
+    }
+
     fn produce<'a>(&'a self, batch: &'a [Outgoing]) -> BoxFuture<'a, Vec<Outcome>> {
         Box::pin(async move {
-            let mut outcomes: Vec<Option<Outcome>> = batch.iter().map(fits).collect();
-            let places: Vec<usize> = (0..batch.len()).filter(|at| outcomes[*at].is_none()).collect();
-            let fitting: Vec<&Outgoing> = places.iter().map(|at| &batch[*at]).collect();
+            let mut outcomes = vec![None; batch.len()];
+            let (mut places, mut fitting) = (Vec::with_capacity(batch.len()), Vec::with_capacity(batch.len()));
+            for (at, message) in batch.iter().enumerate() {
+                match properties(message) {
+                    Ok(properties) => {
+                        places.push(at);
+                        fitting.push((message, properties));
+                    }
+                    Err(why) => outcomes[at] = Some(Outcome::RefusedForGood(why)),
+                }
+            }
             let alone = fitting.len() == 1;
             let sent = self.send(&fitting).await;
             let settles = self.reach.settles();
-            for (at, sent) in places.into_iter().zip(sent) {
+            for ((at, sent), one) in places.into_iter().zip(sent).zip(&fitting) {
                 let sent = match sent {
                     // The broker has closed the channel for one of them, and says not for which.
                     Err(error) if !alone && is_final(&error, settles) => {
-                        self.send(&[&batch[at]]).await.pop().unwrap_or(Err(error))
+                        self.send(std::slice::from_ref(one)).await.pop().unwrap_or(Err(error))
                     }
                     sent => sent,
                 };
@@ -172,7 +191,7 @@ fn settled(sent: Sent, settles: bool) -> Outcome {
 }
 
 /// What came of each message. A message that comes back stands with some confirmation of the same channel, not always with its own; so it is known by its id.
-fn told(batch: &[&Outgoing], confirmed: Vec<lapin::Result<Confirmation>>) -> Vec<Sent> {
+fn told(batch: &[Dressed<'_>], confirmed: Vec<lapin::Result<Confirmation>>) -> Vec<Sent> {
     let mut returned: HashMap<String, String> = HashMap::new();
     let mut note = |message: Option<BasicReturnMessage>| {
         if let Some(message) = message
@@ -197,7 +216,7 @@ fn told(batch: &[&Outgoing], confirmed: Vec<lapin::Result<Confirmation>>) -> Vec
         });
     }
     if !returned.is_empty() {
-        for (message, sent) in batch.iter().zip(&mut sent) {
+        for ((message, _), sent) in batch.iter().zip(&mut sent) {
             if let Some(words) = returned.remove(&message.id) {
                 *sent = Ok(Outcome::RefusedForGood(words));
             }
@@ -206,41 +225,47 @@ fn told(batch: &[&Outgoing], confirmed: Vec<lapin::Result<Confirmation>>) -> Vec
     sent
 }
 
-/// What AMQP has no room for would end the connection, for all.
-fn fits(message: &Outgoing) -> Option<Outcome> {
-    let short = |text: &str| text.len() <= 255;
-    let headers: usize = message.headers().map(|(name, text)| name.len() + text.len() + 8).sum();
-    let refused = |why: &str| Some(Outcome::RefusedForGood(why.to_owned()));
-    if !short(&message.to) {
-        return refused("a routing key has at most 255 bytes");
+/// The properties of a message that has a place to go to. What AMQP has no room for would end the connection, for all.
+fn properties(message: &Outgoing) -> Result<BasicProperties, String> {
+    (Broker::RABBITMQ.destination)(&message.to)?;
+    let headers = header::headers(&Broker::RABBITMQ, message)?;
+    // Of each name, the length, the type and the length of its value.
+    let bytes: usize = headers.iter().map(|header| header.name.len() + length(&header.value) + 8).sum();
+    if bytes > PROPERTIES {
+        return Err("its metadata are larger than a frame of AMQP".to_owned());
     }
-    if !message.headers().all(|(name, _)| short(name)) {
-        return refused("the name of a header has at most 255 bytes");
+    let short = |text: &str| ShortString::try_new(text).ok();
+    let content_type = message.content_type.or_else(|| message.metadata.get(CONTENT_TYPE)).and_then(short);
+    let mut table = FieldTable::default();
+    for header in headers {
+        let name = header.name().and_then(short).ok_or("the name of a header has at most 255 bytes, of text")?;
+        table.insert(name, value(&header.value)?);
     }
-    if headers + message.key.as_ref().map_or(0, |key| key.len()) > PROPERTIES {
-        return refused("its metadata are larger than a frame of AMQP");
-    }
-    None
+    let properties = BasicProperties::default().with_delivery_mode(2).with_headers(table);
+    let properties = match short(&message.id) {
+        Some(id) => properties.with_message_id(id),
+        None => properties,
+    };
+    Ok(match content_type {
+        Some(content_type) => properties.with_content_type(content_type),
+        None => properties,
+    })
 }
 
-fn properties(message: &Outgoing) -> BasicProperties {
-    let mut headers = FieldTable::default();
-    let mut add = |name: &str, text: &str| {
-        headers.insert(name.into(), AMQPValue::LongString(text.into()));
-    };
-    for (name, text) in message.headers() {
-        add(name, &text);
+fn length(value: &Value<'_>) -> usize {
+    match value {
+        Value::Amqp(json) => json.len(),
+        other => other.bytes().map_or(0, <[u8]>::len),
     }
-    if let Some(key) = &message.key {
-        add(KEY, key);
-    }
-    let properties = BasicProperties::default().with_delivery_mode(2).with_headers(headers);
-    let properties = match ShortString::try_new(&*message.id) {
-        Ok(id) => properties.with_message_id(id),
-        Err(_) => properties,
-    };
-    match message.content_type {
-        Some(content_type) => properties.with_content_type(content_type.into()),
-        None => properties,
-    }
+}
+
+fn value(value: &Value<'_>) -> Result<AMQPValue, String> {
+    Ok(match value {
+        Value::Text(text) => AMQPValue::LongString(text.as_bytes().into()),
+        Value::Bytes(bytes) => AMQPValue::LongString((&**bytes).into()),
+        Value::Null => AMQPValue::Void,
+        Value::Amqp(json) => {
+            serde_json::from_str(json).map_err(|cause| format!("a header is no value of AMQP's: {cause}"))?
+        }
+    })
 }

@@ -5,19 +5,19 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt, future::BoxFuture};
 use lapin::{
-    Channel, Consumer,
+    BasicProperties, Channel, Consumer,
     message::Delivery,
     options::{BasicAckOptions, BasicConsumeOptions, BasicQosOptions, QueueDeclareOptions},
     types::{AMQPValue, FieldTable, ShortString},
 };
 use tokio::time::timeout;
-use trunkline::Metadata;
 
 use super::connect::{PATIENCE, Reach, silent};
 use crate::{
     address::Address,
     error::{Error, Result},
-    outgoing::KEY,
+    header::{self, Broker, Header, Headers, Value},
+    outgoing::ID,
     source::{Incoming, Source},
 };
 
@@ -208,48 +208,67 @@ fn offset(delivery: &Delivery) -> Option<u64> {
 }
 
 fn incoming(offset: u64, delivery: &Delivery) -> Incoming {
-    let mut metadata = Metadata::default();
-    let mut key = None;
     let properties = &delivery.properties;
-    for (name, value) in properties.headers().iter().flat_map(FieldTable::inner) {
-        let Some(text) = text(value) else { continue };
-        match name.as_str() {
-            OFFSET => {}
-            KEY => key = Some(text),
-            name => metadata.insert(name, &*text),
-        }
-    }
-    let own = [
+    let table = properties.headers().iter().flat_map(FieldTable::inner).filter(|(name, _)| name.as_str() != OFFSET);
+    let table: Vec<_> = table.map(|(name, value)| Header::new(name.as_str(), value_of(value))).collect();
+    let id = table.iter().find(|header| header.name() == Some(ID)).map(|header| &header.value);
+    let mut own = properties_of(properties);
+    // What the relay has set from the message's id says nothing new.
+    own.retain(|header| header.name() != Some("message-id") || Some(&header.value) != id);
+    // Nor does a header that is a property, too.
+    let news: Vec<_> = table.iter().filter(|header| !own.contains(header)).cloned().collect();
+    let Headers { metadata, key } = header::metadata(&Broker::RABBITMQ, own.into_iter().chain(news));
+    Incoming { position: offset.to_string(), key, metadata, body: Bytes::copy_from_slice(&delivery.data) }
+}
+
+/// The properties as headers, but for how it is delivered.
+fn properties_of(properties: &BasicProperties) -> Vec<Header<'_>> {
+    let texts = [
         ("content-type", properties.content_type()),
         ("content-encoding", properties.content_encoding()),
         ("correlation-id", properties.correlation_id()),
         ("message-id", properties.message_id()),
         ("type", properties.kind()),
+        ("reply-to", properties.reply_to()),
+        ("expiration", properties.expiration()),
+        ("user-id", properties.user_id()),
+        ("app-id", properties.app_id()),
+        ("cluster-id", properties.cluster_id()),
     ];
-    for (name, text) in own {
-        if let Some(text) = text {
-            metadata.insert(name, text.as_str());
-        }
-    }
-    Incoming { position: offset.to_string(), key, metadata, body: Bytes::copy_from_slice(&delivery.data) }
+    let numbers = [("priority", properties.priority().map(u64::from)), ("timestamp", *properties.timestamp())];
+    let texts = texts
+        .into_iter()
+        .filter_map(|(name, text)| Some(Header::new(name, Value::of(text.as_ref()?.as_str().as_bytes()))));
+    texts
+        .chain(numbers.into_iter().filter_map(|(name, number)| Some(Header::text(name, number?.to_string()))))
+        .collect()
 }
 
-/// A header as text, if it is a text, a number or a truth.
-fn text(value: &AMQPValue) -> Option<String> {
-    Some(match value {
-        AMQPValue::LongString(text) => String::from_utf8_lossy(text.as_bytes()).into_owned(),
-        AMQPValue::ShortString(text) => text.to_string(),
-        AMQPValue::Boolean(truth) => truth.to_string(),
-        AMQPValue::ShortShortInt(number) => number.to_string(),
-        AMQPValue::ShortShortUInt(number) => number.to_string(),
-        AMQPValue::ShortInt(number) => number.to_string(),
-        AMQPValue::ShortUInt(number) => number.to_string(),
-        AMQPValue::LongInt(number) => number.to_string(),
-        AMQPValue::LongUInt(number) => number.to_string(),
-        AMQPValue::LongLongInt(number) => number.to_string(),
-        AMQPValue::Timestamp(seconds) => seconds.to_string(),
-        AMQPValue::Float(number) => number.to_string(),
-        AMQPValue::Double(number) => number.to_string(),
-        _ => return None,
-    })
+/// A header's value: text, a number or a truth as text, and what has no other form as JSON.
+fn value_of(value: &AMQPValue) -> Value<'_> {
+    Value::Text(
+        match value {
+            AMQPValue::LongString(text) => return Value::of(text.as_bytes()),
+            AMQPValue::ShortString(text) => return Value::of(text.as_str().as_bytes()),
+            AMQPValue::Void => return Value::Null,
+            AMQPValue::Boolean(truth) => truth.to_string(),
+            AMQPValue::ShortShortInt(number) => number.to_string(),
+            AMQPValue::ShortShortUInt(number) => number.to_string(),
+            AMQPValue::ShortInt(number) => number.to_string(),
+            AMQPValue::ShortUInt(number) => number.to_string(),
+            AMQPValue::LongInt(number) => number.to_string(),
+            AMQPValue::LongUInt(number) => number.to_string(),
+            AMQPValue::LongLongInt(number) => number.to_string(),
+            AMQPValue::Timestamp(seconds) => seconds.to_string(),
+            AMQPValue::Float(number) => number.to_string(),
+            AMQPValue::Double(number) => number.to_string(),
+            AMQPValue::DecimalValue(_)
+            | AMQPValue::FieldArray(_)
+            | AMQPValue::FieldTable(_)
+            | AMQPValue::ByteArray(_) => {
+                return Value::Amqp(serde_json::to_string(value).unwrap_or_default().into());
+            }
+        }
+        .into(),
+    )
 }

@@ -6,13 +6,14 @@ use std::{
 };
 
 use futures_util::future::BoxFuture;
-use redis::{Cmd, ErrorKind, Pipeline, RedisError, ServerErrorKind, Value, aio::ConnectionManager};
+use redis::{Cmd, ErrorKind, Pipeline, RedisError, ServerErrorKind, Value};
 
-use super::{BODY, connect};
+use super::{Held, points_elsewhere};
 use crate::{
     address::Address,
     error::Result,
-    outgoing::{KEY, Outgoing},
+    header::{self, BODY, Broker},
+    outgoing::Outgoing,
     sink::{Outcome, Sink},
 };
 
@@ -20,6 +21,8 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How long replicas have, in milliseconds.
 const REPLICAS: u64 = 2000;
+/// Bytes of a value at most, unless the server is set up otherwise.
+const LONGEST: usize = 512 << 20;
 /// Connections: a `WAIT` holds up what comes behind it on its own.
 const CONNECTIONS: usize = 4;
 
@@ -28,7 +31,9 @@ const CONNECTIONS: usize = 4;
 /// A message is an entry with the fields `trunkline-id`, `trunkline-attempt`, its metadata, `trunkline-key` and `body`. Redis keeps what is sent twice twice. What Redis confirms is in its memory; whether it is
 /// on disk, `appendfsync` says.
 pub struct RedisSink {
-    connections: Vec<ConnectionManager>,
+    connections: Vec<Held>,
+    /// Bytes of a value at most.
+    longest: usize,
     next: AtomicUsize,
     wait: u32,
     maxlen: Option<u64>,
@@ -44,11 +49,16 @@ impl RedisSink {
         address.only(&["wait", "maxlen", "db", "ca"])?;
         let mut connections = Vec::with_capacity(CONNECTIONS);
         for _ in 0..CONNECTIONS {
-            connections.push(connect(address, PATIENCE).await?);
+            connections.push(Held::connect(address, PATIENCE).await?);
         }
         let wait = address.option("wait")?.unwrap_or(0);
+        let longest = match connections.first() {
+            Some(connection) => longest(connection).await,
+            None => LONGEST,
+        };
         Ok(Self {
             connections,
+            longest,
             next: AtomicUsize::new(0),
             wait,
             maxlen: address.option("maxlen")?,
@@ -56,45 +66,94 @@ impl RedisSink {
         })
     }
 
-    fn xadd(&self, message: &Outgoing) -> Cmd {
+    fn xadd(&self, message: &Outgoing) -> std::result::Result<Cmd, String> {
+        (Broker::REDIS.destination)(&message.to)?;
         let mut xadd = redis::cmd("XADD");
         xadd.arg(&*message.to);
         if let Some(maxlen) = self.maxlen {
             xadd.arg("MAXLEN").arg("~").arg(maxlen);
         }
         xadd.arg("*");
-        for (name, text) in message.headers() {
-            xadd.arg(name).arg(&*text);
-        }
-        if let Some(key) = &message.key {
-            xadd.arg(KEY).arg(&**key);
+        let mut largest = message.body.len().max(message.to.len());
+        for header in header::headers(&Broker::REDIS, message)? {
+            let value = header.value.bytes().unwrap_or_default();
+            largest = largest.max(header.name.len()).max(value.len());
+            xadd.arg(&*header.name).arg(value);
         }
         xadd.arg(BODY).arg(&*message.body);
-        xadd
+        if largest > self.longest {
+            // The server would close the connection, for all that are on it.
+            return Err(format!("it has a value of {largest} bytes; proto-max-bulk-len is {}", self.longest));
+        }
+        Ok(xadd)
     }
 
-    async fn add(&self, batch: &[Outgoing]) -> std::result::Result<Vec<Outcome>, RedisError> {
+    async fn add(&self, batch: &[Outgoing]) -> Vec<Outcome> {
+        let mut outcomes = Vec::with_capacity(batch.len());
         let mut pipeline = Pipeline::with_capacity(batch.len() + 1);
         for message in batch {
-            pipeline.add_command(self.xadd(message));
+            outcomes.push(match self.xadd(message) {
+                Ok(xadd) => {
+                    pipeline.add_command(xadd);
+                    None
+                }
+                Err(why) => Some(Outcome::RefusedForGood(why)),
+            });
+        }
+        let mut answered = self.answers(pipeline).await.into_iter();
+        let missing = || Outcome::RefusedForNow("Redis did not answer for it".to_owned());
+        outcomes.into_iter().map(|outcome| outcome.or_else(|| answered.next()).unwrap_or_else(missing)).collect()
+    }
+
+    /// What came of each command.
+    async fn answers(&self, mut pipeline: Pipeline) -> Vec<Outcome> {
+        let commands = pipeline.len();
+        if commands == 0 {
+            return Vec::new();
         }
         if self.wait > 0 {
             pipeline.cmd("WAIT").arg(self.wait).arg(REPLICAS);
         }
-        let nr = self.next.fetch_add(1, Ordering::Relaxed) % self.connections.len();
-        let mut answers = self.connections[nr].clone().send_packed_commands(&pipeline, 0, pipeline.len()).await?;
-        let short = match (self.wait, answers.get(batch.len())) {
+        let connection = &self.connections[self.next.fetch_add(1, Ordering::Relaxed) % self.connections.len()];
+        let answers = connection.get().send_packed_commands(&pipeline, 0, pipeline.len()).await;
+        let mut answers = match answers {
+            Ok(answers) => answers,
+            Err(error) => {
+                if points_elsewhere(&error) {
+                    connection.renew(&error).await;
+                }
+                return vec![Outcome::RefusedForNow(error.to_string()); commands];
+            }
+        };
+        let short = match (self.wait, answers.get(commands)) {
             (0, _) => None,
             (wait, Some(Value::Int(have))) if *have >= i64::from(wait) => None,
             (wait, have) => Some(format!("{wait} replicas were to have it within {REPLICAS} ms: {have:?}")),
         };
-        answers.truncate(batch.len());
+        answers.truncate(commands);
+        let mut elsewhere = None;
         let outcome = |answer: Value| match answer.extract_error() {
-            Err(error) => refused(&error),
+            Err(error) => {
+                let outcome = refused(&error);
+                elsewhere = Some(error).filter(points_elsewhere).or(elsewhere.take());
+                outcome
+            }
             Ok(_) => short.clone().map_or(Outcome::Confirmed, Outcome::RefusedForNow),
         };
-        Ok(answers.into_iter().map(outcome).collect())
+        let outcomes = answers.into_iter().map(outcome).collect();
+        if let Some(error) = elsewhere {
+            connection.renew(&error).await;
+        }
+        outcomes
     }
+}
+
+/// How long a value may be, where the server says so to this user.
+async fn longest(connection: &Held) -> usize {
+    let mut asked = redis::cmd("CONFIG");
+    asked.arg("GET").arg("proto-max-bulk-len");
+    let said: redis::RedisResult<Vec<String>> = asked.query_async(&mut connection.get()).await;
+    said.ok().and_then(|said| said.get(1)?.parse().ok()).unwrap_or(LONGEST)
 }
 
 impl Sink for RedisSink {
@@ -103,12 +162,7 @@ impl Sink for RedisSink {
     }
 
     fn produce<'a>(&'a self, batch: &'a [Outgoing]) -> BoxFuture<'a, Vec<Outcome>> {
-        Box::pin(async move {
-            match self.add(batch).await {
-                Ok(outcomes) => outcomes,
-                Err(error) => vec![Outcome::RefusedForNow(error.to_string()); batch.len()],
-            }
-        })
+        Box::pin(self.add(batch))
     }
 }
 

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use redis::{Value, aio::ConnectionManager, from_redis_value};
+use redis::from_redis_value;
 use trunkline::Metadata;
 
-use super::{BODY, connect};
+use super::{Held, points_elsewhere};
 use crate::{
     address::Address,
     error::{Error, Result},
+    header::{self, BODY, Broker, Header, Headers, Value},
     outgoing::KEY,
     source::{Incoming, Source},
 };
@@ -22,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(6);
 /// A Redis stream, `redis://HOST/STREAM`, from its beginning on. The position is an entry's id. Entries that were trimmed or deleted before they were read are left out in silence: Redis does not
 /// tell. The field `body` is the payload; an entry without one is read as a JSON object of its fields.
 pub struct RedisSource {
-    connection: ConnectionManager,
+    connection: Held,
     stream: String,
     broker: String,
 }
@@ -34,16 +35,19 @@ impl RedisSource {
     /// The server cannot be reached now, or does not let us in.
     pub async fn open(address: &Address) -> Result<Self> {
         address.only(&["db", "ca"])?;
-        let connection = connect(address, PATIENCE).await?;
+        let connection = Held::connect(address, PATIENCE).await?;
         Ok(Self { connection, stream: address.path.clone(), broker: address.shown() })
     }
 
     async fn entries(&mut self, after: &str, most: usize) -> Result<Vec<Incoming>> {
         let mut read = redis::cmd("XREAD");
         read.arg("COUNT").arg(most).arg("BLOCK").arg(BLOCK).arg("STREAMS").arg(&self.stream).arg(after);
-        let said = |cause: redis::RedisError| Error::broker(&self.broker, cause);
-        let answer: Value = read.query_async(&mut self.connection).await.map_err(said)?;
-        if answer == Value::Nil {
+        let answer: redis::RedisResult<redis::Value> = read.query_async(&mut self.connection.get()).await;
+        if let Some(error) = answer.as_ref().err().filter(|error| points_elsewhere(error)) {
+            self.connection.renew(error).await;
+        }
+        let answer = answer.map_err(|cause| Error::broker(&self.broker, cause))?;
+        if answer == redis::Value::Nil {
             return Ok(Vec::new());
         }
         let streams: Vec<(String, Vec<(String, Fields)>)> =
@@ -65,22 +69,20 @@ impl Source for RedisSource {
     }
 }
 
-fn incoming(position: String, fields: Fields) -> Incoming {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let has_body = fields.iter().any(|(name, _)| name == BODY.as_bytes());
-    if !has_body {
-        let whole: serde_json::Map<_, _> =
-            fields.iter().map(|(name, value)| (text(name), text(value).into())).collect();
-        let body = serde_json::Value::Object(whole).to_string().into();
-        return Incoming { position, body, ..Incoming::default() };
+fn incoming(position: String, mut fields: Fields) -> Incoming {
+    let body = fields.iter().rposition(|(name, _)| name == BODY.as_bytes()).map(|at| fields.remove(at).1);
+    let headers = fields.iter().map(|(name, value)| Header { name: (&**name).into(), value: Value::of(value) });
+    let Headers { metadata, key } = header::metadata(&Broker::REDIS, headers);
+    match body {
+        Some(body) => Incoming { position, key, metadata, body: body.into() },
+        None => Incoming { position, body: whole(metadata, key).into(), ..Incoming::default() },
     }
-    let (mut metadata, mut body, mut key) = (Metadata::new(), bytes::Bytes::new(), None);
-    for (name, value) in fields {
-        match &*name {
-            name if name == BODY.as_bytes() => body = value.into(),
-            name if name == KEY.as_bytes() => key = Some(text(&value)),
-            name => metadata.insert(text(name), text(&value)),
-        }
+}
+
+/// All fields as one JSON object.
+fn whole(mut metadata: Metadata, key: Option<String>) -> String {
+    if let Some(key) = key {
+        metadata.insert(KEY, key);
     }
-    Incoming { position, key, metadata, body }
+    serde_json::json!(metadata).to_string()
 }

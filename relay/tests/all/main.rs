@@ -27,6 +27,10 @@ mod outward;
 mod inward;
 #[cfg(any(feature = "kafka", feature = "nats", feature = "rabbitmq", feature = "redis"))]
 mod carried;
+#[cfg(any(feature = "kafka", feature = "nats", feature = "rabbitmq", feature = "redis"))]
+mod exact;
+#[cfg(feature = "redis")]
+mod failover;
 #[cfg(feature = "nats")]
 mod gaps;
 #[cfg(feature = "nats")]

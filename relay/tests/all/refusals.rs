@@ -180,3 +180,34 @@ async fn a_route_that_no_message_can_have_is_refused_at_the_start() {
         assert!(error.is_usage(), "{error}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_that_is_named_like_the_schema_is_relayed_in_another_schema() {
+    let url = trunkline_embedded::test_database().expect("a database");
+    let and = if url.contains("://") { if url.contains('?') { "&" } else { "?" } } else { " " };
+    let db = Db::connect(&format!("{url}{and}schema=other")).await.expect("connected");
+    db.migrate().await.expect("migrated");
+    for name in ["trunkline.x", "other.x"] {
+        db.create_queue(name, &Settings::of::<String>()).await.expect("created");
+    }
+    let (queue, sibling): (Queue<Raw>, Queue<Raw>) =
+        (db.queue("trunkline.x").await.expect("opened"), db.queue("other.x").await.expect("opened"));
+    for (queue, body) in [(&queue, "ours"), (&sibling, "theirs")] {
+        queue.enqueue(Raw(body.into())).await.expect("enqueued");
+    }
+    let (told, stop) = (Told::default(), CancellationToken::new());
+    let running = tokio::spawn(relay(queue.clone(), told.clone()).run(stop.clone().cancelled_owned()));
+    drained(&queue).await;
+    let row = trunkline::postgres::Statement::<(), Option<(String,)>>::new("select queue from other.relay");
+    while db.run(&row, ()).await.expect("asked") != Some(("trunkline.x".to_owned(),)) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    stop.cancel();
+    running.await.expect("no panic").expect("in order");
+    let stored = told.0.lock().expect("not poisoned");
+    assert_eq!(
+        stored.bodies.iter().map(|one| (&*one.body, &*one.to)).collect::<Vec<_>>(),
+        [(&b"ours"[..], "trunkline.x")]
+    );
+    assert_eq!(sibling.stats().await.expect("counted").messages, 1);
+}

@@ -1,0 +1,96 @@
+//! `trunkline-header.NTH.KIND.NAME`: a header that has no plain place, in metadata as in the headers of a broker.
+//!
+//! NTH counts the headers by that name from 1. KIND is `text`, `base64` (bytes that are no text), `null` or `amqp`. NAME, and the value of a text, are graphic ASCII,
+//! with everything else written as in an address, `%0A`.
+
+use std::borrow::Cow;
+
+use base64::prelude::{BASE64_STANDARD, Engine};
+use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, percent_encode};
+
+use super::{Value, text_of};
+
+const PREFIX: &str = "trunkline-header.";
+/// Headers by a name are counted so far.
+const MOST: u32 = 1 << 20;
+const PLAIN: &AsciiSet = &CONTROLS.add(b' ').add(b'%').add(b':');
+
+/// A header among those by its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Escaped<'a> {
+    pub name: Cow<'a, [u8]>,
+    pub nth: u32,
+    pub value: Value<'a>,
+}
+
+impl<'a> Escaped<'a> {
+    pub fn first(name: Cow<'a, [u8]>, value: Value<'a>) -> Self {
+        Self { name, nth: 1, value }
+    }
+
+    /// Name and text.
+    pub fn encode(&self) -> (String, String) {
+        let escaped = |text: &str| percent_encode(text.as_bytes(), PLAIN).to_string();
+        let (kind, text) = match &self.value {
+            Value::Text(text) => ("text", escaped(text)),
+            Value::Bytes(bytes) => ("base64", BASE64_STANDARD.encode(bytes)),
+            Value::Null => ("null", String::new()),
+            Value::Amqp(json) => ("amqp", escaped(json)),
+        };
+        (format!("{PREFIX}{}.{kind}.{}", self.nth, percent_encode(&self.name, PLAIN)), text)
+    }
+
+    /// What a name and a text stand for, if they are such: exactly what [`Escaped::encode`] makes, so that nothing has two names.
+    pub fn decode(name: &str, text: &str) -> Option<Escaped<'static>> {
+        let Parts { nth, kind, name: of } = Parts::of(name)?;
+        let text_in = |text: &str| text_of(&plain(text)).map(|text| Cow::Owned(text.to_owned()));
+        let value = match kind {
+            Kind::Text => Value::Text(text_in(text)?),
+            Kind::Base64 => Value::Bytes(Cow::Owned(BASE64_STANDARD.decode(text).ok()?)),
+            Kind::Null => Value::Null,
+            Kind::Amqp => Value::Amqp(text_in(text)?),
+        };
+        let is_text = matches!(&value, Value::Bytes(bytes) if text_of(bytes).is_some());
+        let decoded = Escaped { name: Cow::Owned(of), nth, value };
+        let same = decoded.encode();
+        (!is_text && (&*same.0, &*same.1) == (name, text)).then_some(decoded)
+    }
+}
+
+/// Whether a name is such, whatever its text is: no other header may have it.
+pub(super) fn is_escaped(name: &[u8]) -> bool {
+    std::str::from_utf8(name).is_ok_and(|name| Parts::of(name).is_some())
+}
+
+/// What such a name says.
+struct Parts {
+    nth: u32,
+    kind: Kind,
+    name: Vec<u8>,
+}
+
+enum Kind {
+    Text,
+    Base64,
+    Null,
+    Amqp,
+}
+
+impl Parts {
+    fn of(name: &str) -> Option<Self> {
+        let mut parts = name.strip_prefix(PREFIX)?.splitn(3, '.');
+        let nth = parts.next()?.parse().ok().filter(|nth| (1..=MOST).contains(nth))?;
+        let kind = match parts.next()? {
+            "text" => Kind::Text,
+            "base64" => Kind::Base64,
+            "null" => Kind::Null,
+            "amqp" => Kind::Amqp,
+            _ => return None,
+        };
+        Some(Self { nth, kind, name: plain(parts.next()?) })
+    }
+}
+
+fn plain(text: &str) -> Vec<u8> {
+    percent_decode_str(text).collect()
+}

@@ -1,0 +1,159 @@
+use async_nats::{
+    HeaderMap,
+    jetstream::{
+        self,
+        consumer::{AckPolicy, DeliverPolicy, pull},
+        stream::{Config, Stream},
+    },
+};
+use futures_util::StreamExt;
+use trunkline::Draft;
+use trunkline_relay::{Raw, sink};
+
+use super::{carry, fetch, queues, there_and_back};
+use crate::{
+    brokers::{Broker, Kind},
+    carried,
+    stand::until,
+};
+
+struct Place {
+    server: String,
+    jetstream: jetstream::Context,
+    stream: Stream,
+    _broker: Broker,
+}
+
+impl Place {
+    /// A stream `s` that obeys whatever it can, with five messages on another subject.
+    async fn new() -> Option<Self> {
+        let broker = Broker::start(Kind::Nats)?;
+        let server = format!("nats://{}", broker.addr());
+        let jetstream = jetstream::new(async_nats::connect(&server).await.expect("connected"));
+        let config = |name: &str| Config {
+            name: name.to_owned(),
+            subjects: vec![format!("{name}.>")],
+            allow_rollup: true,
+            allow_direct: true,
+            ..Config::default()
+        };
+        until("JetStream is there", async || jetstream.create_stream(config("copy")).await.is_ok()).await;
+        let stream = jetstream.create_stream(config("s")).await.expect("made");
+        let place = Self { server, jetstream, stream, _broker: broker };
+        for _ in 0..5 {
+            place.publish("s.before", HeaderMap::new()).await;
+        }
+        Some(place)
+    }
+
+    async fn publish(&self, subject: &'static str, headers: HeaderMap) {
+        let sent = self.jetstream.publish_with_headers(subject, headers, "there".into()).await.expect("sent");
+        sent.await.expect("confirmed");
+    }
+
+    async fn messages(&self) -> u64 {
+        self.stream.get_info().await.expect("asked").state.messages
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metadata_comes_back_from_nats_and_is_never_obeyed() {
+    let Some(place) = Place::new().await else { return };
+    there_and_back(&format!("{}/s.x", place.server), &format!("{}/s", place.server), 5).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_is_copied_to_another_with_each_header() {
+    let Some(place) = Place::new().await else { return };
+    let mut headers = HeaderMap::new();
+    for text in ["one", "two", "three"] {
+        headers.append("Seen", text);
+    }
+    for (name, text) in
+        [("Nats-Expected-Stream", "s"), ("Nats-Rollup", "sub"), ("Nats-Msg-Id", "7"), ("trunkline-key", "k")]
+    {
+        headers.insert(name, text);
+    }
+    place.publish("s.x", headers).await;
+    let (_, back) = queues().await;
+    let all = fetch(&back, &format!("{}/s", place.server), 6).await;
+    back.enqueue_many(all.into_iter().map(|one| Draft::new(one.payload).metadata(one.metadata))).await.expect("again");
+    carry(&back, &format!("{}/copy.x", place.server)).await;
+    assert_eq!(back.stats().await.expect("counted").dead, 0);
+    let copy = place.jetstream.get_stream("copy").await.expect("it is there");
+    let state = copy.get_info().await.expect("asked").state;
+    assert_eq!(state.messages, 6, "none was rolled up");
+    // What is asked for by its number comes without the first of several by a name.
+    let config =
+        pull::Config { deliver_policy: DeliverPolicy::Last, ack_policy: AckPolicy::None, ..pull::Config::default() };
+    let consumer = copy.create_consumer(config).await.expect("a consumer");
+    let last = consumer.messages().await.expect("asked").next().await.expect("one").expect("a message");
+    let headers = last.headers.as_ref().expect("it has some");
+    let texts = |name: &str| headers.get_all(name).map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(texts("Seen"), ["one", "two", "three"]);
+    assert_eq!(texts("trunkline-header.1.text.Nats-Rollup"), ["sub"]);
+    assert_eq!(texts("trunkline-header.1.text.Nats-Expected-Stream"), ["s"]);
+    assert_eq!(texts("trunkline-header.1.text.Nats-Msg-Id"), ["7"]);
+    assert_eq!(texts("trunkline-key"), ["k"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_subject_that_no_message_can_have_is_a_dead_letter_at_once() {
+    let Some(place) = Place::new().await else { return };
+    let long = format!("s.{}", "x".repeat(5000));
+    let purge = "$JS.API.STREAM.PURGE.s";
+    let wrong = [
+        "",
+        ".",
+        "s.",
+        "s..x",
+        ".s",
+        "s.*",
+        "s.>",
+        "*",
+        "s.a b",
+        "s.a\r\nPUB s.x 1",
+        "s.\t",
+        "$SYS.REQ.x",
+        "_INBOX.x",
+        purge,
+        &long,
+    ];
+    let mut messages: Vec<_> = wrong.iter().map(|to| (*to, "refused")).collect();
+    messages.extend([("s.first", "first"), ("s.ü", "second")]);
+    let dead = carried::carry(&format!("{}/{{metadata.to}}", place.server), &messages).await;
+    assert_eq!(dead.len(), wrong.len(), "{dead:?}");
+    for (body, words) in &dead {
+        assert!(body == "refused" && words.contains("the subject") && words.len() < 400, "{words}");
+    }
+    assert_eq!(place.messages().await, 7, "the stream is whole");
+    // A place within a subject is one token of it.
+    let dead =
+        carried::carry(&format!("{}/s.x.{{metadata.to}}", place.server), &[("a.b", "no"), ("", "no"), ("c", "yes")])
+            .await;
+    assert!(dead.len() == 2 && dead[0].1.contains("{+metadata.to}") && dead[1].1.contains("empty token"), "{dead:?}");
+    let dead = carried::carry(&format!("{}/s.x.{{+metadata.to}}", place.server), &[("a.b", "yes")]).await;
+    assert_eq!(dead, []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn somebody_else_who_answers_on_a_subject_confirms_nothing() {
+    let Some(place) = Place::new().await else { return };
+    let client = async_nats::connect(&place.server).await.expect("connected");
+    let mut requests = client.subscribe("service.x").await.expect("subscribed");
+    client.flush().await.expect("flushed");
+    let answering = tokio::spawn(async move {
+        while let Some(request) = requests.next().await {
+            let reply = request.reply.expect("it asks");
+            client.publish(reply, r#"{"ok":true}"#.into()).await.expect("answered");
+        }
+    });
+    let (sink, _) = sink(&format!("{}/service.x", place.server)).await.expect("a sink");
+    let message = trunkline_relay::Outgoing::new("q/1/1", "service.x", Raw::default().0);
+    let outcome = sink.produce(std::slice::from_ref(&message)).await;
+    assert!(
+        matches!(&outcome[..], [trunkline_relay::Outcome::RefusedForNow(why)] if why.contains("no stream's")),
+        "{outcome:?}"
+    );
+    answering.abort();
+}

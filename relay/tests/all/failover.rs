@@ -1,0 +1,115 @@
+//! Redis behind a name that is another server's by now, while connections to the old one stay open.
+
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+};
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+use trunkline_relay::{Inward, Raw, Relay, sink, source};
+
+use crate::{
+    brokers::{Broker, Kind, Setup},
+    carried::{arrived, queue},
+    stand::until,
+};
+
+/// A name: new connections go to the server that it stands for, and those that are there stay.
+struct Name {
+    addr: SocketAddr,
+    stands_for: Arc<Mutex<SocketAddr>>,
+}
+
+impl Name {
+    async fn of(broker: &Broker) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let name =
+            Self { addr: listener.local_addr().expect("bound"), stands_for: Arc::new(Mutex::new(broker.addr())) };
+        let stands_for = name.stands_for.clone();
+        tokio::spawn(async move {
+            while let Ok((mut client, _)) = listener.accept().await {
+                let to = *stands_for.lock().expect("not poisoned");
+                tokio::spawn(async move {
+                    let mut server = TcpStream::connect(to).await?;
+                    tokio::io::copy_bidirectional(&mut client, &mut server).await
+                });
+            }
+        });
+        name
+    }
+
+    fn now_stands_for(&self, broker: &Broker) {
+        *self.stands_for.lock().expect("not poisoned") = broker.addr();
+    }
+}
+
+async fn say(broker: &Broker, words: &[&str]) {
+    let client = redis::Client::open(format!("redis://{}", broker.addr())).expect("an address");
+    let mut connection = client.get_multiplexed_async_connection().await.expect("connected");
+    let mut command = redis::cmd(words[0]);
+    for word in &words[1..] {
+        command.arg(*word);
+    }
+    let _: redis::Value = command.query_async(&mut connection).await.expect("answered");
+}
+
+async fn demote(old: &Broker, new: &Broker) {
+    say(old, &["REPLICAOF", "127.0.0.1", &new.addr().port().to_string()]).await;
+}
+
+fn two() -> Option<(Broker, Broker)> {
+    let setup = Setup { lines: &["replica-serve-stale-data no"], ..Setup::default() };
+    Some((Broker::with(Kind::Redis, &setup)?, Broker::with(Kind::Redis, &setup)?))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_reach_the_new_master_over_connections_that_stay_open() {
+    let Some((old, new)) = two() else { return };
+    let name = Name::of(&old).await;
+    let queue = queue().await;
+    let (sink, route) = sink(&format!("redis://{}/s", name.addr)).await.expect("a sink");
+    let (relay, stop) = (Relay::new(queue.clone(), sink).route(route), CancellationToken::new());
+    let progress = relay.progress();
+    let running = tokio::spawn(relay.run(stop.clone().cancelled_owned()));
+    queue.enqueue(Raw("before".into())).await.expect("enqueued");
+    until("it is confirmed", async || progress.confirmed() == 1).await;
+    demote(&old, &new).await;
+    for number in 0..20 {
+        queue.enqueue(Raw(format!("after {number:02}").into())).await.expect("enqueued");
+    }
+    until("it is refused", async || {
+        progress
+            .last_error()
+            .is_some_and(|(_, why)| why.contains("READONLY") || why.contains("ReadOnly") || why.contains("read only"))
+    })
+    .await;
+    name.now_stands_for(&new);
+    until("all are confirmed", async || progress.confirmed() == 21).await;
+    stop.cancel();
+    running.await.expect("no panic").expect("in order");
+    let there = arrived(&format!("redis://{}/s", new.addr()), 20).await;
+    assert_eq!(there, (0..20).map(|number| format!("after {number:02}")).collect::<Vec<_>>());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_without_its_master_is_left_for_the_new_master() {
+    let Some((old, new)) = two() else { return };
+    say(&new, &["XADD", "s", "1-1", "body", "there"]).await;
+    let name = Name::of(&old).await;
+    let queue = queue().await;
+    let source = source(&format!("redis://{}/s", name.addr)).await.expect("a source");
+    let (relay, stop) = (Inward::new(source, queue.clone()), CancellationToken::new());
+    let progress = relay.progress();
+    let running = tokio::spawn(relay.run(stop.clone().cancelled_owned()));
+    // Nobody is at that port.
+    say(&old, &["REPLICAOF", "127.0.0.1", "1"]).await;
+    until("it is refused", async || {
+        progress.last_error().is_some_and(|(_, why)| why.contains("MASTERDOWN") || why.contains("MasterDown"))
+    })
+    .await;
+    name.now_stands_for(&new);
+    until("it is there", async || progress.confirmed() == 1).await;
+    stop.cancel();
+    running.await.expect("no panic").expect("in order");
+}
