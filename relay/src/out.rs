@@ -272,7 +272,7 @@ impl Carrier {
             return Ok(plain);
         }
         let (body, content_type) = self.envelope.wrap(&plain.id, &self.queue, &self.payload, message);
-        let mut dressed = Outgoing { body, content_type, ..plain };
+        let mut dressed = Outgoing { content_type, body, ..plain };
         match self.envelope {
             Envelope::None if dressed.metadata.get(CONTENT_TYPE).is_some() => dressed.content_type = None,
             Envelope::None => {}

@@ -26,19 +26,19 @@ const PAUSE: Duration = Duration::from_millis(500);
 struct Held {
     address: Address,
     patience: Duration,
-    held: Mutex<ConnectionManager>,
+    current: Mutex<ConnectionManager>,
     /// When the last one was made again; locked while one is.
     renewed: tokio::sync::Mutex<Option<Instant>>,
 }
 
 impl Held {
     async fn connect(address: &Address, patience: Duration) -> Result<Self> {
-        let held = Mutex::new(connect(address, patience).await?);
-        Ok(Self { address: address.clone(), patience, held, renewed: tokio::sync::Mutex::default() })
+        let current = Mutex::new(connect(address, patience).await?);
+        Ok(Self { address: address.clone(), patience, current, renewed: tokio::sync::Mutex::default() })
     }
 
     fn get(&self) -> ConnectionManager {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.current.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Another connection to the same address. Those who come while one is made leave it at that.
@@ -50,7 +50,7 @@ impl Held {
         let broker = self.address.shown();
         tracing::warn!(broker, %error, "connects again: the server is not the one to ask, or not yet");
         match connect(&self.address, self.patience).await {
-            Ok(new) => *self.held.lock().unwrap_or_else(PoisonError::into_inner) = new,
+            Ok(new) => *self.current.lock().unwrap_or_else(PoisonError::into_inner) = new,
             Err(error) => tracing::warn!(broker, %error, "did not connect again"),
         }
         *renewed = Some(Instant::now());

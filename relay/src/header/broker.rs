@@ -4,6 +4,7 @@ use super::{KEY_ENCODING, TOMBSTONE, Value, destination};
 use crate::outgoing::{ATTEMPT, ID, KEY};
 
 /// A broker's rules.
+#[expect(clippy::struct_excessive_bools, reason = "each is a rule by itself")]
 pub(crate) struct Broker {
     pub name: &'static str,
     /// Names that the broker, or its own client, takes for orders or has a use for.

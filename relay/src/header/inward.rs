@@ -48,7 +48,7 @@ pub(crate) fn metadata<'a>(broker: &Broker, all: impl IntoIterator<Item = Header
             _ => plain.push(header),
         }
     }
-    let (key, unused) = read_key(key, encoding);
+    let (key, unused) = read_key(key.as_ref(), encoding);
     if let Some((key, is_base64)) = key {
         if is_base64 {
             found.metadata.insert(KEY_ENCODING, key::BASE64);
@@ -75,17 +75,17 @@ pub(crate) fn metadata<'a>(broker: &Broker, all: impl IntoIterator<Item = Header
 
 /// The key, and what is none after all.
 fn read_key<'a>(
-    key: Option<Value<'a>>,
+    key: Option<&Value<'a>>,
     encoding: Option<Cow<'a, str>>,
 ) -> (Option<(String, bool)>, Option<Header<'a>>) {
-    let decoded = match (&key, encoding.as_deref()) {
+    let decoded = match (key, encoding.as_deref()) {
         (Some(Value::Text(text)), Some(key::BASE64)) => key::decode(text),
         _ => None,
     };
     if let Some(bytes) = decoded {
         return (Some(text_of_key(&bytes)), None);
     }
-    let key = key.as_ref().and_then(Value::bytes).map(text_of_key);
+    let key = key.and_then(Value::bytes).map(text_of_key);
     (key, encoding.map(|encoding| Header::text(KEY_ENCODING, encoding)))
 }
 

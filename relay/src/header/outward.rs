@@ -30,8 +30,6 @@ pub(crate) fn headers<'a>(broker: &Broker, message: &'a Outgoing) -> Result<Vec<
     let mut all = Vec::with_capacity(message.metadata.len());
     for (name, text) in message.metadata.iter() {
         match name {
-            // This message's own stand there.
-            ID | ATTEMPT | KEY_ENCODING => continue,
             KEY => {
                 return Err(format!(
                     "the metadata's name {KEY:?} is the relay's own, for the key that the message has"
@@ -46,7 +44,8 @@ pub(crate) fn headers<'a>(broker: &Broker, message: &'a Outgoing) -> Result<Vec<
                 headers.push(Header::text(TOMBSTONE, TRUE));
                 continue;
             }
-            TOMBSTONE => continue,
+            // This message's own stand there.
+            ID | ATTEMPT | KEY_ENCODING | TOMBSTONE => continue,
             _ => {}
         }
         several |= is_escaped(name.as_bytes());

@@ -235,10 +235,10 @@ fn incoming(message: &jetstream::Message, place: Place) -> Incoming {
     let headers = headers.flat_map(|(name, texts)| {
         texts.iter().map(move |text| Header::text(AsRef::<str>::as_ref(name), AsRef::<str>::as_ref(text)))
     });
-    arrived(place, message.subject.as_str(), headers.collect(), message.payload.clone())
+    arrived(place, message.subject.as_str(), &headers.collect::<Vec<_>>(), message.payload.clone())
 }
 
-fn arrived((created, sequence): Place, subject: &str, headers: Vec<Header<'_>>, body: Bytes) -> Incoming {
+fn arrived((created, sequence): Place, subject: &str, headers: &[Header<'_>], body: Bytes) -> Incoming {
     // What the relay has set from the message's id says nothing new.
     let text_of =
         |wanted: &str| headers.iter().find(|header| header.name() == Some(wanted)).map(|header| &header.value);
