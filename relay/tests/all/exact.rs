@@ -140,7 +140,9 @@ fn messages() -> Vec<(Metadata, Vec<u8>)> {
         let tree = strategy.new_tree(&mut runner).expect("a message");
         let (entries, key, (body, is_tombstone)) = tree.current();
         let mut metadata: Metadata = entries.into_iter().filter(|(name, _)| name != KEY).collect();
-        key.into_iter().for_each(|(name, text)| metadata.insert(name, text));
+        for (name, text) in key {
+            metadata.insert(name, text);
+        }
         if is_tombstone {
             metadata.insert(TOMBSTONE, "true");
         }

@@ -204,10 +204,10 @@ async fn a_queue_that_is_named_like_the_schema_is_relayed_in_another_schema() {
     }
     stop.cancel();
     running.await.expect("no panic").expect("in order");
+    assert_eq!(sibling.stats().await.expect("counted").messages, 1);
     let stored = told.0.lock().expect("not poisoned");
     assert_eq!(
         stored.bodies.iter().map(|one| (&*one.body, &*one.to)).collect::<Vec<_>>(),
         [(&b"ours"[..], "trunkline.x")]
     );
-    assert_eq!(sibling.stats().await.expect("counted").messages, 1);
 }

@@ -44,6 +44,7 @@ fn read(broker: &Broker, topic: &str) -> Vec<Read> {
 }
 
 type Bytes = Option<Vec<u8>>;
+type Slice<'a> = Option<&'a [u8]>;
 type Read = (Bytes, Bytes, Vec<(String, Bytes)>);
 
 fn of(message: &OwnedMessage) -> Read {
@@ -82,7 +83,7 @@ async fn a_topic_is_copied_to_another_with_keys_headers_and_tombstones() {
         .insert(header("kafka-tombstone", Some(b"no")))
         .insert(header("trunkline-key", Some(b"other")))
         .insert(header("", Some(b"without a name")));
-    let messages: [(Option<&[u8]>, Option<&[u8]>); 7] = [
+    let messages: [(Slice<'_>, Slice<'_>); 7] = [
         (Some(b"plain"), Some(b"1")),
         (Some(b"\0\x01"), Some(b"2")),
         (Some(b"\xff\xfe"), Some(b"")),
