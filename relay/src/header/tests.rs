@@ -78,7 +78,7 @@ fn bytes() -> impl Strategy<Value = Vec<u8>> {
 
 fn outgoing(metadata: Metadata, key: Option<String>) -> Outgoing {
     let key = key.map(Into::into);
-    Outgoing { metadata, key, ..Outgoing::new("q/1/1", "to", "body") }
+    Outgoing { key, metadata, ..Outgoing::new("q/1/1", "to", "body") }
 }
 
 /// As a broker hands headers over: those by a name in their order, and RabbitMQ's sorted.
