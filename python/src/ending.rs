@@ -90,6 +90,6 @@ impl Ended {
     }
 
     pub fn send(self) {
-        let _ = self.sender.send(self.answers); // nobody waits for it any more
+        let _ = self.sender.send(self.answers); // the worker may have given the call up
     }
 }

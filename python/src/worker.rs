@@ -301,7 +301,7 @@ impl Station {
     }
 }
 
-/// Those that share so many handlers, which another joins.
+/// Workers that share a number of handlers, which another worker joins.
 fn beside(others: Option<Workers>, handlers: usize) -> Workers {
     others.unwrap_or_else(|| Workers::new(handlers))
 }

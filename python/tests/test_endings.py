@@ -21,7 +21,7 @@ from trunkline.worker.ending import failed, reason_of
 
 COUNT = int(os.environ.get("TRUNKLINE_ENDINGS", "600"))
 ROUNDS = int(os.environ.get("TRUNKLINE_ROUNDS", "1"))
-#: Of so many messages one fails in some way; the others are its neighbours.
+#: One message of this many fails in some way; the others are its neighbours.
 EACH = 3
 
 

@@ -1,11 +1,13 @@
-"""Signals to the worker: it ends in order, once, whoever they are sent to; nothing is lost, and nothing counted that did not begin."""
+"""Signals to the worker: it ends in order, once, wherever they are sent; nothing is lost, and nothing counted that did not begin."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -39,8 +41,13 @@ def threads(number: int):
 def processes(number: int):
     begun(number)
     time.sleep(3600 if number < 0 else 0.5)
+
+@app.task(max_batch=1, max_attempts=1)
+async def kept(number: int):
+    begun(number)
+    await asyncio.to_thread(time.sleep, 3600)
 """
-NAMES = ["loops", "threads", "processes"]
+NAMES = ["loops", "threads", "processes", "kept"]
 
 
 class Place:
@@ -59,7 +66,7 @@ class Place:
 
     def start(self, *options: str) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "trunkline.worker.program", "tasks:app", *options]
-        # A session of its own: what is sent to its group reaches nobody else.
+        # A session of its own: a signal to its group reaches no other process.
         worker = subprocess.Popen(
             command, cwd=self.folder, env={**os.environ, "URL": self.url}, stderr=subprocess.PIPE, text=True, start_new_session=True
         )
@@ -101,8 +108,8 @@ def place(tmp_path: Path, url: str) -> Iterator[Place]:
 @pytest.mark.parametrize("options", [(), ("--processes", "2"), ("--reload",)])
 def test_a_signal_to_the_group_ends_all_in_order(place: Place, options: tuple[str, ...], number: signal.Signals) -> None:
     worker = place.start("--concurrency", "2", *options)
-    for queue in place.queues.values():
-        queue.enqueue_many(range(30))
+    for name in NAMES[:3]:
+        place.queues[name].enqueue_many(range(30))
     place.until(lambda: place.begun() >= 6)
     os.killpg(worker.pid, number)
     told = worker.communicate(timeout=60)[1]
@@ -136,7 +143,7 @@ def test_a_drain_ends_in_order_by_a_signal(place: Place) -> None:
     assert (counted, dead) == (0, 0) and waiting + place.begun() == 60
 
 
-@pytest.mark.parametrize("name", ["threads", "processes"])
+@pytest.mark.parametrize("name", ["threads", "processes", "kept"])
 def test_a_handler_that_hangs_does_not_keep_the_program(place: Place, name: str) -> None:
     worker = place.start("--queue", name, "--shutdown-after", "1")
     place.queues[name].enqueue(-1)
@@ -147,9 +154,9 @@ def test_a_handler_that_hangs_does_not_keep_the_program(place: Place, name: str)
     assert place.counted(name) == (1, 0, 0), "given back, and not counted"
 
 
-def test_a_stop_before_the_work_begins_is_remembered(url: str, run: Any) -> None:
-    import asyncio
-
+@pytest.mark.parametrize("steps", range(3))
+@pytest.mark.parametrize("verb", ["run", "drain"])
+def test_a_stop_is_remembered_from_the_call_on(url: str, run: Any, verb: str, steps: int) -> None:
     app = trunkline.App(url)
 
     @app.task()
@@ -157,10 +164,13 @@ def test_a_stop_before_the_work_begins_is_remembered(url: str, run: Any) -> None
 
     async def story() -> None:
         await app.setup()
-        running = asyncio.ensure_future(app.run())
-        await asyncio.sleep(0)
+        await note.enqueue("a")
+        running = asyncio.ensure_future(getattr(app, verb)())
+        for _ in range(steps):
+            await asyncio.sleep(0)
         app.stop()
-        assert (await asyncio.wait_for(running, 30)).is_nothing
+        ended = await asyncio.wait_for(running, 30)
+        assert ended.done + (await app.drain()).done == 1, "that stop was of the call before"
 
     run(story())
 
@@ -218,8 +228,6 @@ def test_no_more_begins_than_there_are_processes(url: str, run: Any) -> None:
 
 
 def test_threads_that_hang_hold_up_nothing_behind_them(url: str, run: Any) -> None:
-    import threading
-
     app = trunkline.App(url)
     free = threading.Event()
 
@@ -238,3 +246,54 @@ def test_threads_that_hang_hold_up_nothing_behind_them(url: str, run: Any) -> No
         run(story())
     finally:
         free.set()
+
+
+def dies(number: int) -> None:
+    if number < 3:
+        os._exit(9)
+
+
+# Shorter than the start of a process, for which the next message waits.
+dying = app.task(queue="dying", place="process", timeout=0.05, max_attempts=1)(dies)
+
+
+def lasts(number: int) -> None:
+    if number == 0:
+        time.sleep(3600)
+
+
+lasting = app.task(queue="lasting", place="process", timeout=0.3, max_attempts=1)(lasts)
+
+
+@pytest.mark.parametrize(("task", "dead", "why"), [(dying, [0, 1, 2], "code 9"), (lasting, [0], "longer than 0.3 s")])
+def test_a_timeout_in_processes_begins_with_the_handler(task: Any, dead: list[int], why: str, url: str, run: Any) -> None:
+    app.url = url
+
+    async def story() -> None:
+        await app.setup()
+        await task.enqueue_many(range(10))
+        summary = await app.drain(queues=[task.queue], processes=1)
+        assert summary.done == 10 - len(dead)
+        letters = await (await app.queue(task)).dead_letters()
+        assert sorted(letter.payload for letter in letters) == dead
+        assert all(why in letter.error for letter in letters)
+
+    run(story())
+
+
+def test_an_interrupt_in_the_loop_counts_nothing_and_ends_the_worker(url: str) -> None:
+    app = trunkline.App(url)
+
+    @app.task(max_batch=1, max_attempts=1)
+    async def interrupted(number: int) -> None:
+        raise KeyboardInterrupt
+
+    async def story() -> None:
+        await app.setup()
+        await interrupted.enqueue(1)
+        await app.run(shutdown_after=1)
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(asyncio.wait_for(story(), 30))
+    stats = Db.connect(url).queue("interrupted", int).stats()
+    assert (stats.due, stats.leased, stats.dead) == (1, 0, 0)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any, Literal, TypeVar, overload
+from weakref import WeakSet
 
 from .. import sync
 from ..db import Db
@@ -47,7 +48,8 @@ class App:
         #: Names of schedules, each with the task that declares it.
         self._schedules: dict[str, Task[Any]] = {}
         self._opened = Opened()
-        self._runs: set[_Run] = set()
+        # A coroutine holds its own: where it is dropped, nothing stays.
+        self._runs: WeakSet[_Run] = WeakSet()
 
     @overload
     def task(
@@ -218,7 +220,7 @@ class App:
         tasks = [self.tasks[name] for name in self._named(queues)]
         await Setup(await self.db(), tasks, set(self._schedules), as_permitted).done(drop_schedules)
 
-    async def run(
+    def run(
         self,
         *,
         concurrency: int = 100,
@@ -227,7 +229,7 @@ class App:
         shutdown_after: Duration = 30,
         processes: int | None = None,
         reports: bool = False,
-    ) -> Summary:
+    ) -> Coroutine[Any, Any, Summary]:
         """Works until it is cancelled, or until :meth:`stop`; then ends in order: what runs may end within ``shutdown_after``, and is given
         back uncharged after that. Returns the counts of what it did. ``processes`` is how many handlers of tasks with ``place="process"`` run
         at a time, each in a process of its own: one for each processor if not set.
@@ -235,12 +237,17 @@ class App:
         With ``reports`` it tells of itself every ten seconds, in a row of the table ``trunkline.worker`` for each queue: what it handled, what
         failed, how long its handlers took, how many run. The console and ``trunkline doctor`` show it. A database that does not take the row
         stops no work: the logger ``trunkline.worker.tell`` says so, once."""
-        with _Run(self._runs) as run:
-            return await run.live(lambda: self._life(concurrency, queues, wait, shutdown_after, processes, drains=False, reports=reports))
+        names, run = self._named(queues), _Run(self._runs)
+
+        async def working() -> Summary:
+            with run:
+                return await run.live(lambda: self._life(concurrency, names, wait, shutdown_after, processes, drains=False, reports=reports))
+
+        return working()
 
     def stop(self) -> None:
-        """Lets :meth:`run` and :meth:`drain` end in order, also before they have opened their queues. From the thread of their event loop."""
-        for run in self._runs:
+        """Lets :meth:`run` and :meth:`drain` end in order, from their call on. From the thread of their event loop."""
+        for run in list(self._runs):
             run.stop()
 
     @property
@@ -253,7 +260,7 @@ class App:
         those in batches, in no order. From the thread of its event loop: for a page that shows what a worker does."""
         return [one for run in self._runs if run.life is not None for one in run.life.running()]
 
-    async def drain(
+    def drain(
         self,
         *,
         concurrency: int = 100,
@@ -261,20 +268,24 @@ class App:
         shutdown_after: Duration = 30,
         processes: int | None = None,
         reports: bool = False,
-    ) -> Summary:
+    ) -> Coroutine[Any, Any, Summary]:
         """Works until nothing is due and no handler runs, or until :meth:`stop`: for tests, and for programs that are started every so
         often. The options are those of :meth:`run`."""
-        names = self._named(queues)
-        total = Summary()
-        with _Run(self._runs) as run:
-            while True:
-                summary = await run.live(
-                    lambda: self._life(concurrency, names, "adaptive", shutdown_after, processes, drains=True, reports=reports)
-                )
-                total += summary
-                # What a handler of one queue enqueued for another may have come after that was empty.
-                if summary.is_nothing or run.is_stopped or len(names) == 1:
-                    return total
+        names, run = self._named(queues), _Run(self._runs)
+
+        async def working() -> Summary:
+            total = Summary()
+            with run:
+                while True:
+                    summary = await run.live(
+                        lambda: self._life(concurrency, names, "adaptive", shutdown_after, processes, drains=True, reports=reports)
+                    )
+                    total += summary
+                    # What a handler of one queue enqueued for another may have come after that was empty.
+                    if summary.is_nothing or run.is_stopped or len(names) == 1:
+                        return total
+
+        return working()
 
     async def _life(
         self,
@@ -304,13 +315,13 @@ class App:
 class _Run:
     """A call of :meth:`App.run` or :meth:`App.drain`, which may be stopped before it has begun to work."""
 
-    def __init__(self, runs: set[_Run]) -> None:
+    def __init__(self, runs: WeakSet[_Run]) -> None:
         self._runs = runs
         self.life: Life | None = None
         self.is_stopped = False
+        runs.add(self)
 
     def __enter__(self) -> _Run:
-        self._runs.add(self)
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -16,11 +16,16 @@ from typing import Any, cast
 from .ending import check_finished, reason_of
 
 
+#: What a terminal or a service manager sends to all processes of a group.
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
 def main(pipe: Connection, modules: list[str]) -> None:
     """The process."""
     # The worker ends it. A signal to the whole group is the worker's to answer; ignored ones would be inherited by the user's commands.
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in SIGNALS:
         signal.signal(number, _leave_to_the_worker)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)  # blocked while it started
     threading.Thread(target=_until_orphaned, daemon=True).start()
     try:
         for module in modules:
@@ -42,7 +47,7 @@ def _leave_to_the_worker(number: int, frame: FrameType | None) -> None:
 
 
 def _until_orphaned() -> None:
-    """Nobody would ever learn what a handler does whose worker was killed."""
+    """Ends the process when its worker is gone: no answer would reach it."""
     worker = multiprocessing.parent_process()
     if worker is not None:
         worker.join()

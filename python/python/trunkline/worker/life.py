@@ -26,6 +26,7 @@ from .threads import Threads
 
 _logger = logging.getLogger("trunkline.worker")
 
+
 @dataclass(frozen=True)
 class Summary:
     """How the leases of a worker's messages ended."""
@@ -73,17 +74,19 @@ class Life:
         self.tasks = tasks
         in_processes = [task for task in tasks if task.place == "process"]
         count = max(default_count() if processes is None else processes, len(in_processes))
+        # No more messages are begun than there are processes: all tasks share them, or each has its part where each drains by itself.
+        each = count // max(1, len(in_processes)) if drains else count
         options = [
             {
                 "queue": queue.native,
                 "weight": task.weight,
                 "batch": task.batch,
-                "timeout": task.timeout,
+                # A process may have to be started first: its handler's time begins behind that.
+                "timeout": None if task.place == "process" else task.timeout,
                 "lease": task.lease,
                 "shutdown_after": shutdown_after,
                 "retry": as_native(task.retry),
-                # No more messages are begun than there are processes.
-                "processes": count // len(in_processes) if drains and task.place == "process" else count if task.place == "process" else None,
+                "processes": each if task.place == "process" else None,
             }
             for task, queue in zip(tasks, queues)
         ]
@@ -101,8 +104,8 @@ class Life:
     async def live(self) -> Summary:
         """Works until the caller is cancelled, then ends in order."""
         try:
-            if self._processes is not None:
-                await self._processes.start()
+            if self._processes is not None and (failure := await self._processes.start()) is not None:
+                self._fail(failure)
             self._loop.add_reader(self._station.fileno(), self._news)
             run = asyncio.ensure_future(self._ended())
             try:
@@ -130,10 +133,11 @@ class Life:
         return [context.running() for _, context in self._running.values() if context is not None]
 
     def _fail(self, failure: BaseException) -> None:
-        """Ends in order, and with this failure."""
-        log(logging.ERROR, "the worker ends: %s", failure)
-        self._failure = self._failure or failure
-        self.stop()
+        """Ends in order, and with this failure; one that comes while it ends has ended nothing."""
+        if not self._ends:
+            log(logging.ERROR, "the worker ends: %s", failure)
+            self._failure = failure
+            self.stop()
 
     async def _ended(self) -> Summary:
         return Summary(**await self._station.run(bridge()))
@@ -210,7 +214,7 @@ class Life:
                         payloads.append(message.with_payload(payload) if takes_messages else payload)
                     except BaseException as error:
                         endings[place] = self._failed(task, message.charged, error, False)
-                        log(logging.WARNING, "message %d of %s cannot be read: %s", message.id, task.queue, endings[place])
+                        log(logging.WARNING, "message %d of %s cannot be read", message.id, task.queue, error=error)
                         continue
                     places.append(place)
                 try:
@@ -249,6 +253,7 @@ class Life:
             return _CANCELLED
         if isinstance(error, KeyboardInterrupt) and task.place == "loop":
             self._fail(error)  # in this thread it may be the user's, which is not to be swallowed
+            return RELEASED
         return failed(task.retry, charged, error) if is_read else unreadable(error)
 
     def _call(self, task: Task[Any]) -> Callable[[Any, Any], Awaitable[Any]]:

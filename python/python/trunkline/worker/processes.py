@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import multiprocessing
 import os
 import pickle
+import signal
 from collections import deque
 from collections.abc import Awaitable, Callable
+from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any
 
-from .child import main
+from .child import SIGNALS, main
 from .ending import WRITTEN, log
 from .threads import Threads
 
@@ -39,7 +42,13 @@ class _Process:
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=main, args=(theirs, modules), name="trunkline-handlers")
-        self._process.start()
+        # A signal to the group waits until the process has its handlers. Multiprocessing's own process unblocks signals as it starts.
+        resource_tracker.ensure_running()
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        try:
+            self._process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
 
     def ready(self) -> None:
@@ -89,31 +98,45 @@ class Processes:
         self._all: set[_Process] = set()
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._starting: set[asyncio.Task[None]] = set()
+        #: Why one did not start: then none is started any more.
         self._failure: ProcessFailed | None = None
         self._is_closed = False
 
-    async def start(self) -> None:
-        """Starts all, and waits until each is ready: a message's time does not begin before."""
+    async def start(self) -> ProcessFailed | None:
+        """Starts all, and waits until each is ready, so that a first failure costs no message anything. Returns that failure."""
         await asyncio.gather(*(self._start() for _ in range(self._count)))
-        if self._failure is not None:
-            raise self._failure
+        return self._failure
 
     def call(self, task: Task[Any]) -> Callable[[Any, Any], Awaitable[Any]]:
         """What calls the task's function there. Its payload is pickled, and there is no context."""
         place = task.__module__, task.function.__qualname__, task.batch is not None
+        timeout, loop = task.timeout, asyncio.get_running_loop()
 
         async def call(payload: Any, _: object) -> Any:
             request = pickle.dumps((*place, pickle.dumps((payload,) if task.takes_payload else ())))
             process = await self._take()
-            is_whole = False
+            is_late = is_whole = False
+
+            def end() -> None:
+                nonlocal is_late
+                is_late = True
+                process.kill()
+
+            timer = None if timeout is None else loop.call_later(timeout, end)
             try:
                 said = await self._threads.call(lambda: process.exchange(request))
-                is_whole = True
+                is_whole = not is_late
+            except ProcessDied:
+                if is_late:
+                    raise TimeoutError(f"the handler took longer than {timeout:g} s") from None
+                raise
             finally:
+                if timer is not None:
+                    timer.cancel()
                 if is_whole:
                     self._give_back(process)
                 else:
-                    self._replace(process)  # it died, or nobody waits for it any more
+                    self._replace(process)  # it died, was killed, or its answer is not waited for any more
             return _result_of(said)
 
         return call
@@ -181,7 +204,7 @@ class Processes:
         try:
             await self._threads.call(begin)
         except Exception as error:
-            log(40, "%s", error)
+            log(logging.ERROR, "%s", error)
             self._failure = error if isinstance(error, ProcessFailed) else ProcessFailed(f"a process for handlers did not start: {error}")
             for process in made:
                 process.kill()

@@ -8,9 +8,12 @@ import logging
 import os
 import signal
 import sys
+import threading
 import time
-from collections.abc import Sequence
+import traceback
+from collections.abc import Coroutine, Sequence
 from dataclasses import asdict
+from typing import Any
 
 from ..errors import TrunklineError
 from .app import App
@@ -38,6 +41,7 @@ def arguments(of: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("app", metavar="MODULE:APP", help="the trunkline.App, as in mails.tasks:app")
     parser.add_argument("--concurrency", type=int, default=100, metavar="N", help="handlers at a time in each process (100)")
     parser.add_argument("--processes", type=int, default=1, metavar="N", help="processes; one that dies is replaced (1)")
+    parser.add_argument("--handler-processes", type=int, metavar="N", help="handlers at a time of tasks that run in processes, for each process (one for each processor)")
     parser.add_argument("--queue", action="append", metavar="NAME", help="only this queue; may be said several times")
     parser.add_argument("--wait", default="adaptive", choices=["adaptive", "notify", "poll"], help="how it waits (adaptive)")
     parser.add_argument("--shutdown-after", type=float, default=30, metavar="S", help="seconds that handlers have at the end (30)")
@@ -53,6 +57,8 @@ def arguments(of: Sequence[str] | None = None) -> argparse.Namespace:
 
 #: Seconds within which signals are one: a terminal, a service manager or a supervisor may send the same one to a process twice.
 _ONE = 1.0
+#: Seconds that threads have which a handler started, at the program's end.
+_LAST = 5.0
 
 
 async def work(app: App, said: argparse.Namespace) -> Summary:
@@ -80,13 +86,18 @@ async def _work(app: App, said: argparse.Namespace) -> Summary:
     _logger.info("working on %s", ", ".join(said.queue or app.tasks), extra={"concurrency": said.concurrency})
     if said.drain:
         return await app.drain(
-            concurrency=said.concurrency, queues=said.queue, shutdown_after=said.shutdown_after, reports=said.report
+            concurrency=said.concurrency,
+            queues=said.queue,
+            shutdown_after=said.shutdown_after,
+            processes=said.handler_processes,
+            reports=said.report,
         )
     return await app.run(
         concurrency=said.concurrency,
         queues=said.queue,
         wait=said.wait,
         shutdown_after=said.shutdown_after,
+        processes=said.handler_processes,
         reports=said.report,
     )
 
@@ -129,15 +140,51 @@ def main(of: Sequence[str] | None = None) -> None:
         given = list(sys.argv[1:] if of is None else of)
         sys.exit(supervise([sys.executable, "-m", "trunkline.worker.program", *given], said.processes, said.reload, SUPERVISOR))
     try:
-        summary = asyncio.run(work(app_of(said.app), said))
+        summary = _run(work(app_of(said.app), said))
     except (NoApp, UnknownQueue, TrunklineError, ProcessFailed) as error:
         _logger.error("%s", error)
         sys.exit(2)
     except TooManyHang:
-        os._exit(1)  # it was logged, and the threads that hang would keep nothing that is worth to wait for
+        sys.exit(1)  # which was logged
     told = asdict(summary)
     _logger.info("ended: %s", ", ".join(f"{count} {name}" for name, count in told.items() if count) or "nothing to do", extra=told)
 
 
+def _run(work: Coroutine[Any, Any, Summary]) -> Summary:
+    """As ``asyncio.run``, but waits for no thread of the loop's own executor: a handler may have left one there that hangs."""
+    loop = asyncio.new_event_loop()
+    try:
+        return loop.run_until_complete(work)
+    finally:
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        if left:
+            loop.run_until_complete(asyncio.wait(left))
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
+
+
+def console() -> None:
+    """The program as a shell starts it: it ends though a thread that a handler started does not."""
+    code: object = 1
+    try:
+        main()
+        code = 0
+    except SystemExit as end:
+        code = end.code
+    except BaseException:
+        traceback.print_exc()
+    until = time.monotonic() + _LAST
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join(max(0.0, until - time.monotonic()))
+            if thread.is_alive():
+                _logger.warning("thread %s still runs: ending without it", thread.name)
+                logging.shutdown()
+                os._exit(code if isinstance(code, int) else 0 if code is None else 1)
+    sys.exit(code)  # type: ignore[arg-type]  # as it was
+
+
 if __name__ == "__main__":
-    main()
+    console()

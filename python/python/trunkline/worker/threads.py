@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
@@ -13,12 +14,12 @@ from .ending import log
 #: How a function ended: whether it returned, and what it returned or raised. An error is a value here: a ``StopIteration`` that is raised
 #: into a future never arrives.
 Outcome = tuple[bool, Any]
-#: Threads that may hang behind handlers nobody waits for any more, whatever the concurrency is.
+#: Threads that may hang in handlers that outlived their timeouts, at any concurrency.
 _LEAST = 16
 
 
 class TooManyHang(RuntimeError):
-    """So many handlers outlived their timeouts that the worker ends, to be started anew."""
+    """Too many handlers outlived their timeouts; the worker ends, to be restarted."""
 
 
 class Threads:
@@ -74,7 +75,7 @@ class Threads:
         if self._hanging == self._most:
             self._exhausted(TooManyHang(f"{self._hanging} handlers outlived their timeouts and still run, each in a thread"))
         elif self._hanging * 2 == self._most:
-            log(30, "%d handlers outlived their timeouts and still run; at %d the worker ends", self._hanging, self._most)
+            log(logging.WARNING, "%d handlers outlived their timeouts and still run; at %d the worker ends", self._hanging, self._most)
 
     def _ended(self, work: SimpleQueue[Any], state: list[bool], future: asyncio.Future[Outcome], outcome: Outcome) -> None:
         if state[0]:
@@ -97,5 +98,5 @@ def _run(work: SimpleQueue[Any], loop: asyncio.AbstractEventLoop) -> None:
         try:
             loop.call_soon_threadsafe(ended, outcome)
         except RuntimeError:
-            return  # the loop is closed, so nobody waits
+            return  # the loop is closed: no caller waits
         del one, function, ended, outcome

@@ -11,7 +11,7 @@ from trunkline.django.place import application
 from trunkline.worker import program
 
 #: Options of `trunkline-worker` that have a value; given on as they are.
-VALUES = ("concurrency", "processes", "shutdown_after", "log_level")
+VALUES = ("concurrency", "processes", "handler_processes", "shutdown_after", "log_level")
 FLAGS = ("drain", "log_json", "no_setup", "drop_schedules", "report")
 
 
