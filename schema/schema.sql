@@ -452,10 +452,12 @@ begin
             execute format('grant select, update (tokens, filled_at) on trunkline.bucket to %I', g.role);
             execute format('grant update (reached, shown) on trunkline.floor to %I', g.role);
             execute format('grant select, insert, update (alive) on trunkline.waiting to %I', g.role);
-            execute format('grant select, insert on trunkline.worker to %I', g.role);
+            execute format('grant select, insert (worker, queue, process, version, started_at, ended, seconds, handled, failed, running, hands, p50, p99) '
+                           'on trunkline.worker to %I', g.role);
         end if;
         if g.kind = 'operator' then
-            execute format('grant insert on trunkline.audit to %I', g.role);
+            -- Not its id, time or role: an entry that has the next id would stop the actions of all.
+            execute format('grant insert (who, action, queue, what, token, affected) on trunkline.audit to %I', g.role);
         end if;
     end loop;
     -- The payloads of all queues' schedules stand in one table, and what was done with all queues in another.
@@ -825,7 +827,7 @@ begin
                        'wanted_until timestamptz not null default ''-infinity'', served_at timestamptz not null default ''-infinity'', '
                        'floor timestamptz not null default ''-infinity'', starts_until timestamptz not null default ''-infinity'', '
                        'empty_at timestamptz not null default ''-infinity'') with (fillfactor = 10)', 'lane_' || queue, 'lanekey_' || queue);
-        -- Beside each lane a row to be locked by whoever leases or cuts rows of it; below zero, so that nothing that changes lanes meets it.
+        -- Beside each lane a row that each lease and cut of its rows locks; below zero, so that nothing that changes lanes meets it.
         execute format('insert into trunkline.%I (lane) select generate_series(%s, %s)', 'lane_' || queue, -lanes, lanes - 1);
         execute format('create table trunkline.%I (lane smallint, key text, until timestamptz not null, constraint %I primary key (lane, key)) '
                        'with (fillfactor = 50)', 'line_' || queue, 'linekey_' || queue);
@@ -3325,7 +3327,7 @@ begin
             using errcode = 'check_violation', hint = 'Enqueue through trunkline.enqueue or enqueue_many.';
     end if;
     if new.id % 1024 > 0 then
-        -- A part of a row that is there, or a message that comes back: nobody would be served by a refusal.
+        -- A part of a row that is there, or a message that comes back: a refusal would lose it.
         if new.lane < first or new.lane >= first + lanes then
             new.lane := first + trunkline.lane_of(new.keys[1], lanes);
         end if;
@@ -3455,7 +3457,7 @@ begin
     where q.name = queue;
     begin
         if to_regclass(format('trunkline.%I', 'limit_' || queue)) is not null then
-            execute format('lock table trunkline.%I in exclusive mode', 'limit_' || queue); -- as whoever dequeues: see do_bucket_
+            execute format('lock table trunkline.%I in exclusive mode', 'limit_' || queue); -- as a dequeue does: see do_bucket_
         end if;
         if max_leased is null and per_second is null then
             execute format('drop table if exists trunkline.%I', 'limit_' || queue);
@@ -3676,7 +3678,7 @@ begin
     perform trunkline.install_queue(queue); -- what comes next calls its functions
     if now_is.lanes > 0 then
         begin
-            -- In the order in which whoever leases meets them.
+            -- In the order in which a lease meets them.
             execute format('lock table trunkline.%I, trunkline.%I, trunkline.%I in access exclusive mode', held, rows, lines);
         exception when lock_not_available then
             raise exception 'queue % is in use', quote_literal(queue) using errcode = 'lock_not_available',
@@ -3696,7 +3698,7 @@ begin
         get diagnostics changed = row_count;
         what := 'partitions that were missing';
         return next;
-        -- What is leased is somebody's, and what is behind it of its key has to wait: so a partition without a holder gets one whom nobody knows, until then.
+        -- A leased message has its consumer, and what is behind it of its key waits: so a partition without a holder gets an unknown one, until the lease ends.
         execute format($q$
             update trunkline.%1$I h
             set holder = case when h.held_until > clock_timestamp() then h.holder else (random() * 9007199254740992)::bigint end, held_until = l.until,

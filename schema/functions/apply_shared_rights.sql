@@ -1,4 +1,4 @@
--- Gives every role its rights to what all queues share: to columns, because whoever may update or delete in a table may lock it against all others. The
+-- Gives every role its rights to what all queues share: to columns, because a role that may update or delete in a table may lock it against all others. The
 -- policies of these tables show it the rows of its own queues (see step 20), and rows are deleted by functions.
 create or replace function trunkline.apply_shared_rights() returns void
     language plpgsql set search_path = pg_catalog, pg_temp as $$
@@ -15,10 +15,12 @@ begin
             execute format('grant select, update (tokens, filled_at) on trunkline.bucket to %I', g.role);
             execute format('grant update (reached, shown) on trunkline.floor to %I', g.role);
             execute format('grant select, insert, update (alive) on trunkline.waiting to %I', g.role);
-            execute format('grant select, insert on trunkline.worker to %I', g.role);
+            execute format('grant select, insert (worker, queue, process, version, started_at, ended, seconds, handled, failed, running, hands, p50, p99) '
+                           'on trunkline.worker to %I', g.role);
         end if;
         if g.kind = 'operator' then
-            execute format('grant insert on trunkline.audit to %I', g.role);
+            -- Not its id, time or role: an entry that has the next id would stop the actions of all.
+            execute format('grant insert (who, action, queue, what, token, affected) on trunkline.audit to %I', g.role);
         end if;
     end loop;
     -- The payloads of all queues' schedules stand in one table, and what was done with all queues in another.

@@ -37,7 +37,7 @@ do $$
 declare
     q trunkline.queue;
     a record;
-    shared text := 'trunkline.floor, trunkline.bucket, trunkline.waiting, trunkline.worker, trunkline.relay';
+    shared text := 'trunkline.floor, trunkline.bucket, trunkline.waiting, trunkline.worker, trunkline.relay, trunkline.audit';
 begin
     for q in select * from trunkline.queue loop
         execute format('create trigger keep_letter before insert or update of id on trunkline.%I for each row execute function trunkline.keep_letter()', 'dead_' || q.name);

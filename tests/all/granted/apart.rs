@@ -103,6 +103,29 @@ async fn a_consumer_sees_and_changes_what_is_shared_of_its_own_queues_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_operator_writes_entries_of_its_own_queues_and_chooses_no_id_or_time() {
+    let (here, sql, _) = two("operator", "apart_operator").await;
+    sql.batch_execute(
+        "insert into trunkline.audit (who, action, queue, what, affected) values ('me', 'purge', 'q', 'x', 1)",
+    )
+    .await
+    .expect("its own");
+    refused(
+        &sql,
+        &[
+            "insert into trunkline.audit (id, who, action, what, affected) overriding system value values (2, 'me', 'purge', 'x', 1)",
+            "insert into trunkline.audit (role, who, action, what, affected) values ('postgres', 'me', 'purge', 'x', 1)",
+            "insert into trunkline.audit (who, action, queue, what, affected) values ('me', 'purge', 'other', 'x', 1)",
+            "insert into trunkline.worker (at, worker, queue, process, version, started_at, ended, seconds, handled, failed, running, hands)
+             values ('infinity', gen_random_uuid(), 'q', 1, '1', now(), false, 1, 1, 1, 1, 1)",
+        ],
+    )
+    .await;
+    let role = "select role from trunkline.audit";
+    assert_eq!(here.sql.query_one(role, &[]).await.expect("read").get::<_, &str>(0), "apart_operator");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn advisory_locks_of_another_role_stop_nothing() {
     let (here, _, url) = two("operator", "apart_operator").await;
     let nobody = "do $$ begin create role apart_nobody login; exception when duplicate_object or unique_violation then null; end $$";
