@@ -1,6 +1,8 @@
 //! What the server refuses of several messages together, it is asked for each of them alone: a trigger that errs at one message
 //! must not keep the others from their ends.
 
+use std::collections::HashSet;
+
 use futures_util::future::join_all;
 use tracing::warn;
 
@@ -52,13 +54,13 @@ impl<T: Payload> Station<T> {
     pub async fn ack_apart(&self, done: &mut Vec<Finished<()>>) -> Result<(usize, usize)> {
         let leases: Vec<Lease> = done.iter().map(|done| done.lease).collect();
         let Apart { ended, mut lost, failed } = Apart::of(&leases, |lease| self.queue.ack([lease])).await;
-        let (mut again, mut last) = (Vec::new(), None);
+        let (mut again, mut last) = (HashSet::new(), None);
         for (lease, error) in failed {
             if is_of_message(&error) {
                 self.refused(lease, &error);
                 lost.push(lease);
             } else {
-                again.push(lease);
+                again.insert(lease);
                 last = Some(error);
             }
         }
