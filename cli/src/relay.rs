@@ -22,7 +22,8 @@ A program with all of them:
     --features relay
 
 The subject, stream or topic may have places that each message fills: {queue}, {key},
-{metadata.NAME}, {payload.FIELD}. A message that cannot fill them is a dead letter.
+{metadata.NAME}, {payload.FIELD}; {+metadata.NAME} where the text may have dots that part a
+subject. A message that cannot fill them is a dead letter.
 
 SIGTERM, SIGINT and SIGHUP end it in order: what is under way is finished, the rest given back.
 

@@ -3,6 +3,7 @@
 mod acks;
 mod connect;
 mod sink;
+mod stored;
 mod source;
 
 pub use self::{sink::NatsSink, source::NatsSource};

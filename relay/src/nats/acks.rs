@@ -153,7 +153,7 @@ fn answer(message: &Message) -> Answer {
     said(&message.payload)
 }
 
-/// What a stream says. Whoever else answers on the subject has stored nothing.
+/// What a stream says. Any other service that answers on the subject has stored nothing.
 fn said(payload: &[u8]) -> Answer {
     #[derive(Deserialize)]
     struct Said {

@@ -128,7 +128,7 @@ fn payload() -> impl Strategy<Value = (Vec<u8>, bool)> {
     prop_oneof![3 => (vec(any::<u8>(), 0..64), Just(false)), 1 => (Just(Vec::new()), Just(true)), 1 => (vec(any::<u8>(), 1..4), Just(true))]
 }
 
-/// Messages that are told apart by their metadata's `case`.
+/// Messages that differ by their metadata's `case`.
 fn messages() -> Vec<(Metadata, Vec<u8>)> {
     let mut runner = TestRunner::new_with_rng(
         Config::default(),
@@ -173,7 +173,7 @@ pub async fn carry(queue: &Queue<Raw>, address: &str) {
     running.await.expect("no panic").expect("in order");
 }
 
-/// Into a queue, until it has so many; and no more of them come.
+/// Relays into a queue until it has `n` messages, and no more come.
 pub async fn fetch(queue: &Queue<Raw>, address: &str, messages: u64) -> Vec<Message<Raw>> {
     let stop = CancellationToken::new();
     let relay = Inward::new(source(address).await.expect("a source"), queue.clone());

@@ -102,7 +102,7 @@ async fn a_replica_without_its_master_is_left_for_the_new_master() {
     let (relay, stop) = (Inward::new(source, queue.clone()), CancellationToken::new());
     let progress = relay.progress();
     let running = tokio::spawn(relay.run(stop.clone().cancelled_owned()));
-    // Nobody is at that port.
+    // No server listens at that port.
     say(&old, &["REPLICAOF", "127.0.0.1", "1"]).await;
     until("it is refused", async || {
         progress.last_error().is_some_and(|(_, why)| why.contains("MASTERDOWN") || why.contains("MasterDown"))

@@ -199,7 +199,9 @@ async fn a_queue_that_is_named_like_the_schema_is_relayed_in_another_schema() {
     let running = tokio::spawn(relay(queue.clone(), told.clone()).run(stop.clone().cancelled_owned()));
     drained(&queue).await;
     let row = trunkline::postgres::Statement::<(), Option<(String,)>>::new("select queue from other.relay");
+    let end = tokio::time::Instant::now() + Duration::from_secs(60);
     while db.run(&row, ()).await.expect("asked") != Some(("trunkline.x".to_owned(),)) {
+        assert!(tokio::time::Instant::now() < end, "no row of the queue's relay");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     stop.cancel();

@@ -190,8 +190,9 @@ async fn nothing_lags_behind_transactions_that_were_read() {
     let mut last = None::<String>;
     for round in 0..2 {
         let mut source = source(&address).await.expect("a source");
-        let (mut read, mut lag) = (0, None);
+        let (mut read, mut lag, end) = (0, None, std::time::Instant::now() + PATIENCE);
         while read < 5 * (1 - round) || lag != Some(0) {
+            assert!(std::time::Instant::now() < end, "{read} were read, and {lag:?} is the lag");
             let some = source.read(last.as_deref(), 100).await.expect("read");
             read += some.len();
             last = some.last().map(|one| one.position.clone()).or(last);

@@ -21,7 +21,7 @@ struct Place {
     server: String,
     jetstream: jetstream::Context,
     stream: Stream,
-    _broker: Broker,
+    broker: Broker,
 }
 
 impl Place {
@@ -39,7 +39,7 @@ impl Place {
         };
         until("JetStream is there", async || jetstream.create_stream(config("copy")).await.is_ok()).await;
         let stream = jetstream.create_stream(config("s")).await.expect("made");
-        let place = Self { server, jetstream, stream, _broker: broker };
+        let place = Self { server, jetstream, stream, broker };
         for _ in 0..5 {
             place.publish("s.before", HeaderMap::new()).await;
         }
@@ -156,4 +156,25 @@ async fn somebody_else_who_answers_on_a_subject_confirms_nothing() {
         "{outcome:?}"
     );
     answering.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn headers_that_the_client_cannot_read_arrive_byte_by_byte() {
+    use tokio::io::AsyncWriteExt;
+    let Some(place) = Place::new().await else { return };
+    let headers: [&[u8]; 2] = [b"NATS/1.0\r\nbytes: \xff\x00\r\n\r\n", b"NATS/1.0\r\na name: text\r\n\r\n"];
+    let mut raw = tokio::net::TcpStream::connect(place.broker.addr()).await.expect("connected");
+    let mut lines = b"CONNECT {\"verbose\":false,\"headers\":true}\r\n".to_vec();
+    for header in headers {
+        lines.extend(format!("HPUB s.x {} {}\r\n", header.len(), header.len() + 4).bytes());
+        lines.extend([header, b"body\r\n"].concat());
+    }
+    lines.extend(b"PING\r\n");
+    raw.write_all(&lines).await.expect("sent");
+    until("they are stored", async || place.messages().await == 7).await;
+    place.publish("s.after", HeaderMap::new()).await;
+    let (_, back) = queues().await;
+    let all = fetch(&back, &format!("{}/s", place.server), 8).await;
+    let has = |name: &str, text: &str| all.iter().any(|one| one.metadata.get(name) == Some(text));
+    assert!(has("trunkline-header.1.base64.bytes", "/wA=") && has("a name", "text"));
 }
