@@ -96,7 +96,7 @@ begin
                        'wanted_until timestamptz not null default ''-infinity'', served_at timestamptz not null default ''-infinity'', '
                        'floor timestamptz not null default ''-infinity'', starts_until timestamptz not null default ''-infinity'', '
                        'empty_at timestamptz not null default ''-infinity'') with (fillfactor = 10)', 'lane_' || queue, 'lanekey_' || queue);
-        -- Beside each lane a row to be locked by whoever leases or cuts rows of it; below zero, so that nothing that changes lanes meets it.
+        -- Beside each lane a row that each lease and cut of its rows locks; below zero, so that nothing that changes lanes meets it.
         execute format('insert into trunkline.%I (lane) select generate_series(%s, %s)', 'lane_' || queue, -lanes, lanes - 1);
         execute format('create table trunkline.%I (lane smallint, key text, until timestamptz not null, constraint %I primary key (lane, key)) '
                        'with (fillfactor = 50)', 'line_' || queue, 'linekey_' || queue);

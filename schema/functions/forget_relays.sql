@@ -1,4 +1,4 @@
--- Deletes the rows of relays out of queues that ended, or were not heard of for a day; returns how many. For whoever ends: with the owner's right to delete.
+-- Deletes the rows of relays out of queues that ended, or have not reported for a day; returns how many. Relays call it as they end: with the owner's right to delete.
 create or replace function trunkline.forget_relays() returns bigint
     language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare

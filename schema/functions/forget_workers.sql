@@ -1,4 +1,4 @@
--- Deletes what workers reported more than an hour ago, of all queues, some at a time; returns how many rows. For whoever reports: with the owner's right to delete.
+-- Deletes what workers reported more than an hour ago, of all queues, some at a time; returns how many rows. Workers call it as they report: with the owner's right to delete.
 create or replace function trunkline.forget_workers() returns bigint
     language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare

@@ -1,6 +1,6 @@
 -- For the trigger of a queue's dead letters and archive: a message whose id is there already gets a new one, instead of keeping every lease of the queue from
 -- its end. That is so where the sequence fell behind what it had given out; so it is repaired. An update of an id asks for a new one. With the owner's right to
--- the sequence, for whoever may bury.
+-- the sequence, for roles that may bury.
 create or replace function trunkline.keep_letter() returns trigger
     language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$
 declare

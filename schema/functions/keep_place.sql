@@ -15,7 +15,7 @@ begin
             using errcode = 'check_violation', hint = 'Enqueue through trunkline.enqueue or enqueue_many.';
     end if;
     if new.id % 1024 > 0 then
-        -- A part of a row that is there, or a message that comes back: nobody would be served by a refusal.
+        -- A part of a row that is there, or a message that comes back: a refusal would lose it.
         if new.lane < first or new.lane >= first + lanes then
             new.lane := first + trunkline.lane_of(new.keys[1], lanes);
         end if;

@@ -39,7 +39,7 @@ begin
     where q.name = queue;
     begin
         if to_regclass(format('trunkline.%I', 'limit_' || queue)) is not null then
-            execute format('lock table trunkline.%I in exclusive mode', 'limit_' || queue); -- as whoever dequeues: see do_bucket_
+            execute format('lock table trunkline.%I in exclusive mode', 'limit_' || queue); -- as a dequeue does: see do_bucket_
         end if;
         if max_leased is null and per_second is null then
             execute format('drop table if exists trunkline.%I', 'limit_' || queue);

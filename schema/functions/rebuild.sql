@@ -1,4 +1,4 @@
--- Makes anew whatever is derived from a queue's messages: the partitions of keys and who holds them, the backlogs of keys, unique keys of messages that are gone, the
+-- Rebuilds what is derived from a queue's messages: the partitions of keys and who holds them, the backlogs of keys, unique keys of messages that are gone, the
 -- sequence of ids, the state of limits, functions and rights. For after a switch to a logical replica, a restore of parts, or what a hand did in the tables; the
 -- doctor says when it is needed. It changes nothing where nothing is wrong, and no message is lost by it. Returns what it put right, and how often.
 --
@@ -25,7 +25,7 @@ begin
     perform trunkline.install_queue(queue); -- what comes next calls its functions
     if now_is.lanes > 0 then
         begin
-            -- In the order in which whoever leases meets them.
+            -- In the order in which a lease meets them.
             execute format('lock table trunkline.%I, trunkline.%I, trunkline.%I in access exclusive mode', held, rows, lines);
         exception when lock_not_available then
             raise exception 'queue % is in use', quote_literal(queue) using errcode = 'lock_not_available',
@@ -45,7 +45,7 @@ begin
         get diagnostics changed = row_count;
         what := 'partitions that were missing';
         return next;
-        -- What is leased is somebody's, and what is behind it of its key has to wait: so a partition without a holder gets one whom nobody knows, until then.
+        -- A leased message has its consumer, and what is behind it of its key waits: so a partition without a holder gets an unknown one, until the lease ends.
         execute format($q$
             update trunkline.%1$I h
             set holder = case when h.held_until > clock_timestamp() then h.holder else (random() * 9007199254740992)::bigint end, held_until = l.until,

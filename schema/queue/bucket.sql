@@ -1,5 +1,5 @@
 -- Locks the queue's limits until the commit, and says whether that was possible. Another dequeue has them for the time of a commit; a
--- take in a long transaction, or one that died, has them for longer: then nothing is allowed, and nobody waits behind. A table for this alone, without a row,
+-- take in a long transaction, or one that died, has them for longer: then nothing is allowed, and no session waits behind. A table for this alone, without a row,
 -- because the lock of a row is a write: the transaction would get an id, which holds down every floor, and keep it where a look finds nothing and is undone.
 -- An advisory lock could be held by any role; this one takes a right to the queue.
 create or replace function trunkline.{do_bucket_}()

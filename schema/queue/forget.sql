@@ -1,5 +1,5 @@
 -- Deletes keys whose time has passed for more than a minute, in as many pages from a place at random on (null is all): where everybody who brings keys
--- reads a few, no more than about a quarter of the table is such keys, and nobody waits for what is dead elsewhere. Waits for no lock. With the owner's right to delete, for whoever enqueues. Of queues with uniqueness.
+-- reads a few, no more than about a quarter of the table is such keys, and no enqueue waits for what is dead elsewhere. Waits for no lock. With the owner's right to delete, for producers. Of queues with uniqueness.
 create or replace function trunkline.{do_forget_}(pages int)
     returns bigint language plpgsql security definer
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_indexscan = off set enable_indexonlyscan = off

@@ -291,7 +291,7 @@ async fn dequeue_all(shared: Arc<Shared>, mut turn: Turn) {
 /// A payload as its reader makes it, or why it is none.
 pub(crate) type Read<U> = std::result::Result<U, Box<dyn std::error::Error + Send + Sync>>;
 
-/// Rows of a dequeue of so many messages: one a message at most, and one that says that something was left alone.
+/// Rows of a dequeue of `n` messages: at most one for each, and one that says that something was left alone.
 fn most_rows(n: i32) -> usize {
     n.unsigned_abs() as usize + 1
 }

@@ -269,7 +269,7 @@ impl Shared {
         self.db.query_again(Purpose::Dequeue, sql, params).await.map_err(|error| error.or_no_queue(self.name()))
     }
 
-    /// So many of `n` messages that one dequeue should ask for: a page at most, and no more than are likely to fit in an answer. If
+    /// How many of `n` messages one dequeue should ask for: a page at most, and no more than are likely to fit in an answer. If
     /// the guess is wrong, what comes is kept all the same.
     pub fn fitting(&self, n: usize) -> usize {
         let most = match self.message_bytes.load(Ordering::Relaxed) {

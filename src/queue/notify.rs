@@ -83,7 +83,7 @@ impl Db {
         (!before).then(|| Sending { db: self.clone(), notifications, unsent: Vec::new(), over: false })
     }
 
-    /// Runs a statement of at most so many rows whose commit wakes consumers. Where no notification is under way, it follows in the same flush,
+    /// Runs a statement of at most `most` rows whose commit wakes consumers. Where no notification is under way, it follows in the same flush,
     /// a transaction of its own behind the statement's: one round trip less until a sleeper wakes.
     pub(crate) async fn query_and_wake(
         &self,

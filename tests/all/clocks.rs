@@ -13,7 +13,7 @@ use trunkline_embedded::Cluster;
 use crate::fixture::connect;
 
 const HOUR: Duration = Duration::from_secs(3600);
-/// Longer than any lease or retry may last, and not so long.
+/// Steps longer than any lease or retry may last, and shorter ones.
 const AHEAD: [Duration; 2] = [Duration::from_secs(400 * 86_400), Duration::from_secs(2 * 3600)];
 
 /// A server of its own, whose clock moves.

@@ -1,4 +1,4 @@
-//! What is derived from messages is made anew: `trunkline.rebuild`. And a message whose id is there already stops no queue.
+//! `trunkline.rebuild` rebuilds what is derived from messages. And a message whose id is there already stops no queue.
 
 use std::{collections::BTreeMap, time::Duration};
 

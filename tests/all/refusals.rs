@@ -9,7 +9,7 @@ use trunkline::{Draft, Error, Failure, Message, RetryPolicy, Settings, Unique, W
 
 use crate::fixture::{Place, Runs, SOON, connect, database, enqueued, eventually, place};
 
-/// Codes of users, of the server's own, and one that nobody has heard of.
+/// Codes of users, of the server's own, and an unknown one.
 const CODES: [&str; 9] = ["P0001", "UE001", "XX000", "0A000", "55000", "38000", "42501", "55P03", "40001"];
 
 /// A trigger that raises that code at a row with the payload 13.

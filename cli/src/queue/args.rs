@@ -110,7 +110,7 @@ Examples:
 pub struct Limit {
     /// The queue
     pub name: String,
-    /// While so many messages are leased, nothing is dequeued
+    /// While `N` messages are leased, nothing is dequeued
     #[arg(long, value_name = "N", value_parser = number::count::<u32>)]
     pub max_leased: Option<u32>,
     /// Messages dequeued in a second; 0.1 is one in ten seconds

@@ -111,7 +111,7 @@ pub async fn run(verb: Verb, database: &Database) -> Result<()> {
             }
             Ok(())
         }
-        // What holds for a queue as a whole is nobody's to count over several servers.
+        // No server can count what holds for a queue on all of them.
         Verb::Limit(limit) => Ok(database.connect().await?.limit_queue(&limit.name, &limit.limits()).await?),
         Verb::List { json } => {
             let mut all = Vec::new();

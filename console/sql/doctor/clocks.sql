@@ -18,7 +18,7 @@ from (
 having count(*) > 0
 union all
 select 'advice', {name}, format('%s messages are leased for longer than a day and ten times the queue''s lease, until %s', count(*), max(m.due_at)), null,
-       'Nobody else gets them before. Where that is not meant, a clock was ahead when they were leased, or a consumer asked for too long a lease and died.',
+       'No other consumer gets them before. Where that is not meant, a clock was ahead when they were leased, or a consumer asked for too long a lease and died.',
        format('select trunkline.repair_times(%L); -- ends them with the queue''s lease', {name})
 from ({last}) m join trunkline.queue q on q.name = {name}
 where m.attempt > 0 and m.error is null and m.due_at > now() + greatest(interval '1 day', 10 * q.lease) and m.due_at <= now() + interval '366 days'

@@ -2,7 +2,7 @@
 
 use super::Finding;
 
-/// From so many queues on, they share a finding.
+/// Findings of this many queues are one.
 const MANY: usize = 4;
 /// Names that the text has.
 const NAMED: usize = 3;

@@ -167,7 +167,7 @@ impl Console {
     /// Whether it may listen there.
     ///
     /// # Errors
-    /// The address can be reached from other machines, and nobody would be asked who they are; or the prefix of the paths is none.
+    /// The address can be reached from other machines, and visitors would not be asked who they are; or the prefix of the paths is none.
     pub fn check(&self, address: SocketAddr) -> io::Result<()> {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
         let is_path = self.base.starts_with('/') && self.base.bytes().all(is_plain);
@@ -178,7 +178,7 @@ impl Console {
         match self.access {
             Access::Anybody if !address.ip().is_loopback() => Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
-                format!("{address} can be reached from other machines, and nobody would be asked who they are"),
+                format!("{address} can be reached from other machines, and visitors would not be asked who they are"),
             )),
             _ => Ok(()),
         }

@@ -80,7 +80,7 @@ pub async fn message(db: &Db, queue: &str, id: i64) -> Result<Option<Message>> {
     ask(db, sql!("message"), (queue, id)).await
 }
 
-/// Whether this role may write the audit, without which it may change nothing here; and whether the server is a standby, on which nobody may.
+/// Whether this role may write the audit, without which it may change nothing here; and whether the server is a standby, on which no role may.
 pub async fn may_act(db: &Db) -> Result<(bool, bool)> {
     ask(db, sql!("may_act"), ()).await
 }

@@ -90,13 +90,13 @@ impl Session {
         self.query_rows(sql, params, None).await
     }
 
-    /// As [`Session::query`], for a statement that has at most so many rows, where that is known.
+    /// As [`Session::query`], for a statement that has at most `most` rows, where that is known.
     pub async fn query_rows(&self, sql: &Sql, params: &[&(dyn ToSql + Sync)], most: Option<usize>) -> Result<Vec<Row>> {
         Ok(self.query_together(&[(sql, params)], most).await?.remove(0))
     }
 
-    /// Runs statements in one round trip and one transaction, if none is open; returns the rows of each. All of them together have at
-    /// most so many rows, where that is known.
+    /// Runs statements in one round trip and one transaction, if none is open; returns the rows of each. All of them together have at most
+    /// `most` rows, where that is known.
     pub async fn query_together(
         &self,
         statements: &[(&Sql, &[&(dyn ToSql + Sync)])],

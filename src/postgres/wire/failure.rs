@@ -20,7 +20,7 @@ pub(crate) enum WireError {
     LeftOpen,
     /// The reply is larger than so many bytes; the statement took effect.
     TooLarge(usize),
-    /// The reply has more than so many rows, which no honest one has; the statement took effect.
+    /// The reply has more rows than the statement can return; the statement took effect.
     TooManyRows(usize),
 }
 

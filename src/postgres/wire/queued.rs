@@ -56,7 +56,7 @@ pub(super) struct AwaitedGroup {
     came: Came,
     /// Bytes so far; once it is more than its bound, those since the last look.
     bytes: usize,
-    /// Rows are counted beyond so many bytes.
+    /// Bytes of a reply from which on its rows are counted.
     counted_at: usize,
     pub bound: Bound,
     /// Where it is counted as long as it is here.

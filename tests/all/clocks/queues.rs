@@ -8,7 +8,7 @@ use trunkline::{Draft, Failure, Limits, Message, Queue, Settings, Worker};
 use super::{AHEAD, Clock, HOUR};
 use crate::fixture::{Runs, Seen, eventually};
 
-/// Short, so that nobody waits long for what a vanished consumer holds.
+/// Short, so that the test waits little for what a killed consumer holds.
 const LEASE: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

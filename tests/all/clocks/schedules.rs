@@ -48,7 +48,7 @@ async fn schedules_tick_on_after_the_clock_was_set_back() {
     }
     living.stop().await;
 
-    // Nobody runs when the clock is set back; who comes later, or declares it, puts it right.
+    // No worker runs when the clock is set back; the next one, or a declaration, puts it right.
     clock.is_ahead_by(AHEAD[0]);
     let ticks = Ticks::start(&clock.another().await);
     eventually("it ticks", async || {

@@ -92,7 +92,7 @@ async fn every_function_says_where_names_are_looked_up() {
           and p.proname <> 'refuse_row' and 'search_path=pg_catalog, pg_temp' <> all (coalesce(p.proconfig, '{}'))";
     let found: Vec<String> = sql.query(unsafe_ones, &[]).await.expect("read").iter().map(|row| row.get(0)).collect();
     assert!(found.is_empty(), "{found:?}");
-    // Those delete what nobody needs, or name an id anew: whoever may call them can do no more.
+    // These delete stale rows or give an id again; a role that may call them can do no more.
     let definer = "select array_agg(proname::text order by proname) from pg_proc where pronamespace = 'trunkline'::regnamespace and prosecdef";
     let definers: Vec<String> = sql.query_one(definer, &[]).await.expect("read").get(0);
     assert_eq!(definers, ["forget_relays", "forget_workers", "keep_letter", "wait_no_more"]);
