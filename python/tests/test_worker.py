@@ -226,10 +226,13 @@ def test_a_cancelled_message_tells_its_handler(url: str, run: Any) -> None:
 def test_an_orderly_end_waits_for_what_runs_and_gives_back_the_rest(url: str, run: Any) -> None:
     app = trunkline.App(url)
     began, go = asyncio.Event(), asyncio.Event()
+    begun: list[int] = []
 
     @app.task(max_batch=1)
     async def slow(number: int) -> None:
-        began.set()
+        begun.append(number)
+        if len(begun) == 2:
+            began.set()
         if number == 0:
             await go.wait()
         else:
