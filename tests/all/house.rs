@@ -12,7 +12,7 @@ fn root() -> &'static Path {
 }
 
 /// All files under a folder with an ending, folders inside included.
-fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
+pub fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
     let mut files = Vec::new();
     let mut folders = vec![root().join(folder)];
     while let Some(folder) = folders.pop() {

@@ -3,34 +3,15 @@
 
 mod words;
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{fs, path::Path, time::Duration};
 
 use trunkline::{Db, Draft, Limits, Right, Schedule, Settings, Unique, Worker};
 
 use self::words::left_to_the_path;
-use crate::fixture::{connect, database, superuser};
-
-/// All files below a folder with an ending.
-fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
-            let path = entry.expect("readable").path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|found| found == ending) {
-                found.push(path);
-            }
-        }
-    }
-    assert!(!found.is_empty(), "{folder} has no .{ending} files");
-    found
-}
+use crate::{
+    fixture::{connect, database, superuser},
+    house::files,
+};
 
 /// Literals of a program's text that begin like a statement, or like a part of one that calls something.
 fn statements(text: &str) -> Vec<&str> {
