@@ -1,8 +1,17 @@
 use super::*;
 use crate::{report::fake, results::Results};
 
-/// Whatever states figures of the benchmarks.
-const DOCUMENTS: [&str; 5] = ["README.md", "DESIGN.md", "docs/observability.md", "docs/speed.md", "bench/README.md"];
+/// The documents that state figures of the benchmarks.
+const DOCUMENTS: [&str; 8] = [
+    "README.md",
+    "docs/design/dequeue.md",
+    "docs/design/driver.md",
+    "docs/design/storage.md",
+    "docs/design/worker.md",
+    "docs/observability.md",
+    "docs/speed.md",
+    "bench/README.md",
+];
 
 fn sources() -> Sources {
     let row = |contender: &str, rate: f64| fake::measured(fake::row("throughput", "drain", contender), rate, 100.0);

@@ -69,10 +69,15 @@ fn every_block_runs_in_order_against_one_database() {
     assert!(blocks.is_some_and(|blocks| blocks >= 50), "{said}");
 }
 
+/// The pages of the guide and of the design, by their paths within `docs`.
 fn chapters() -> BTreeSet<String> {
-    let folder = fs::read_dir(root().join("docs")).expect("the guide is there");
-    let names = folder.map(|entry| entry.expect("an entry").file_name().into_string().expect("text"));
-    names.filter(|name| Path::new(name).extension().is_some_and(|ending| ending == "md")).collect()
+    let pages = |inside: &str| {
+        let folder = fs::read_dir(root().join("docs").join(inside)).expect("the guide is there");
+        let names = folder.map(|entry| entry.expect("an entry").file_name().into_string().expect("text"));
+        let pages = names.filter(|name| Path::new(name).extension().is_some_and(|ending| ending == "md"));
+        pages.map(|name| format!("{inside}{name}")).collect::<Vec<_>>()
+    };
+    ["", "design/"].into_iter().flat_map(pages).collect()
 }
 
 #[test]

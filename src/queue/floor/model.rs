@@ -1,5 +1,5 @@
 //! The floor's protocol, whole: every order in which a few writers and looks can take their steps, with [`Floor`] itself as the one who learns
-//! from the looks. See "What is the floor, exactly?" in DESIGN.md.
+//! from the looks. See docs/design/dequeue.md.
 
 use std::time::{Duration, Instant};
 

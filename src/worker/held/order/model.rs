@@ -1,5 +1,5 @@
 //! The lanes' protocol, whole: every order in which a few holders of a lane, its server and time can take their steps, with [`Order`] itself
-//! as what decides in a holder. See "Why is a lane leased as a whole?" in DESIGN.md.
+//! as what decides in a holder. See docs/design/keys.md.
 
 mod protocol;
 mod server;
