@@ -61,7 +61,8 @@ class Rude(str):
 
 def _raised(error: BaseException, cause: BaseException | None = None) -> Callable[[], Any]:
     def ending() -> None:
-        raise error from cause
+        # The error is raised again and again: its traceback would grow with each time.
+        raise error.with_traceback(None) from cause
 
     return ending
 

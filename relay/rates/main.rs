@@ -17,9 +17,6 @@ mod latency;
 mod own_tool;
 mod place;
 mod plain;
-#[path = "../../tests/all/required.rs"]
-#[allow(dead_code)]
-mod required;
 mod results;
 mod throughput;
 
@@ -85,7 +82,7 @@ async fn main() -> Outcome<()> {
 }
 
 async fn measure(kind: Kind, messages: usize, alone: bool) -> Outcome<Option<Measured>> {
-    let broker = Broker::start(kind).ok_or("no such broker here")?;
+    let broker = Broker::start(kind);
     let cluster = Cluster::temporary().start()?;
     let url = cluster.url("postgres");
     let db = Db::connect(&url).await?;

@@ -98,9 +98,10 @@ async fn cluster() -> Arc<Cluster> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs root on Linux: mounts a small disk"]
 async fn where_the_data_find_no_room_an_enqueue_is_refused_and_nothing_else_suffers() {
     let cluster = cluster().await;
-    let Some(disk) = SmallDisk::mount(&cluster, 40, 8) else { return };
+    let disk = SmallDisk::mount(&cluster, 40, 8);
     let admin = connect(&cluster.url("postgres")).await;
     let place = disk.for_server(&cluster, "tablespace");
     let create = format!("create tablespace small location '{}'", place.display());
@@ -138,9 +139,10 @@ async fn where_the_data_find_no_room_an_enqueue_is_refused_and_nothing_else_suff
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs root on Linux: mounts a small disk"]
 async fn where_the_log_finds_no_room_the_server_goes_down_and_nothing_that_returned_is_lost() {
     let cluster = cluster().await;
-    let Some(disk) = SmallDisk::mount(&cluster, 72, 20) else { return };
+    let disk = SmallDisk::mount(&cluster, 72, 20);
     stop(&cluster).await;
     disk.take_over(&cluster.data_dir().join("pg_wal"));
     start(&cluster).await;

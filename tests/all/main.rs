@@ -2,7 +2,6 @@
 
 // A cluster, databases, places, and what a machine may lack.
 mod fixture;
-mod required;
 
 // The verbs: each guarantee, each way in, many at once.
 mod contract;

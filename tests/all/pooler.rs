@@ -162,8 +162,9 @@ async fn consumers_use_everything(url: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs pgbouncer: see .ci/pgbouncer"]
 async fn statements_and_transactions_go_through_a_pooler() {
-    let Some(pgbouncer) = Pgbouncer::start().await else { return };
+    let pgbouncer = Pgbouncer::start().await;
     let url = database().await;
     let through = format!("{} prepared_statements=off", pgbouncer.before(&url));
     callers_use_everything(&through).await;
@@ -179,23 +180,26 @@ async fn statements_and_transactions_go_through_a_pooler() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs pgbouncer: see .ci/pgbouncer"]
 async fn the_whole_queue_goes_through_a_pooler() {
-    let Some(pgbouncer) = Pgbouncer::start().await else { return };
+    let pgbouncer = Pgbouncer::start().await;
     let url = database().await;
     consumers_use_everything(&format!("{} prepared_statements=off", pgbouncer.before(&url))).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs pgbouncer: see .ci/pgbouncer"]
 async fn with_a_pooler_that_follows_prepared_statements_nothing_has_to_be_set() {
-    let Some(pgbouncer) = Pgbouncer::with_statements().await else { return };
+    let pgbouncer = Pgbouncer::with_statements().await;
     callers_use_everything(&pgbouncer.before(&database().await)).await;
     consumers_use_everything(&pgbouncer.before(&database().await)).await;
 }
 
 /// On one thread, where the warnings are heard.
 #[tokio::test]
+#[ignore = "needs pgbouncer: see .ci/pgbouncer"]
 async fn a_listener_that_hears_nothing_says_so_and_consumers_poll() {
-    let Some(pgbouncer) = Pgbouncer::start().await else { return };
+    let pgbouncer = Pgbouncer::start().await;
     let warnings = Said::warnings();
     let _ear = warnings.listen();
     let url = database().await;

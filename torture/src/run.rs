@@ -57,6 +57,9 @@ pub struct Run {
     /// Where histories and report are kept.
     #[arg(long, default_value = "target/torture")]
     pub folder: PathBuf,
+    /// Fails where a fault cannot be had on this machine, instead of a run without it.
+    #[arg(long)]
+    pub require_all: bool,
 }
 
 impl Run {
@@ -81,23 +84,18 @@ pub fn run(run: &Run) -> Result<bool, String> {
     say(format_args!("seed {seed}, {} minutes, in {}", run.minutes, folder.path().display()));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.map_err(|error| format!("no runtime: {error}"))?;
-    runtime.block_on(act(&folder, seed, (run.minutes * 60.0) as u64, &faults, mutant))?;
+    runtime.block_on(act(run, &folder, seed, &faults, mutant))?;
     check(folder.path())
 }
 
-async fn act(
-    folder: &Folder,
-    seed: u64,
-    seconds: u64,
-    faults: &[Fault],
-    mutant: Option<&Mutant>,
-) -> Result<(), String> {
+async fn act(run: &Run, folder: &Folder, seed: u64, faults: &[Fault], mutant: Option<&Mutant>) -> Result<(), String> {
+    let seconds = (run.minutes * 60.0) as u64;
     let ground = Ground::start(faults).await?;
     let faults: Vec<Fault> =
         faults.iter().copied().filter(|fault| ground.skipped.iter().all(|(other, _)| other != fault)).collect();
     let faults = &*faults;
     let skipped: Vec<String> = ground.skipped.iter().map(|(fault, why)| format!("{}: {why}", fault.name())).collect();
-    if !skipped.is_empty() && std::env::var("TRUNKLINE_REQUIRE").is_ok_and(|required| required == "all") {
+    if run.require_all && !skipped.is_empty() {
         return Err(format!("not to be had here, and required: {}", skipped.join("; ")));
     }
     let server = ground.furnish().await?;

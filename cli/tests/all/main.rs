@@ -1,7 +1,5 @@
 //! The program end to end, as its users run it, on one throwaway PostgreSQL.
 
-#[path = "../../../tests/all/required.rs"]
-mod required;
 mod fixture;
 mod demo;
 mod queues;

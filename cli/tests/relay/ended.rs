@@ -12,7 +12,7 @@ const KEYS: usize = 40;
 
 fn out(kind: Kind) {
     // With one attempt: whatever is charged for nothing becomes a dead letter.
-    let Some(place) = Place::of(kind, &["--lanes", "16", "--max-attempts", "1"]) else { return };
+    let place = Place::of(kind, &["--lanes", "16", "--max-attempts", "1"]);
     let mut sent = Sent::default();
     for _ in 0..ENDS {
         (0..120).for_each(|_| place.enqueue(&mut sent, KEYS));
@@ -33,7 +33,7 @@ fn out(kind: Kind) {
 }
 
 fn inward(kind: Kind) {
-    let Some(place) = Place::of(kind, &[]) else { return };
+    let place = Place::of(kind, &[]);
     let (mut sent, sink) = (Sent::default(), place.runtime.block_on(place.far.sink()));
     for _ in 0..ENDS {
         for _ in 0..40 {

@@ -26,7 +26,7 @@ const DEFINITIONS: &str = r#"{
 
 /// Starts a broker that has a stream `s`, or makes it when it is written to.
 #[track_caller]
-pub fn broker(kind: Kind) -> Option<Broker> {
+pub fn broker(kind: Kind) -> Broker {
     let (files, lines): (&[_], &[_]) = match kind {
         Kind::Rabbitmq => (&[("definitions.json", DEFINITIONS)], &["load_definitions = FOLDER/definitions.json"]),
         Kind::Kafka => (&[], &["auto.create.topics.enable=true", "num.partitions=3"]),

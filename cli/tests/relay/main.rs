@@ -9,9 +9,6 @@ mod ends;
 #[allow(dead_code, reason = "shared with the other tests of the program")]
 #[path = "../all/fixture.rs"]
 mod fixture;
-#[allow(clippy::doc_markdown, reason = "names of brokers")]
-#[path = "../../../tests/all/required.rs"]
-mod required;
 #[path = "../all/watchdog.rs"]
 mod watchdog;
 
@@ -28,21 +25,25 @@ macro_rules! with_each_broker {
             use super::{Kind, $run};
 
             #[test]
+            #[ignore = "needs NATS: see .ci/brokers"]
             fn $nats() {
                 $run(Kind::Nats);
             }
 
             #[test]
+            #[ignore = "needs Redis: see .ci/brokers"]
             fn $redis() {
                 $run(Kind::Redis);
             }
 
             #[test]
+            #[ignore = "needs Kafka: see .ci/brokers"]
             fn $kafka() {
                 $run(Kind::Kafka);
             }
 
             #[test]
+            #[ignore = "needs RabbitMQ: see .ci/brokers"]
             fn $rabbitmq() {
                 $run(Kind::Rabbitmq);
             }

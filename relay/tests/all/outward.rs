@@ -48,7 +48,7 @@ impl Running {
 }
 
 async fn out_through(kind: Kind, trouble: impl AsyncFnOnce(&mut Stand, &Progress)) {
-    let Some(mut stand) = Stand::of(kind, 16).await else { return };
+    let mut stand = Stand::of(kind, 16).await;
     let mut sent = Sent::default();
     stand.enqueue(&mut sent, KEYS, EACH).await;
     let relay = Running::of(&stand).await;
@@ -103,7 +103,7 @@ async fn postgres_killed(stand: &mut Stand, _: &Progress) {
 }
 
 async fn relay_killed(kind: Kind) {
-    let Some(stand) = Stand::of(kind, 16).await else { return };
+    let stand = Stand::of(kind, 16).await;
     let mut sent = Sent::default();
     stand.enqueue(&mut sent, KEYS, EACH).await;
     for _ in 0..3 {
@@ -120,32 +120,37 @@ async fn relay_killed(kind: Kind) {
 }
 
 macro_rules! of_each {
-    ($($kind:ident $feature:literal $which:expr),*) => { $(
+    ($($kind:ident $feature:literal $which:expr, $needs:literal;)*) => { $(
         #[cfg(feature = $feature)]
         mod $kind {
             use super::*;
 
             #[tokio::test(flavor = "multi_thread")]
+            #[ignore = $needs]
             async fn nothing_is_lost_where_the_broker_is_killed() {
                 out_through($which, broker_killed).await;
             }
 
             #[tokio::test(flavor = "multi_thread")]
+            #[ignore = $needs]
             async fn nothing_is_lost_where_the_broker_stands_still() {
                 out_through($which, broker_stopped).await;
             }
 
             #[tokio::test(flavor = "multi_thread")]
+            #[ignore = $needs]
             async fn nothing_is_lost_where_the_network_is_cut() {
                 out_through($which, network_cut).await;
             }
 
             #[tokio::test(flavor = "multi_thread")]
+            #[ignore = $needs]
             async fn nothing_is_lost_where_postgres_is_killed() {
                 out_through($which, postgres_killed).await;
             }
 
             #[tokio::test(flavor = "multi_thread")]
+            #[ignore = $needs]
             async fn nothing_is_lost_where_relays_are_killed() {
                 relay_killed($which).await;
             }
@@ -153,4 +158,7 @@ macro_rules! of_each {
     )* };
 }
 
-of_each!(nats "nats" Kind::Nats, redis "redis" Kind::Redis);
+of_each! {
+    nats "nats" Kind::Nats, "needs NATS: see .ci/brokers";
+    redis "redis" Kind::Redis, "needs Redis: see .ci/brokers";
+}

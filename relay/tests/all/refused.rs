@@ -43,8 +43,9 @@ fn body(key: &str, bytes: usize) -> String {
 
 #[cfg(feature = "kafka")]
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Kafka: see .ci/brokers"]
 async fn what_is_too_large_for_kafka_or_has_no_topic_dies_with_its_words_and_its_neighbours_arrive() {
-    let Some(stage) = Stage::set(Kind::Kafka, true).await else { return };
+    let stage = Stage::set(Kind::Kafka, true).await;
     let mut there = Vec::new();
     // Together ten times what the topic takes in a batch.
     for number in 0..40 {
@@ -66,8 +67,9 @@ async fn what_is_too_large_for_kafka_or_has_no_topic_dies_with_its_words_and_its
 
 #[cfg(feature = "rabbitmq")]
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs RabbitMQ: see .ci/brokers"]
 async fn what_rabbitmq_has_no_route_for_dies_with_its_words_and_its_neighbours_arrive() {
-    let Some(stage) = Stage::set(Kind::Rabbitmq, true).await else { return };
+    let stage = Stage::set(Kind::Rabbitmq, true).await;
     let mut there = Vec::new();
     for number in 0..20 {
         let key = format!("fits-{number:02}");
@@ -90,7 +92,7 @@ async fn what_rabbitmq_has_no_route_for_dies_with_its_words_and_its_neighbours_a
 }
 
 async fn a_gap_ends_it(kind: Kind) {
-    let Some(mut stage) = Stage::set(kind, true).await else { return };
+    let mut stage = Stage::set(kind, true).await;
     let relay = stage.inward();
     stage.write(20).await;
     stage.filled(stage.sent.sure()).await;
@@ -103,12 +105,14 @@ async fn a_gap_ends_it(kind: Kind) {
 
 #[cfg(feature = "kafka")]
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Kafka: see .ci/brokers"]
 async fn a_topic_that_is_another_one_ends_the_way_in_aloud() {
     a_gap_ends_it(Kind::Kafka).await;
 }
 
 #[cfg(feature = "rabbitmq")]
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs RabbitMQ: see .ci/brokers"]
 async fn a_stream_that_is_another_one_ends_the_way_in_aloud() {
     a_gap_ends_it(Kind::Rabbitmq).await;
 }

@@ -27,15 +27,14 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// `None` where there is no such broker.
-    pub async fn set(kind: Kind, keys: bool) -> Option<Self> {
+    pub async fn set(kind: Kind, keys: bool) -> Self {
         let mut proxy = None;
         let behind = |port: u16| {
             let started =
                 DelayProxy::start("127.0.0.1:0", std::net::SocketAddr::from(([127, 0, 0, 1], port)), Duration::ZERO);
             proxy.insert(started.expect("a proxy")).addr().port()
         };
-        let broker = tokio::task::block_in_place(|| Broker::behind(kind, behind))?;
+        let broker = tokio::task::block_in_place(|| Broker::behind(kind, behind));
         let cluster =
             tokio::task::block_in_place(|| Cluster::temporary().setting("fsync", "off").start()).expect("a PostgreSQL");
         let db = Db::connect(&cluster.url("postgres")).await.expect("connected");
@@ -45,7 +44,7 @@ impl Stage {
         db.create_queue("orders", &settings).await.expect("created");
         let queue = db.queue("orders").await.expect("opened");
         let far = far(kind, &broker, "orders").await;
-        Some(Self { cluster, queue, broker, proxy: proxy.expect("it was started"), far, sent: Sent::default() })
+        Self { cluster, queue, broker, proxy: proxy.expect("it was started"), far, sent: Sent::default() }
     }
 
     /// The address that the relay is told.

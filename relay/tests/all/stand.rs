@@ -25,8 +25,8 @@ pub struct Stand {
 }
 
 impl Stand {
-    /// `None` where there is no such broker here. A queue `q` of text, with keys or without.
-    pub async fn of(kind: Kind, lanes: u32) -> Option<Self> {
+    /// A queue `q` of text, with keys or without.
+    pub async fn of(kind: Kind, lanes: u32) -> Self {
         let mut proxy = None;
         let broker = Broker::behind(kind, |port| {
             let to = std::net::SocketAddr::from(([127, 0, 0, 1], port));
@@ -34,7 +34,7 @@ impl Stand {
             let at = started.addr().port();
             proxy = Some(started);
             at
-        })?;
+        });
         let cluster = Cluster::temporary().setting("fsync", "off").start().expect("a server");
         let db = Db::connect(&cluster.url("postgres")).await.expect("connected");
         db.migrate().await.expect("migrated");
@@ -44,12 +44,12 @@ impl Stand {
         }
         db.create_queue("q", &settings).await.expect("created");
         let queue = db.queue("q").await.expect("opened");
-        let stand = Self { kind, broker, proxy: Arc::new(proxy?), cluster, db, queue };
+        let stand = Self { kind, broker, proxy: Arc::new(proxy.expect("it was started")), cluster, db, queue };
         #[cfg(feature = "nats")]
         if kind == Kind::Nats {
             make_stream(&format!("nats://{}", stand.broker.addr())).await;
         }
-        Some(stand)
+        stand
     }
 
     /// Where messages go, and where they are read from.

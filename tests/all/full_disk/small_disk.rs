@@ -14,8 +14,6 @@ use std::{
 
 use trunkline_embedded::Cluster;
 
-use crate::required::{Part, skipped};
-
 /// It goes away with the value, and with the process: whoever made it only has to let go of the shell's input.
 const MOUNT: &str =
     r#"mount -t tmpfs -o "size=$1" tmpfs "$0" && echo mounted && cat >/dev/null && umount -l "$0"; rmdir "$0""#;
@@ -33,8 +31,8 @@ impl Drop for SmallDisk {
 }
 
 impl SmallDisk {
-    /// For the server of a cluster, with a file on it that can make room later; none where it cannot be had, and then loudly so.
-    pub fn mount(cluster: &Cluster, megabytes: usize, ballast: usize) -> Option<Self> {
+    /// For the server of a cluster, with a file on it that can make room later.
+    pub fn mount(cluster: &Cluster, megabytes: usize, ballast: usize) -> Self {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let name = format!("trunkline-disk-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
         let folder = cluster.socket_dir().parent().expect("not the root").join(name);
@@ -49,13 +47,11 @@ impl SmallDisk {
             let mut why = String::new();
             shell.stderr.take().expect("it is piped").read_to_string(&mut why).expect("read");
             let _ = shell.wait();
-            let why = why.lines().next().unwrap_or_default();
-            skipped(Part::Disk, &format!("no small disk can be made here, so none was filled: {why}"));
-            return None;
+            panic!("no small disk can be made here: run this as root of a Linux that may mount: {}", why.trim());
         }
         let disk = Self { folder, shell };
         fs::write(disk.ballast(), vec![0; ballast << 20]).expect("it is empty");
-        Some(disk)
+        disk
     }
 
     fn ballast(&self) -> PathBuf {

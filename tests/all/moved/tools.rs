@@ -7,25 +7,26 @@ use std::{
 
 use trunkline_embedded::Binaries;
 
-use crate::{
-    fixture::cluster,
-    required::{Part, skipped},
-    versions::found,
-};
+use crate::{fixture::cluster, versions::found};
 
 pub struct Tools(Binaries);
 
 impl Tools {
     /// Of the server of the other tests, or of the newest that has them: one that was fetched for users comes without.
-    pub fn found(needed: &[&str]) -> Option<Self> {
+    pub fn found(needed: &[&str]) -> Self {
         let others = found();
         let all = [cluster().binaries().clone()].into_iter().chain(others.into_values().rev());
-        let mut whole = all.filter(|binaries| has(binaries, needed));
-        whole.next().map(Self).or_else(|| missing(needed))
+        Self::first(all, needed)
     }
 
-    pub fn of(binaries: &Binaries, needed: &[&str]) -> Option<Self> {
-        if has(binaries, needed) { Some(Self(binaries.clone())) } else { missing(needed) }
+    pub fn of(binaries: &Binaries, needed: &[&str]) -> Self {
+        Self::first([binaries.clone()].into_iter(), needed)
+    }
+
+    fn first(mut all: impl Iterator<Item = Binaries>, needed: &[&str]) -> Self {
+        let has_all = |binaries: &Binaries| needed.iter().all(|program| binaries.dir().join(program).exists());
+        let found = all.find(has_all);
+        Self(found.unwrap_or_else(|| panic!("no PostgreSQL here has {}: see .ci/versions", needed.join(", "))))
     }
 
     pub fn binaries(&self) -> Binaries {
@@ -50,13 +51,4 @@ impl Tools {
         writing.join().expect("no panic").expect("it was read");
         String::from_utf8(output.stdout).expect("text")
     }
-}
-
-fn has(binaries: &Binaries, needed: &[&str]) -> bool {
-    needed.iter().all(|program| binaries.dir().join(program).exists())
-}
-
-fn missing(needed: &[&str]) -> Option<Tools> {
-    skipped(Part::Tools, &format!("no PostgreSQL here has {}: see .ci/versions", needed.join(", ")));
-    None
 }

@@ -11,10 +11,7 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-use crate::{
-    fixture::{cluster, eventually, through, user},
-    required::{Part, skipped},
-};
+use crate::fixture::{cluster, eventually, through, user};
 
 /// Connections to the server, for each database.
 pub const SERVERS: usize = 2;
@@ -35,8 +32,8 @@ impl Drop for Pgbouncer {
     }
 }
 
-/// The program and its version, or none, and then loudly so.
-fn installed() -> Option<(PathBuf, (u32, u32))> {
+/// The program and its version.
+fn installed() -> (PathBuf, (u32, u32)) {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let places = std::env::split_paths(&path).chain(["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from));
     let found = places.map(|place| place.join("pgbouncer")).find_map(|program| {
@@ -45,29 +42,21 @@ fn installed() -> Option<(PathBuf, (u32, u32))> {
         let mut version = said.lines().next()?.strip_prefix("PgBouncer ")?.split('.').map(str::parse);
         Some((program, (version.next()?.ok()?, version.next()?.ok()?)))
     });
-    if found.is_none() {
-        skipped(Part::Pgbouncer, "no pgbouncer: put the folder of one first in PATH (see .ci/pgbouncer)");
-    }
-    found
+    found.expect("no pgbouncer: put the folder of one first in PATH (see .ci/pgbouncer)")
 }
 
 impl Pgbouncer {
-    pub async fn start() -> Option<Self> {
-        let (program, _) = installed()?;
-        Some(Self::start_with(&program, "").await)
+    pub async fn start() -> Self {
+        let (program, _) = installed();
+        Self::start_with(&program, "").await
     }
 
-    /// One that follows prepared statements from server to server, where it is new enough for that.
-    pub async fn with_statements() -> Option<Self> {
-        let (program, version) = installed()?;
-        if version < (1, 21) {
-            let (major, minor) = version;
-            let why =
-                format!("pgbouncer {major}.{minor} knows no max_prepared_statements, 1.21 does (see .ci/pgbouncer)");
-            skipped(Part::Pgbouncer, &why);
-            return None;
-        }
-        Some(Self::start_with(&program, "max_prepared_statements = 100").await)
+    /// One that follows prepared statements from server to server.
+    pub async fn with_statements() -> Self {
+        let (program, (major, minor)) = installed();
+        let is_new = (major, minor) >= (1, 21);
+        assert!(is_new, "pgbouncer {major}.{minor} has no max_prepared_statements, 1.21 has (see .ci/pgbouncer)");
+        Self::start_with(&program, "max_prepared_statements = 100").await
     }
 
     async fn start_with(program: &Path, more: &str) -> Self {

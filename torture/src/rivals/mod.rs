@@ -42,6 +42,9 @@ pub struct Rivals {
     /// Runs nothing: judges what lies in the folder.
     #[arg(long)]
     pub again: bool,
+    /// Fails where one of them cannot be had on this machine.
+    #[arg(long)]
+    pub require_all: bool,
 }
 
 /// Whether Trunkline kept its promises, and everything required could be had. What others do is told, and is no failure.
@@ -59,7 +62,7 @@ pub fn run(rivals: &Rivals) -> Result<bool, String> {
                 Ok(program) => stage::run(rival, &program, &into, rivals.seed, (rivals.minutes * 60.0) as u64)?,
                 Err(why) => {
                     say(format_args!("SKIPPED: {}: {why}", rival.name));
-                    is_kept &= !std::env::var("TRUNKLINE_REQUIRE").is_ok_and(|required| required == "all");
+                    is_kept &= !rivals.require_all;
                     columns.push(judge::Verdict::skipped(rival, why));
                     continue;
                 }

@@ -41,8 +41,9 @@ async fn dead(queue: &Queue<String>, errors: &[&str]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Chromium: see .ci/browser"]
 async fn every_action_is_asked_done_and_written_down() {
-    let Some(browser) = Browser::lent().await else { return };
+    let browser = Browser::lent().await;
     let site = Site::new().await;
     let settings = Settings::new("text").priorities(3);
     site.db.create_queue("q", &settings).await.expect("created");
@@ -125,8 +126,9 @@ async fn every_action_is_asked_done_and_written_down() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Chromium: see .ci/browser"]
 async fn without_javascript_everything_but_the_moving_works() {
-    let Some(browser) = Browser::lent().await else { return };
+    let browser = Browser::lent().await;
     let site = Site::new().await;
     site.db.create_queue("plain", &Settings::new("text")).await.expect("created");
     browser.command("Emulation.setScriptExecutionDisabled", json!({ "value": true })).await;

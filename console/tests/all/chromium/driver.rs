@@ -17,8 +17,6 @@ use tokio::{
     sync::{Mutex, MutexGuard},
 };
 
-use crate::required::{Part, skipped};
-
 /// The console looks at the queues less often where a look takes long, as on a machine that has other things to do.
 pub const SOON: Duration = Duration::from_secs(150);
 
@@ -70,15 +68,17 @@ impl Deref for Lent {
     }
 }
 
-fn installed() -> Option<PathBuf> {
+/// The folder of the browser, of its driver and of axe-core.
+fn installed() -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
         .find(|folder| ["chromium", "chromedriver", "axe.min.js"].iter().all(|file| folder.join(file).exists()))
+        .expect(MISSING)
 }
 
 /// axe-core, as text.
 pub fn axe() -> String {
-    fs::read_to_string(installed().expect("it was looked for").join("axe.min.js")).expect("readable")
+    fs::read_to_string(installed().join("axe.min.js")).expect("readable")
 }
 
 /// Width and height of the page, and whether it is a telephone's.
@@ -87,15 +87,11 @@ pub const WIDE: Size = (1280, 800, false);
 pub const NARROW: Size = (360, 640, true);
 
 impl Browser {
-    /// The browser as if it were new: without cookies, wide, light. None where there is none, which is said.
-    pub async fn lent() -> Option<Lent> {
-        let Some(folder) = installed() else {
-            skipped(Part::Browser, MISSING);
-            return None;
-        };
+    /// The browser as if it were new: without cookies, wide, light.
+    pub async fn lent() -> Lent {
         let mut shared = SHARED.lock().await;
         if shared.is_none() {
-            *shared = Some(Self::start(&folder).await);
+            *shared = Some(Self::start(&installed()).await);
         }
         let browser = Lent(shared);
         browser.goto("about:blank").await;
@@ -104,7 +100,7 @@ impl Browser {
         browser.resize(WIDE).await;
         browser.scheme("light").await;
         browser.said().await;
-        Some(browser)
+        browser
     }
 
     async fn start(programs: &Path) -> Self {

@@ -38,8 +38,9 @@ impl Browser {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Chromium: see .ci/browser"]
 async fn axe_finds_no_serious_fault_on_any_page() {
-    let Some(browser) = Browser::lent().await else { return };
+    let browser = Browser::lent().await;
     let site = Site::with(|console| console.title("shop")).await;
     sample::fill(&site).await;
     browser.until_shown(&site, "/", "search-index").await;
@@ -75,8 +76,9 @@ async fn axe_finds_no_serious_fault_on_any_page() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Chromium: see .ci/browser"]
 async fn the_tab_key_reaches_everything_and_shows_where_it_is() {
-    let Some(browser) = Browser::lent().await else { return };
+    let browser = Browser::lent().await;
     let site = Site::with(|console| console.title("shop")).await;
     sample::fill(&site).await;
     browser.until_shown(&site, "/", "search-index").await;

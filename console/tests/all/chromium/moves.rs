@@ -9,8 +9,9 @@ use super::{Browser, sample};
 use crate::web::Site;
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Chromium: see .ci/browser"]
 async fn numbers_and_the_verdict_move_on_the_same_page() {
-    let Some(browser) = Browser::lent().await else { return };
+    let browser = Browser::lent().await;
     let site = Site::new().await;
     site.db.create_queue("moves", &Settings::new("text").max_attempts(1)).await.expect("created");
     let queue: Queue<String> = site.db.queue("moves").await.expect("opened");
@@ -60,8 +61,9 @@ async fn numbers_and_the_verdict_move_on_the_same_page() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Chromium: see .ci/browser"]
 async fn the_first_page_comes_within_its_budget() {
-    let Some(browser) = Browser::lent().await else { return };
+    let browser = Browser::lent().await;
     let site = Site::new().await;
     sample::fill(&site).await;
     browser.until_shown(&site, "/", "search-index").await;
@@ -93,8 +95,9 @@ async fn the_first_page_comes_within_its_budget() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Chromium: see .ci/browser"]
 async fn a_console_that_went_away_is_told_of() {
-    let Some(browser) = Browser::lent().await else { return };
+    let browser = Browser::lent().await;
     let site = Site::new().await;
     site.db.create_queue("left", &Settings::new("text")).await.expect("created");
     browser.until_shown(&site, "/", "left").await;

@@ -51,8 +51,9 @@ impl Browser {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Chromium: see .ci/browser"]
 async fn every_page_fits_and_shows_what_it_is_for() {
-    let Some(browser) = Browser::lent().await else { return };
+    let browser = Browser::lent().await;
     let site = Site::with(|console| console.title("shop")).await;
     sample::fill(&site).await;
     browser.until_shown(&site, "/", "search-index").await;
@@ -71,8 +72,9 @@ async fn every_page_fits_and_shows_what_it_is_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Chromium: see .ci/browser"]
 async fn the_numbers_of_the_pages_are_those_of_sql() {
-    let Some(browser) = Browser::lent().await else { return };
+    let browser = Browser::lent().await;
     let site = Site::new().await;
     sample::fill(&site).await;
     browser.until_shown(&site, "/", "search-index").await;

@@ -18,7 +18,6 @@ use std::{
 
 pub use self::process::Process;
 use self::process::Watchdog;
-use crate::required::{Part, skipped};
 
 /// A broker has to take connections by then; a Java or Erlang machine starts slowly beside other tests.
 const STARTED: Duration = Duration::from_secs(90);
@@ -32,15 +31,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    fn part(self) -> Part {
-        match self {
-            Self::Nats => Part::Nats,
-            Self::Redis => Part::Redis,
-            Self::Rabbitmq => Part::Rabbitmq,
-            Self::Kafka => Part::Kafka,
-        }
-    }
-
     /// The programs that it takes.
     fn programs(self) -> &'static [&'static str] {
         match self {
@@ -84,29 +74,28 @@ pub struct Setup<'a> {
 }
 
 impl Broker {
-    /// Starts one and waits until it takes connections. `None` where this machine has no such broker, which is said then.
+    /// Starts one and waits until it takes connections.
     #[track_caller]
-    pub fn start(kind: Kind) -> Option<Self> {
+    pub fn start(kind: Kind) -> Self {
         Self::behind(kind, |port| port)
     }
 
     /// As [`Broker::start`], behind a proxy: `proxy` is given the broker's own port and returns the one at which clients are to find it. Kafka tells them.
     #[track_caller]
-    pub fn behind(kind: Kind, proxy: impl FnOnce(u16) -> u16) -> Option<Self> {
+    pub fn behind(kind: Kind, proxy: impl FnOnce(u16) -> u16) -> Self {
         Self::set_up(kind, &Setup::default(), proxy)
     }
 
     /// As [`Broker::start`], with more in its configuration.
     #[track_caller]
-    pub fn with(kind: Kind, setup: &Setup<'_>) -> Option<Self> {
+    pub fn with(kind: Kind, setup: &Setup<'_>) -> Self {
         Self::set_up(kind, setup, |port| port)
     }
 
     #[track_caller]
-    fn set_up(kind: Kind, setup: &Setup<'_>, proxy: impl FnOnce(u16) -> u16) -> Option<Self> {
+    fn set_up(kind: Kind, setup: &Setup<'_>, proxy: impl FnOnce(u16) -> u16) -> Self {
         if let Some(missing) = kind.programs().iter().find(|name| program(name).is_none()) {
-            skipped(kind.part(), &format!("there is no {missing} in PATH: see .ci/brokers"));
-            return None;
+            panic!("there is no {missing} in PATH: see .ci/brokers");
         }
         let folder = new_folder();
         let watchdog = Watchdog::start(&folder).expect("a shell starts");
@@ -128,7 +117,7 @@ impl Broker {
             Kind::Nats | Kind::Redis => Vec::new(),
         };
         let process = launch(kind, &home);
-        Some(Self { kind, home, process, _beside: beside, _watchdog: watchdog })
+        Self { kind, home, process, _beside: beside, _watchdog: watchdog }
     }
 
     /// Where clients find it.
