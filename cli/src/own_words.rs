@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn each_word_is_one_that_is_said_elsewhere() {
-        let said = ["src", "src/error", "src/queue", "schema/functions", "schema/queue"]
+        let said = ["src", "src/error", "src/queue", "sql/functions", "sql/queue"]
             .map(texts)
             .concat()
             .replace("\\\"", "\"")

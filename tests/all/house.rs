@@ -37,11 +37,11 @@ fn read(path: &Path) -> String {
 #[test]
 fn every_statement_says_why_it_is_as_it_is_and_is_used() {
     let sources: String = files("src", "rs").iter().map(|path| read(path)).collect();
-    for path in files("sql", "sql") {
+    for path in files("sql/statements", "sql") {
         let name = path.file_name().and_then(|name| name.to_str()).expect("a name");
         let text = read(&path);
         assert!(text.starts_with("-- ") && text.lines().count() > 1, "{name} does not begin with a comment");
-        assert!(sources.contains(&format!("sql/{name}\"")), "{name} is not used");
+        assert!(sources.contains(&format!("sql/statements/{name}\"")), "{name} is not used");
     }
     let console: String = files("console/src", "rs").iter().map(|path| read(path)).collect();
     for path in files("console/sql", "sql") {
@@ -49,8 +49,8 @@ fn every_statement_says_why_it_is_as_it_is_and_is_used() {
         assert!(read(&path).starts_with("-- "), "{} does not begin with a comment", path.display());
         assert!(console.contains(&format!("\"{name}\"")), "{name} is not used");
     }
-    // What stands in `schema/` is taken by build.rs, whatever it is called.
-    for folder in ["schema/steps", "schema/functions", "schema/queue"] {
+    // What stands in `sql/` is taken by build.rs, whatever it is called.
+    for folder in ["sql/steps", "sql/functions", "sql/queue"] {
         for path in files(folder, "sql") {
             assert!(read(&path).starts_with("-- "), "{} does not begin with a comment", path.display());
             assert!(read(&path).is_ascii(), "{}: a database may have any encoding", path.display());
@@ -120,11 +120,11 @@ fn silent_returns_are_found() {
     assert_eq!(silent_returns(tests), ["        return;", "    let Some(a) = a() else { return };"]);
 }
 
-/// The floor under every scan rests on that: see `schema/functions/clock.sql`. A time that the caller names and that is yet to come is one above all floors.
+/// The floor under every scan rests on that: see `sql/functions/clock.sql`. A time that the caller names and that is yet to come is one above all floors.
 #[test]
 fn every_due_time_is_drawn_from_the_clock_that_floors_rest_on() {
     let mut drawn = 0;
-    for path in files("schema/queue", "sql").into_iter().chain(files("schema/functions", "sql")) {
+    for path in files("sql/queue", "sql").into_iter().chain(files("sql/functions", "sql")) {
         for line in read(&path).lines() {
             let Some((_, value)) = line
                 .split_once("due_at = ")

@@ -120,7 +120,7 @@ mod tests {
                 Defect::Shared(function, texts) => ("functions", function, texts),
                 Defect::Rust => continue,
             };
-            let path = format!("{}/../schema/{folder}/{name}.sql", env!("CARGO_MANIFEST_DIR"));
+            let path = format!("{}/../sql/{folder}/{name}.sql", env!("CARGO_MANIFEST_DIR"));
             let function = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
             for (from, _) in texts {
                 assert!(function.contains(from), "{}: {name} has no {from:?}", mutant.name);
