@@ -43,8 +43,8 @@ fn every_statement_says_why_it_is_as_it_is_and_is_used() {
         assert!(text.starts_with("-- ") && text.lines().count() > 1, "{name} does not begin with a comment");
         assert!(sources.contains(&format!("sql/statements/{name}\"")), "{name} is not used");
     }
-    let console: String = files("console/src", "rs").iter().map(|path| read(path)).collect();
-    for path in files("console/sql", "sql") {
+    let console: String = files("crates/console/src", "rs").iter().map(|path| read(path)).collect();
+    for path in files("crates/console/sql", "sql") {
         let name = path.file_stem().and_then(|name| name.to_str()).expect("a name");
         assert!(read(&path).starts_with("-- "), "{} does not begin with a comment", path.display());
         assert!(console.contains(&format!("\"{name}\"")), "{name} is not used");
@@ -62,9 +62,17 @@ fn every_statement_says_why_it_is_as_it_is_and_is_used() {
 fn files_are_small_rooms_with_telling_names() {
     const FORBIDDEN: [&str; 10] =
         ["util", "common", "helper", "core", "types", "manager", "service", "internal", "engine", "item"];
-    for folder in
-        ["src", "tests", "embedded/src", "cli/src", "console", "disk", "bench/src", "bench/drivers/src", "torture/src"]
-    {
+    for folder in [
+        "src",
+        "tests",
+        "crates/embedded/src",
+        "crates/cli/src",
+        "crates/console",
+        "disk",
+        "bench/src",
+        "bench/drivers/src",
+        "torture/src",
+    ] {
         for path in files(folder, "rs") {
             let lines = read(&path).lines().count();
             assert!(lines <= 350, "{} has {lines} lines", path.display());
@@ -104,8 +112,15 @@ fn silent_returns(code: &str) -> Vec<&str> {
 
 #[test]
 fn no_test_ends_early_without_a_word() {
-    for folder in ["tests", "cli/tests", "console/tests", "embedded/tests", "disk/tests", "bench/tests", "relay/tests"]
-    {
+    for folder in [
+        "tests",
+        "crates/cli/tests",
+        "crates/console/tests",
+        "crates/embedded/tests",
+        "disk/tests",
+        "bench/tests",
+        "crates/relay/tests",
+    ] {
         for path in files(folder, "rs") {
             assert_eq!(silent_returns(&read(&path)), Vec::<&str>::new(), "{}: see required.rs", path.display());
         }

@@ -1,0 +1,57 @@
+//! `trunkline relay` as its users run it, beside real brokers: killed, ended, and waiting for a broker that is away.
+
+#[allow(dead_code, clippy::maybe_infinite_iter, reason = "shared with the relay's own tests")]
+#[path = "../../../relay/tests/all/brokers/mod.rs"]
+mod brokers;
+#[allow(dead_code, reason = "shared with the relay's own tests")]
+#[path = "../../../relay/tests/all/ends.rs"]
+mod ends;
+#[allow(dead_code, reason = "shared with the other tests of the program")]
+#[path = "../all/fixture.rs"]
+mod fixture;
+#[allow(clippy::doc_markdown, reason = "names of brokers")]
+#[path = "../../../../tests/all/required.rs"]
+mod required;
+#[path = "../all/watchdog.rs"]
+mod watchdog;
+
+/// A promise for each broker, as a test of its own: `PROMISE::to_nats` and so on, or `from_nats`.
+macro_rules! with_each_broker {
+    ($promise:ident: $run:ident to) => {
+        with_each_broker!($promise: $run to_nats to_redis to_kafka to_rabbitmq);
+    };
+    ($promise:ident: $run:ident from) => {
+        with_each_broker!($promise: $run from_nats from_redis from_kafka from_rabbitmq);
+    };
+    ($promise:ident: $run:ident $nats:ident $redis:ident $kafka:ident $rabbitmq:ident) => {
+        mod $promise {
+            use super::{Kind, $run};
+
+            #[test]
+            fn $nats() {
+                $run(Kind::Nats);
+            }
+
+            #[test]
+            fn $redis() {
+                $run(Kind::Redis);
+            }
+
+            #[test]
+            fn $kafka() {
+                $run(Kind::Kafka);
+            }
+
+            #[test]
+            fn $rabbitmq() {
+                $run(Kind::Rabbitmq);
+            }
+        }
+    };
+}
+
+mod far;
+mod place;
+mod killed;
+mod ended;
+mod away;

@@ -1,0 +1,44 @@
+//! Messages that went in at one end come out at the other: with real brokers, each killed, stopped, restarted and cut off.
+#![allow(missing_docs)]
+
+#[allow(dead_code, clippy::maybe_infinite_iter, reason = "which brokers are tested, the features say")]
+mod brokers;
+#[allow(dead_code, reason = "which brokers are tested, the features say")]
+mod ends;
+#[cfg(any(feature = "kafka", feature = "rabbitmq"))]
+mod far;
+#[cfg(any(feature = "kafka", feature = "rabbitmq"))]
+mod faults;
+#[allow(dead_code)]
+#[path = "../../rates/results.rs"]
+mod rates;
+#[allow(clippy::doc_markdown, reason = "names of brokers")]
+#[path = "../../../../tests/all/required.rs"]
+mod required;
+#[cfg(any(feature = "kafka", feature = "rabbitmq"))]
+mod refused;
+#[cfg(any(feature = "kafka", feature = "rabbitmq"))]
+mod stage;
+#[allow(dead_code, reason = "which brokers are tested, the features say")]
+mod stand;
+#[cfg(any(feature = "nats", feature = "redis"))]
+mod outward;
+#[cfg(any(feature = "nats", feature = "redis"))]
+mod inward;
+#[cfg(any(feature = "kafka", feature = "nats", feature = "rabbitmq", feature = "redis"))]
+mod carried;
+#[cfg(any(feature = "kafka", feature = "nats", feature = "rabbitmq", feature = "redis"))]
+mod exact;
+#[cfg(feature = "redis")]
+mod failover;
+#[cfg(feature = "nats")]
+mod gaps;
+#[cfg(feature = "nats")]
+mod crowd;
+#[cfg(any(feature = "kafka", feature = "nats", feature = "rabbitmq", feature = "redis"))]
+mod rights;
+#[cfg(any(feature = "kafka", feature = "nats", feature = "rabbitmq", feature = "redis"))]
+#[allow(dead_code, reason = "which brokers are tested, the features say")]
+mod tls;
+mod refusals;
+mod results;
