@@ -11,7 +11,7 @@
 #[path = "../tests/all/brokers/mod.rs"]
 #[allow(dead_code)]
 mod brokers;
-#[path = "../../../bench/src/fsyncs.rs"]
+#[path = "../../../lab/bench/src/fsyncs.rs"]
 mod fsyncs;
 mod latency;
 mod own_tool;
