@@ -1,4 +1,4 @@
-//! Puts the texts of `schema/` into the library, so that no list of them is kept by hand.
+//! Puts the texts of `sql/` into the library, so that no list of them is kept by hand.
 
 use std::{env, error::Error, fmt::Write, fs, path::Path};
 
@@ -6,7 +6,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let root = env::var("CARGO_MANIFEST_DIR")?;
     let mut code = String::new();
     for (list, folder) in [("STEPS", "steps"), ("FUNCTIONS", "functions"), ("TEMPLATES", "queue")] {
-        let folder = Path::new(&root).join("schema").join(folder);
+        let folder = Path::new(&root).join("sql").join(folder);
         println!("cargo:rerun-if-changed={}", folder.display());
         let mut files: Vec<_> =
             fs::read_dir(&folder)?.map(|file| file.map(|file| file.path())).collect::<Result<_, _>>()?;

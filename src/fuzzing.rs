@@ -1,4 +1,4 @@
-//! What reads bytes of others, for the targets in `fuzz/` and for their twins below.
+//! What reads bytes of others, for the targets in `lab/tools/fuzz/` and for their twins below.
 
 use bytes::BytesMut;
 use postgres_types::{FromSql, ToSql, Type};

@@ -109,7 +109,7 @@ fn unqualified(error: &ServerError) -> Option<&str> {
     name.filter(|name| !name.is_empty() && !name.contains('.'))
 }
 
-/// Whether a queue refuses what is enqueued, because its server is no stripe of it any more: see `sql/seal.sql`.
+/// Whether a queue refuses what is enqueued, because its server is no stripe of it any more: see `sql/statements/seal.sql`.
 pub(super) fn is_drained(error: &ServerError) -> bool {
     error.code == SqlState::CHECK_VIOLATION && error.constraint.as_deref() == Some("drained")
 }

@@ -1,4 +1,4 @@
-//! Everything this library says to Postgres: a file a statement, in `sql/`, prepared once a connection.
+//! Everything this library says to Postgres: a file a statement, in `sql/statements`, prepared once a connection.
 //!
 //! A file runs in psql once its holes are filled. Only names go into holes, quoted; values are always parameters.
 

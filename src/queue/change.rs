@@ -129,8 +129,8 @@ impl<T> Queue<T> {
         // Neighbours in the same row must not wait for the caller's commit: cut them off, in a transaction of our own.
         shared.query_again(&shared.sql.pick, &[&ids, &change.ends_leases()]).await?;
         let sql = match after {
-            None => shared.db.statement("cancel_in", include_str!("../../sql/cancel_in.sql")),
-            Some(_) => shared.db.statement("reschedule_in", include_str!("../../sql/reschedule_in.sql")),
+            None => shared.db.statement("cancel_in", include_str!("../../sql/statements/cancel_in.sql")),
+            Some(_) => shared.db.statement("reschedule_in", include_str!("../../sql/statements/reschedule_in.sql")),
         };
         let mut params: Vec<(&(dyn ToSql + Sync), Type)> = vec![(&name, Type::TEXT), (&ids, Type::INT8_ARRAY)];
         if let Some(after) = &after {

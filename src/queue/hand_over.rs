@@ -49,7 +49,7 @@ impl<T: Payload> Queue<T> {
         }
         let mut element = BytesMut::new();
         self.shared.column.encode(message.payload(), &mut element)?;
-        let sql = self.shared.db.statement("hand_over", include_str!("../../sql/hand_over.sql"));
+        let sql = self.shared.db.statement("hand_over", include_str!("../../sql/statements/hand_over.sql"));
         let trace = trace::for_message(message.metadata());
         let metadata = trace::stamped(message.metadata(), trace.as_ref()).into_owned();
         let beside = Some(&metadata).filter(|metadata| !metadata.is_empty());
@@ -86,7 +86,7 @@ impl Inbox {
     pub async fn enter(&mut self) -> Result<()> {
         let Some(alive) = self.subscription.heard.borrow_and_update().alive else { return Ok(()) };
         self.entered = Some(alive); // before: the statement may arrive though its answer does not
-        let sql = self.shared.db.statement("wait_for", include_str!("../../sql/wait_for.sql"));
+        let sql = self.shared.db.statement("wait_for", include_str!("../../sql/statements/wait_for.sql"));
         self.shared.query(&sql, &[&self.name, &self.shared.name(), &alive]).await.map(drop)
     }
 
@@ -119,7 +119,7 @@ impl Inbox {
         if self.entered.is_none() {
             return Ok(());
         }
-        let sql = self.shared.db.statement("wait_no_more", include_str!("../../sql/wait_no_more.sql"));
+        let sql = self.shared.db.statement("wait_no_more", include_str!("../../sql/statements/wait_no_more.sql"));
         let was_listed = !self.shared.query_again(&sql, &[&self.name]).await?.is_empty();
         if was_listed {
             self.entered = None;
@@ -128,7 +128,7 @@ impl Inbox {
     }
 
     async fn leave_list(&mut self) -> Result<Option<String>> {
-        let sql = self.shared.db.statement("wait_no_more", include_str!("../../sql/wait_no_more.sql"));
+        let sql = self.shared.db.statement("wait_no_more", include_str!("../../sql/statements/wait_no_more.sql"));
         let entered = self.entered;
         let was_listed = !self.shared.query_again(&sql, &[&self.name]).await?.is_empty();
         let letter = match was_listed {

@@ -227,7 +227,7 @@ impl Shared {
             lanes.claim_keep(now)
         };
         if let Some(reached) = keep {
-            let sql = self.db.statement("keep_floor", include_str!("../../sql/keep_floor.sql"));
+            let sql = self.db.statement("keep_floor", include_str!("../../sql/statements/keep_floor.sql"));
             // The look counts even if the floor cannot be kept for others: a role may lack the right.
             if let Err(error) = self.query_again(&sql, &[&self.name(), &reached]).await {
                 debug!(queue = self.name(), %error, "floor not kept for other processes");

@@ -106,7 +106,7 @@ impl Db {
             number.map_err(|_| Error::invalid(format!("a limit can be at most {}", i32::MAX)))
         };
         let (leased, burst, key_burst) = (number(limits.max_leased)?, number(limits.burst)?, number(limits.key_burst)?);
-        let sql = self.statement("limit_queue", include_str!("../../sql/limit_queue.sql"));
+        let sql = self.statement("limit_queue", include_str!("../../sql/statements/limit_queue.sql"));
         let Limits { per_second, key_per_second, .. } = limits;
         let params: [&(dyn ToSql + Sync); 6] = [&name, &leased, per_second, &burst, key_per_second, &key_burst];
         let limited = self.query(Purpose::Dequeue, &sql, &params).await;
@@ -119,7 +119,7 @@ impl Db {
     /// # Errors
     /// There is no such queue ([`Error::is_no_queue`]).
     pub async fn pause_queue(&self, name: &str) -> Result<()> {
-        let sql = self.statement("pause_queue", include_str!("../../sql/pause_queue.sql"));
+        let sql = self.statement("pause_queue", include_str!("../../sql/statements/pause_queue.sql"));
         self.query(Purpose::Dequeue, &sql, &[&name]).await.map_err(|error| error.or_no_queue(name)).map(drop)
     }
 
@@ -128,7 +128,7 @@ impl Db {
     /// # Errors
     /// There is no such queue ([`Error::is_no_queue`]).
     pub async fn resume_queue(&self, name: &str) -> Result<()> {
-        let sql = self.statement("resume_queue", include_str!("../../sql/resume_queue.sql"));
+        let sql = self.statement("resume_queue", include_str!("../../sql/statements/resume_queue.sql"));
         self.query(Purpose::Dequeue, &sql, &[&name]).await.map_err(|error| error.or_no_queue(name)).map(drop)
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-// STEPS, FUNCTIONS and TEMPLATES: the name and the text of every file in `schema/`.
+// STEPS, FUNCTIONS and TEMPLATES: the name and the text of every file in `sql/`.
 include!(concat!(env!("OUT_DIR"), "/schema.rs"));
 
 /// The version that this library works with: the number of its last step.
@@ -62,7 +62,7 @@ impl Db {
         }
         self.check_name(&session).await?;
         let name = if found.version == 0 { "migrate_first" } else { "migrate" };
-        let begin = self.statement(name, concat!("begin; ", include_str!("../../sql/migrate_begin.sql")));
+        let begin = self.statement(name, concat!("begin; ", include_str!("../../sql/statements/migrate_begin.sql")));
         session.batch(begin.name, &begin.text).await?;
         let found = self.found(&session).await?.version;
         if found > SCHEMA_VERSION {
@@ -80,11 +80,15 @@ impl Db {
         let kinds: Vec<&str> = TEMPLATES.iter().map(|(_, text)| kind(text)).collect();
         let texts: Vec<_> = TEMPLATES.iter().map(|(name, text)| self.statement(name, text).text).collect();
         let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
-        let templates = self.statement("template", include_str!("../../sql/template.sql"));
+        let templates = self.statement("template", include_str!("../../sql/statements/template.sql"));
         session.query(&templates, &[&names, &kinds, &texts]).await?;
-        session.query(&self.statement("install_queues", include_str!("../../sql/install_queues.sql")), &[]).await?;
-        session.query(&self.statement("shared_rights", include_str!("../../sql/shared_rights.sql")), &[]).await?;
-        let record = self.statement("migrate_record", include_str!("../../sql/migrate_record.sql"));
+        session
+            .query(&self.statement("install_queues", include_str!("../../sql/statements/install_queues.sql")), &[])
+            .await?;
+        session
+            .query(&self.statement("shared_rights", include_str!("../../sql/statements/shared_rights.sql")), &[])
+            .await?;
+        let record = self.statement("migrate_record", include_str!("../../sql/statements/migrate_record.sql"));
         for (version, (name, _)) in (1..).zip(STEPS).skip(STEPS.len() - pending.len().max(1)) {
             session.query(&record, &[&version, name, &fingerprint(), &OLDEST.min(version)]).await?;
         }
@@ -104,13 +108,13 @@ impl Db {
         const FEW: i64 = 20;
         let session = self.own_session().await?;
         if self.found(&session).await?.version > 0 {
-            let many = self.statement("teardown_many", include_str!("../../sql/teardown_many.sql"));
-            let few = self.statement("teardown_few", include_str!("../../sql/teardown_few.sql"));
+            let many = self.statement("teardown_many", include_str!("../../sql/statements/teardown_many.sql"));
+            let few = self.statement("teardown_few", include_str!("../../sql/statements/teardown_few.sql"));
             while only(&session.query(&many, &[&FEW]).await?)?.read::<bool>(0)? {
                 session.query(&few, &[&FEW]).await?;
             }
         }
-        let sql = self.statement("teardown", include_str!("../../sql/teardown.sql"));
+        let sql = self.statement("teardown", include_str!("../../sql/statements/teardown.sql"));
         session.batch(sql.name, &sql.text).await?;
         self.give_back(session);
         Ok(())
@@ -118,7 +122,7 @@ impl Db {
 
     /// The schema's name stands in every statement without quotes.
     async fn check_name(&self, session: &Session) -> Result<()> {
-        let fits = self.statement("fits_unquoted", include_str!("../../sql/fits_unquoted.sql"));
+        let fits = self.statement("fits_unquoted", include_str!("../../sql/statements/fits_unquoted.sql"));
         let name = self.schema().name();
         match only(&session.query(&fits, &[&name]).await?)?.read(0)? {
             true => Ok(()),
@@ -140,11 +144,11 @@ impl Db {
     }
 
     async fn found(&self, session: &Session) -> Result<Found> {
-        let exists = self.statement("schema_exists", include_str!("../../sql/schema_exists.sql"));
+        let exists = self.statement("schema_exists", include_str!("../../sql/statements/schema_exists.sql"));
         let exists = session.query(&exists, &[]).await?;
         let (newer, first) = (only(&exists)?.read::<bool>(0)?, only(&exists)?.read::<bool>(1)?);
         if newer {
-            let version = self.statement("schema_version", include_str!("../../sql/schema_version.sql"));
+            let version = self.statement("schema_version", include_str!("../../sql/statements/schema_version.sql"));
             return match session.query(&version, &[]).await?.first() {
                 Some(row) => Ok(Found { version: row.read(0)?, oldest: row.read(1)? }),
                 None => Ok(Found { version: 0, oldest: 0 }),
@@ -152,8 +156,8 @@ impl Db {
         }
         let version = match first {
             true => {
-                let version =
-                    self.statement("schema_version_first", include_str!("../../sql/schema_version_first.sql"));
+                let version = self
+                    .statement("schema_version_first", include_str!("../../sql/statements/schema_version_first.sql"));
                 only(&session.query(&version, &[]).await?)?.read(0)?
             }
             false => 0,
@@ -166,7 +170,7 @@ impl Db {
     }
 
     async fn functions_are_current(&self, session: &Session) -> Result<bool> {
-        let functions = self.statement("functions_of", include_str!("../../sql/functions_of.sql"));
+        let functions = self.statement("functions_of", include_str!("../../sql/statements/functions_of.sql"));
         let installed = session.query(&functions, &[]).await?;
         let installed = installed.first().map(|row| row.read::<String>(0)).transpose()?;
         Ok(installed == Some(fingerprint()))

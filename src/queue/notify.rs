@@ -58,7 +58,7 @@ impl Drop for Sending {
     }
 }
 
-static NOTIFY: LazyLock<Sql> = LazyLock::new(|| Sql::new("notify", include_str!("../../sql/notify.sql")));
+static NOTIFY: LazyLock<Sql> = LazyLock::new(|| Sql::new("notify", include_str!("../../sql/statements/notify.sql")));
 
 impl Db {
     /// Wakes the consumers that listen: those of this process at once, the others by a notification that is sent after

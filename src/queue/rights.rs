@@ -35,7 +35,7 @@ impl Db {
     pub async fn grant(&self, rights: &[(Right, &str)], queue: Option<&str>) -> Result<()> {
         let (kinds, roles): (Vec<&str>, Vec<&str>) = rights.iter().map(|(right, role)| (right.kind(), *role)).unzip();
         self.exist(&roles, queue).await?;
-        let sql = self.statement("grant", include_str!("../../sql/grant.sql"));
+        let sql = self.statement("grant", include_str!("../../sql/statements/grant.sql"));
         self.query(Purpose::Dequeue, &sql, &[&roles, &kinds, &queue]).await.map(drop)
     }
 
@@ -45,7 +45,7 @@ impl Db {
     /// As with [`Db::grant`]; or a role has rights in every queue, of which one cannot be taken.
     pub async fn revoke(&self, roles: &[&str], queue: Option<&str>) -> Result<()> {
         self.exist(roles, queue).await?;
-        let sql = self.statement("revoke", include_str!("../../sql/revoke.sql"));
+        let sql = self.statement("revoke", include_str!("../../sql/statements/revoke.sql"));
         self.query(Purpose::Dequeue, &sql, &[&roles, &queue]).await.map(drop)
     }
 
@@ -54,7 +54,7 @@ impl Db {
             Some(queue) => drop(self.describe_queue(queue).await?),
             None => self.check_schema().await?,
         }
-        let sql = self.statement("no_role", include_str!("../../sql/no_role.sql"));
+        let sql = self.statement("no_role", include_str!("../../sql/statements/no_role.sql"));
         match self.query_again(Purpose::Dequeue, &sql, &[&roles]).await?.first() {
             Some(row) => Err(Error::new(Kind::Invalid(format!(
                 "there is no role {:?}; nothing was changed (`create role NAME login` creates one)",

@@ -261,7 +261,7 @@ impl Db {
     /// The name or a setting is out of bounds, the type is unknown, or the queue exists with other settings.
     pub async fn create_queue(&self, name: &str, settings: &Settings) -> Result<()> {
         self.check_schema().await?;
-        let sql = self.statement("create_queue", include_str!("../../sql/create_queue.sql"));
+        let sql = self.statement("create_queue", include_str!("../../sql/statements/create_queue.sql"));
         let attempts = bounded("max_attempts", settings.max_attempts)?;
         let batch = bounded("max_batch", settings.max_batch)?;
         let priorities = bounded("priorities", settings.priorities)?;
@@ -281,7 +281,7 @@ impl Db {
     /// A setting is out of bounds, and then none is changed; or there is no such queue ([`Error::is_no_queue`]).
     pub async fn alter_queue(&self, name: &str, changes: &Changes) -> Result<()> {
         self.check_schema().await?;
-        let sql = self.statement("alter_queue", include_str!("../../sql/alter_queue.sql"));
+        let sql = self.statement("alter_queue", include_str!("../../sql/statements/alter_queue.sql"));
         let attempts = changes.max_attempts.map(|number| bounded("max_attempts", number)).transpose()?;
         let batch = changes.max_batch.map(|number| bounded("max_batch", number)).transpose()?;
         let per_key = changes.per_key.map(|number| bounded("per_key", number)).transpose()?;
@@ -300,7 +300,7 @@ impl Db {
     /// Drops a queue with all that is in it, dead letters and archive included. Its consumers get
     /// [`Error::is_no_queue`].
     pub async fn drop_queue(&self, name: &str) -> Result<()> {
-        let sql = self.statement("drop_queue", include_str!("../../sql/drop_queue.sql"));
+        let sql = self.statement("drop_queue", include_str!("../../sql/statements/drop_queue.sql"));
         self.query(Purpose::Dequeue, &sql, &[&name]).await.map_err(|error| error.or_no_queue(name))?;
         Ok(())
     }
@@ -322,7 +322,7 @@ impl Db {
     }
 
     pub(crate) async fn describe(&self, name: Option<&str>) -> Result<Vec<Row>> {
-        let sql = self.statement("describe", include_str!("../../sql/describe.sql"));
+        let sql = self.statement("describe", include_str!("../../sql/statements/describe.sql"));
         self.query_again(Purpose::Dequeue, &sql, &[&name]).await
     }
 }

@@ -15,7 +15,7 @@ impl Db {
     /// # Errors
     /// There is none of that name.
     pub async fn pause_schedule(&self, name: &str) -> Result<()> {
-        let sql = self.statement("pause_schedule", include_str!("../../sql/pause_schedule.sql"));
+        let sql = self.statement("pause_schedule", include_str!("../../sql/statements/pause_schedule.sql"));
         self.change_schedule(sql, name).await.map(drop)
     }
 
@@ -24,7 +24,7 @@ impl Db {
     /// # Errors
     /// There is none of that name.
     pub async fn resume_schedule(&self, name: &str) -> Result<()> {
-        let sql = self.statement("resume_schedule", include_str!("../../sql/resume_schedule.sql"));
+        let sql = self.statement("resume_schedule", include_str!("../../sql/statements/resume_schedule.sql"));
         self.change_schedule(sql, name).await?;
         self.schedule_changed();
         Ok(())
@@ -35,7 +35,7 @@ impl Db {
     /// # Errors
     /// There is none of that name.
     pub async fn drop_schedule(&self, name: &str) -> Result<()> {
-        let sql = self.statement("drop_schedule", include_str!("../../sql/drop_schedule.sql"));
+        let sql = self.statement("drop_schedule", include_str!("../../sql/statements/drop_schedule.sql"));
         self.change_schedule(sql, name).await.map(drop)
     }
 
@@ -44,7 +44,7 @@ impl Db {
     /// # Errors
     /// There is none of that name. [`Error::is_outcome_unknown`](crate::Error::is_outcome_unknown): the message may or may not be there.
     pub async fn fire_schedule(&self, name: &str) -> Result<i64> {
-        let sql = self.statement("fire_schedule", include_str!("../../sql/fire_schedule.sql"));
+        let sql = self.statement("fire_schedule", include_str!("../../sql/statements/fire_schedule.sql"));
         only(&self.change_schedule(sql, name).await?)?.read(0)
     }
 

@@ -35,7 +35,7 @@ pub(super) type ClaimedRow = (String, String, String, String, String, String, bo
 
 /// Locks up to so many schedules whose time has come since then, the first of them first.
 pub(super) async fn claim(transaction: &Transaction, db: &Db, since: Time, most: usize) -> Result<Vec<ClaimedRow>> {
-    let sql = db.statement("claim_schedules", include_str!("../../sql/claim_schedules.sql"));
+    let sql = db.statement("claim_schedules", include_str!("../../sql/statements/claim_schedules.sql"));
     transaction.send_text::<Vec<ClaimedRow>>(&sql.text, &[&since, &(most as i32)]).await?.await
 }
 

@@ -84,7 +84,7 @@ impl Db {
     async fn fail(&self, one: &Claimed, error: &Error) -> Result<()> {
         warn!(schedule = one.name, queue = one.queue, %error, "a tick could not be enqueued");
         let next = is_refused(error).then_some(one.next);
-        let sql = self.statement("fail_schedule", include_str!("../../sql/fail_schedule.sql"));
+        let sql = self.statement("fail_schedule", include_str!("../../sql/statements/fail_schedule.sql"));
         self.query(Purpose::Dequeue, &sql, &[&one.name, &one.first, &next, &error.to_string()]).await.map(drop)
     }
 
@@ -94,7 +94,7 @@ impl Db {
         if ticks.is_empty() {
             return Ok(());
         }
-        let sql = self.statement("tick", include_str!("../../sql/tick.sql"));
+        let sql = self.statement("tick", include_str!("../../sql/statements/tick.sql"));
         let sent = transaction.send_text::<Vec<(i64,)>>(&sql.text, &[&tids, &ticks]).await?;
         sent.await.map(drop)
     }
@@ -105,13 +105,13 @@ impl Db {
         let nexts: Vec<Time> = claimed.iter().map(|one| one.next).collect();
         let lasts: Vec<Option<Time>> = claimed.iter().map(|one| one.ticks.last().copied().map(time_of)).collect();
         let problems: Vec<Option<&str>> = claimed.iter().map(|one| one.problem.as_deref()).collect();
-        let sql = self.statement("place_schedules", include_str!("../../sql/place_schedules.sql"));
+        let sql = self.statement("place_schedules", include_str!("../../sql/statements/place_schedules.sql"));
         transaction.send_text::<u64>(&sql.text, &[&tids, &nexts, &lasts, &problems]).await.map(drop)
     }
 
     /// When something is to be done with a schedule next, from a time on.
     pub(super) async fn schedules_due_in(&self, since: Time) -> Result<Look> {
-        let sql = self.statement("schedules_due_in", include_str!("../../sql/schedules_due_in.sql"));
+        let sql = self.statement("schedules_due_in", include_str!("../../sql/statements/schedules_due_in.sql"));
         let rows = self.query_again(Purpose::Dequeue, &sql, &[&since]).await?;
         let row = only(&rows)?;
         Ok(Look { due_in: row.read(0)?, clock: row.read(1)? })

@@ -49,7 +49,7 @@ impl Db {
     /// All schedules, by name.
     pub async fn schedules(&self) -> Result<Vec<Scheduled>> {
         self.check_schema().await?;
-        let sql = self.statement("schedules", include_str!("../../sql/schedules.sql"));
+        let sql = self.statement("schedules", include_str!("../../sql/statements/schedules.sql"));
         let rows = self.query_again(Purpose::Dequeue, &sql, &[]).await?;
         let read = |row: &Row| {
             Ok(Scheduled {

@@ -94,7 +94,7 @@ impl Stripes {
         let resumed = self.known(stripe)?;
         let resuming = async {
             for name in names(&resumed.db).await? {
-                let sql = of_queue(&resumed.db, "unseal", include_str!("../../sql/unseal.sql"), &name);
+                let sql = of_queue(&resumed.db, "unseal", include_str!("../../sql/statements/unseal.sql"), &name);
                 resumed.db.query(Purpose::Dequeue, &sql, &[]).await?;
             }
             resumed.set_drains(false).await
@@ -118,7 +118,7 @@ async fn close_what_is_empty(db: &Db) -> Result<Left> {
 
 /// Closes a queue, if it is empty still. Not while somebody holds a lock: everybody else would wait behind.
 async fn close(db: &Db, name: &str) -> Result<bool> {
-    let seal = of_queue(db, "seal", include_str!("../../sql/seal.sql"), name);
+    let seal = of_queue(db, "seal", include_str!("../../sql/statements/seal.sql"), name);
     let session = db.own_session().await?;
     match session.batch(seal.name, &seal.text).await {
         Ok(()) => db.give_back(session),

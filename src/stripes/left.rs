@@ -66,8 +66,8 @@ pub(super) fn of_queue(db: &Db, name: &'static str, text: &str, queue: &str) -> 
 
 /// The counts of a queue, and whether it is closed.
 pub(super) async fn look(db: &Db, name: &str) -> Result<(Stats, bool)> {
-    let stats = of_queue(db, "stats", include_str!("../../sql/stats.sql"), name);
-    let sealed = of_queue(db, "sealed", include_str!("../../sql/sealed.sql"), name);
+    let stats = of_queue(db, "stats", include_str!("../../sql/statements/stats.sql"), name);
+    let sealed = of_queue(db, "sealed", include_str!("../../sql/statements/sealed.sql"), name);
     let stats = Stats::of(&db.query_again(Purpose::Dequeue, &stats, &[]).await?)?;
     Ok((stats, only(&db.query_again(Purpose::Dequeue, &sealed, &[]).await?)?.read(0)?))
 }
@@ -80,11 +80,11 @@ pub(super) struct OnTheirWay {
 }
 
 pub(super) async fn on_their_way(db: &Db) -> Result<Vec<OnTheirWay>> {
-    let moves = db.statement("moves", include_str!("../../sql/moves.sql"));
+    let moves = db.statement("moves", include_str!("../../sql/statements/moves.sql"));
     if !only(&db.query_again(Purpose::Dequeue, &moves, &[]).await?)?.read::<bool>(0)? {
         return Ok(Vec::new());
     }
-    let moving = db.statement("moving", include_str!("../../sql/moving.sql"));
+    let moving = db.statement("moving", include_str!("../../sql/statements/moving.sql"));
     let rows = db.query_again(Purpose::Dequeue, &moving, &[]).await?;
     rows.iter()
         .map(|row| {

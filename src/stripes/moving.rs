@@ -74,7 +74,7 @@ impl Stripes {
                 }
                 Err(error) => return named(target.id, Err(error)),
             }
-            let done = from.db.statement("move_done", include_str!("../../sql/move_done.sql"));
+            let done = from.db.statement("move_done", include_str!("../../sql/statements/move_done.sql"));
             let params: [&(dyn ToSql + Sync); 3] = [&queue, &target.id.0.cast_signed(), &rows.ids];
             named(from.id, from.db.query_again(Purpose::Dequeue, &done, &params).await)?;
         }
@@ -148,7 +148,7 @@ fn nowhere(from: StripeId, queue: &Description) -> Error {
 }
 
 async fn prepare(db: &Db) -> Result<()> {
-    let sql = db.statement("move_tables", include_str!("../../sql/move_tables.sql"));
+    let sql = db.statement("move_tables", include_str!("../../sql/statements/move_tables.sql"));
     let session = db.own_session().await?;
     session.batch(sql.name, &sql.text).await?;
     db.give_back(session);
@@ -157,14 +157,14 @@ async fn prepare(db: &Db) -> Result<()> {
 
 /// Takes rows out of a queue, for that stripe and no other.
 async fn out(db: &Db, queue: &Description, target: StripeId, after: i64) -> Result<Vec<i64>> {
-    let sql = of_queue(db, "move_out", include_str!("../../sql/move_out.sql"), &queue.name);
+    let sql = of_queue(db, "move_out", include_str!("../../sql/statements/move_out.sql"), &queue.name);
     let lane = (queue.priorities > 1).then_some(LANE);
     let params: [&(dyn ToSql + Sync); 5] = [&queue.name, &target.0.cast_signed(), &after, &ROWS, &lane];
     db.query(Purpose::Dequeue, &sql, &params).await?.iter().map(|row| row.read(0)).collect()
 }
 
 async fn rows(db: &Db, queue: &str, target: StripeId) -> Result<Rows> {
-    let sql = db.statement("move_rows", include_str!("../../sql/move_rows.sql"));
+    let sql = db.statement("move_rows", include_str!("../../sql/statements/move_rows.sql"));
     let mut rows = Rows::default();
     for row in db.query_again(Purpose::Dequeue, &sql, &[&queue, &target.0.cast_signed(), &i64::from(ROWS)]).await? {
         rows.ids.push(row.read(0)?);
@@ -183,9 +183,9 @@ async fn rows(db: &Db, queue: &str, target: StripeId) -> Result<Rows> {
 
 /// Gives a stripe's queue these rows of another's, unless it has them.
 async fn give(db: &Db, source: StripeId, queue: &str, rows: &Rows) -> Result<()> {
-    let name = db.statement("payload_name", include_str!("../../sql/payload_name.sql"));
+    let name = db.statement("payload_name", include_str!("../../sql/statements/payload_name.sql"));
     let payload: String = only(&db.query_again(Purpose::Dequeue, &name, &[&queue]).await?)?.read(0)?;
-    let text = of_queue(db, "move_in", include_str!("../../sql/move_in.sql"), queue).text;
+    let text = of_queue(db, "move_in", include_str!("../../sql/statements/move_in.sql"), queue).text;
     let text = text.replace(&quote(&format!("type_{queue}")), &payload);
     let transaction = db.begin().await?;
     let source = source.0.cast_signed();
@@ -206,7 +206,7 @@ async fn give(db: &Db, source: StripeId, queue: &str, rows: &Rows) -> Result<()>
     let due = rows.ids.iter().zip(&rows.due_at);
     let became = |id: i64| given.iter().find(|(source, ..)| *source == id).map(|(_, became, _)| *became);
     let (ids, dues): (Vec<i64>, Vec<Time>) = due.filter_map(|(id, due)| Some((became(*id)?, *due))).unzip();
-    let due = of_queue(db, "move_due", include_str!("../../sql/move_due.sql"), queue);
+    let due = of_queue(db, "move_due", include_str!("../../sql/statements/move_due.sql"), queue);
     transaction.send_text::<u64>(&due.text, &[&ids, &dues]).await?.await?;
     transaction.commit().await?;
     db.wake(&format!("{}.{queue}", db.schema().name()));

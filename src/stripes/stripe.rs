@@ -125,7 +125,7 @@ impl Stripe {
 
     /// Says whether it shall drain, for all processes.
     pub(super) async fn set_drains(&self, drains: bool) -> Result<()> {
-        let sql = self.db.statement("set_drains", include_str!("../../sql/set_drains.sql"));
+        let sql = self.db.statement("set_drains", include_str!("../../sql/statements/set_drains.sql"));
         self.db.query(Purpose::Dequeue, &sql, &[&drains]).await?;
         self.health.drains(drains);
         Ok(())
@@ -134,7 +134,7 @@ impl Stripe {
 
 /// The stripe's name, and whether it drains.
 async fn row_of(db: &Db, lane: Purpose) -> Result<(StripeId, bool)> {
-    let sql = db.statement("stripe", include_str!("../../sql/stripe.sql"));
+    let sql = db.statement("stripe", include_str!("../../sql/statements/stripe.sql"));
     let rows = db.query_again(lane, &sql, &[]).await?;
     let row = only(&rows)?;
     Ok((StripeId(row.read::<i32>(0)?.cast_unsigned()), row.read(1)?))

@@ -56,7 +56,7 @@ impl<T: Payload> Station<T> {
 
     async fn write(&self, report: &Report, since: &Counted, time: Duration, ended: bool) -> Result<()> {
         let shared = &self.queue.shared;
-        let sql = shared.db.statement("report", include_str!("../../sql/report.sql"));
+        let sql = shared.db.statement("report", include_str!("../../sql/statements/report.sql"));
         let running = if ended { 0 } else { self.held().hands() as i64 };
         let params: [&(dyn ToSql + Sync); 13] = [
             &report.worker,

@@ -37,20 +37,20 @@ fn read(path: &Path) -> String {
 #[test]
 fn every_statement_says_why_it_is_as_it_is_and_is_used() {
     let sources: String = files("src", "rs").iter().map(|path| read(path)).collect();
-    for path in files("sql", "sql") {
+    for path in files("sql/statements", "sql") {
         let name = path.file_name().and_then(|name| name.to_str()).expect("a name");
         let text = read(&path);
         assert!(text.starts_with("-- ") && text.lines().count() > 1, "{name} does not begin with a comment");
-        assert!(sources.contains(&format!("sql/{name}\"")), "{name} is not used");
+        assert!(sources.contains(&format!("sql/statements/{name}\"")), "{name} is not used");
     }
-    let console: String = files("console/src", "rs").iter().map(|path| read(path)).collect();
-    for path in files("console/sql", "sql") {
+    let console: String = files("crates/console/src", "rs").iter().map(|path| read(path)).collect();
+    for path in files("crates/console/sql", "sql") {
         let name = path.file_stem().and_then(|name| name.to_str()).expect("a name");
         assert!(read(&path).starts_with("-- "), "{} does not begin with a comment", path.display());
         assert!(console.contains(&format!("\"{name}\"")), "{name} is not used");
     }
-    // What stands in `schema/` is taken by build.rs, whatever it is called.
-    for folder in ["schema/steps", "schema/functions", "schema/queue"] {
+    // What stands in `sql/` is taken by build.rs, whatever it is called.
+    for folder in ["sql/steps", "sql/functions", "sql/queue"] {
         for path in files(folder, "sql") {
             assert!(read(&path).starts_with("-- "), "{} does not begin with a comment", path.display());
             assert!(read(&path).is_ascii(), "{}: a database may have any encoding", path.display());
@@ -62,9 +62,18 @@ fn every_statement_says_why_it_is_as_it_is_and_is_used() {
 fn files_are_small_rooms_with_telling_names() {
     const FORBIDDEN: [&str; 10] =
         ["util", "common", "helper", "core", "types", "manager", "service", "internal", "engine", "item"];
-    for folder in
-        ["src", "tests", "embedded/src", "cli/src", "console", "disk", "bench/src", "bench/drivers/src", "torture/src"]
-    {
+    for folder in [
+        "src",
+        "tests",
+        "crates/embedded/src",
+        "crates/cli/src",
+        "crates/console",
+        "lab/tools/disk",
+        "lab/tools/libpq",
+        "lab/bench/src",
+        "lab/bench/drivers/src",
+        "lab/torture/src",
+    ] {
         for path in files(folder, "rs") {
             let lines = read(&path).lines().count();
             assert!(lines <= 350, "{} has {lines} lines", path.display());
@@ -92,14 +101,14 @@ fn early_returns(code: &str) -> Vec<&str> {
 fn no_test_returns_early() {
     for folder in [
         "tests",
-        "cli/tests",
-        "console/tests",
-        "embedded/tests",
-        "disk/tests",
-        "bench/tests",
-        "relay/tests",
-        "torture/tests",
-        "torture/cluster/tests",
+        "crates/cli/tests",
+        "crates/console/tests",
+        "crates/embedded/tests",
+        "lab/tools/disk/tests",
+        "lab/bench/tests",
+        "crates/relay/tests",
+        "lab/torture/tests",
+        "lab/torture/cluster/tests",
     ] {
         for path in files(folder, "rs") {
             assert_eq!(early_returns(&read(&path)), Vec::<&str>::new(), "{}", path.display());
@@ -115,11 +124,11 @@ fn early_returns_are_found() {
     assert_eq!(early_returns(tests), ["        return;", "    let Some(b) = b() else { return };"]);
 }
 
-/// The floor under every scan rests on that: see `schema/functions/clock.sql`. A time that the caller names and that is yet to come is one above all floors.
+/// The floor under every scan rests on that: see `sql/functions/clock.sql`. A time that the caller names and that is yet to come is one above all floors.
 #[test]
 fn every_due_time_is_drawn_from_the_clock_that_floors_rest_on() {
     let mut drawn = 0;
-    for path in files("schema/queue", "sql").into_iter().chain(files("schema/functions", "sql")) {
+    for path in files("sql/queue", "sql").into_iter().chain(files("sql/functions", "sql")) {
         for line in read(&path).lines() {
             let Some((_, value)) = line
                 .split_once("due_at = ")

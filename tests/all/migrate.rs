@@ -173,11 +173,11 @@ async fn the_schema_is_what_the_golden_file_says() {
     let (db, sql) = (Db::connect(&url).await.expect("connected"), connect(&url).await);
     db.create_queue("emails", &Settings::new("jsonb")).await.expect("created");
     let found = schema(&sql).await;
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema/schema.sql");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("sql/golden.sql");
     if std::env::var_os("TRUNKLINE_BLESS").is_some() {
         std::fs::write(&path, &found).expect("written");
     }
-    let golden = std::fs::read_to_string(&path).expect("schema/schema.sql is there");
+    let golden = std::fs::read_to_string(&path).expect("sql/golden.sql is there");
     let other = found.lines().zip(golden.lines()).find(|(found, golden)| found != golden);
     assert!(found == golden, "the schema is another now (bless it with TRUNKLINE_BLESS=1): {other:?}");
 }

@@ -52,9 +52,10 @@ fn apart(list: &[(&str, &[&str])]) -> BTreeSet<String> {
 #[test]
 fn every_file_has_a_plan_or_a_reason_to_have_none() {
     for (folder, listed, reasons) in
-        [("sql", STATEMENTS, STATEMENTS_APART), ("schema/functions", VERBS, FUNCTIONS_APART)]
+        [("sql/statements", STATEMENTS, STATEMENTS_APART), ("sql/functions", VERBS, FUNCTIONS_APART)]
     {
-        let more = if folder == "sql" { [WITH_PRIORITIES, WITH_UNIQUENESS] } else { [&[], VERBS_WITH_UNIQUENESS] };
+        let more =
+            if folder == "sql/statements" { [WITH_PRIORITIES, WITH_UNIQUENESS] } else { [&[], VERBS_WITH_UNIQUENESS] };
         let listed: BTreeSet<_> =
             listed.iter().chain(more.into_iter().flatten()).map(|(name, ..)| (*name).to_owned()).collect();
         let reasons = apart(reasons);
@@ -98,9 +99,9 @@ async fn calls(sql: &Client) -> Vec<(String, String, Way)> {
                 .replace("now()", "array_fill(now(), array[4])"),
             false => (*params).to_owned(),
         };
-        let text = read("sql", file).replace('{', "\"").replace("_}", "_q\"");
+        let text = read("sql/statements", file).replace('{', "\"").replace("_}", "_q\"");
         let execute = if params.is_empty() { "execute s".to_owned() } else { format!("execute s({})", fill(&params)) };
-        (format!("sql/{file} ({params})"), format!("prepare s as {text}; {execute}"), *way)
+        (format!("sql/statements/{file} ({params})"), format!("prepare s as {text}; {execute}"), *way)
     });
     let verbs = VERBS.iter().map(|(_, call, way)| ((*call).to_owned(), format!("select * from {}", fill(call)), *way));
     statements.chain(verbs).collect()
@@ -259,7 +260,7 @@ async fn a_full_table_that_was_never_analysed_is_no_other() {
                      where p.pronamespace = 'trunkline'::regnamespace and p.proname ~ '^do_.*_q$'";
     let functions = sql.query(functions, &[]).await.expect("listed");
     let planned = functions.iter().filter(|row| called.contains(&row.get(0))).map(|row| row.get::<_, String>(1));
-    let wanted = &names("schema/queue") - &apart(TEMPLATES_APART);
+    let wanted = &names("sql/queue") - &apart(TEMPLATES_APART);
     assert_eq!(planned.collect::<BTreeSet<_>>(), wanted.iter().map(|name| format!("do_{name}_q")).collect(), "planned");
 }
 

@@ -1,4 +1,4 @@
-//! `docs/sql.md` is the reference of the functions for every language. It is written from the comments of `schema/functions`, with the errors
+//! `docs/sql.md` is the reference of the functions for every language. It is written from the comments of `sql/functions`, with the errors
 //! that their texts raise, and its examples run.
 
 mod errors;

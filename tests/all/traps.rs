@@ -29,15 +29,17 @@ fn statements(text: &str) -> Vec<&str> {
 #[test]
 fn no_text_of_a_client_leaves_a_name_to_the_search_path() {
     let mut wrong = Vec::new();
-    for path in files("sql", "sql").into_iter().chain(files("relay/sql", "sql")) {
+    for path in files("sql/statements", "sql").into_iter().chain(files("crates/relay/sql", "sql")) {
         let text = fs::read_to_string(&path).expect("readable");
         // What runs several statements sets a path of its own first.
         if !text.contains("\nset local search_path = pg_catalog, pg_temp;\n") {
             wrong.extend(left_to_the_path(&text).into_iter().map(|what| format!("{}: {what}", path.display())));
         }
     }
-    let programs = ["src", "cli/src", "relay/src", "python/src"].iter().flat_map(|folder| files(folder, "rs"));
-    for path in programs.chain(files("python/python/trunkline", "py")) {
+    let programs = ["src", "crates/cli/src", "crates/relay/src", "crates/python/src"]
+        .iter()
+        .flat_map(|folder| files(folder, "rs"));
+    for path in programs.chain(files("crates/python/python/trunkline", "py")) {
         let text = fs::read_to_string(&path).expect("readable");
         let text = text.split("#[cfg(test)]").next().unwrap_or_default();
         if path.components().any(|part| part.as_os_str() == "tests")
@@ -66,11 +68,11 @@ fn no_text_of_a_client_leaves_a_name_to_the_search_path() {
 #[test]
 fn the_console_asks_in_the_catalog_alone() {
     for bounds in ["alone", "within"] {
-        let path = format!("console/sql/metrics/{bounds}.sql");
+        let path = format!("crates/console/sql/metrics/{bounds}.sql");
         let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(&path)).expect("readable");
         assert!(text.contains("set_config('search_path', 'pg_catalog, pg_temp', true)"), "{path}: set the path first");
     }
-    for path in files("console/src", "rs") {
+    for path in files("crates/console/src", "rs") {
         let text = fs::read_to_string(&path).expect("readable");
         assert!(!text.contains("db.run(") && !text.contains("db.run_many("), "{}: run_in_catalog", path.display());
         if text.contains(".begin") && !path.ends_with("packed.rs") {

@@ -24,8 +24,8 @@ const THE_READERS: [&str; 10] = [
     "cargo add tokio --features macros,rt-multi-thread",
     "cargo add serde --features derive",
     "cargo run",
-    "cargo run --release -p trunkline-bench -- run --quick",
-    "cargo run --release -p trunkline-bench -- report",
+    "cargo run --release --manifest-path lab/Cargo.toml -p trunkline-bench -- run --quick",
+    "cargo run --release --manifest-path lab/Cargo.toml -p trunkline-bench -- report",
 ];
 
 /// The reader: in some chapter, at some line, with a session of psql.

@@ -29,7 +29,7 @@ use crate::postgres::{sql::quote, target::Target};
 /// First and longest pause before another try, when the database cannot be reached, and the one when it does not deliver.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 const DEAF_PAUSE: Duration = Duration::from_secs(30);
-const ALIVE: &str = include_str!("../../../sql/alive.sql");
+const ALIVE: &str = include_str!("../../../sql/statements/alive.sql");
 
 /// A waiting consumer's view of its channel.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

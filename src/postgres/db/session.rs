@@ -29,8 +29,11 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 const LONGEST_AMONG_HOSTS: Duration = Duration::from_millis(250);
 
 /// `skip locked` wants to see what was committed, whatever the database's default is.
-const SET_UP: &str =
-    concat!(include_str!("../../../sql/connect.sql"), ";\n", include_str!("../../../sql/keep_memory.sql"));
+const SET_UP: &str = concat!(
+    include_str!("../../../sql/statements/connect.sql"),
+    ";\n",
+    include_str!("../../../sql/statements/keep_memory.sql")
+);
 
 /// A connection, for any number of callers at the same time.
 pub(crate) struct Session {

@@ -15,9 +15,9 @@ use super::{Connection, Group, Prepared, Row, WireError, cached_statement::Signa
 const DEEPEST: usize = 32;
 const MOST: usize = 10_000;
 
-const TYPE: &str = include_str!("../../../sql/type.sql");
-const FIELDS: &str = include_str!("../../../sql/type_fields.sql");
-const LABELS: &str = include_str!("../../../sql/type_labels.sql");
+const TYPE: &str = include_str!("../../../sql/statements/type.sql");
+const FIELDS: &str = include_str!("../../../sql/statements/type_fields.sql");
+const LABELS: &str = include_str!("../../../sql/statements/type_labels.sql");
 
 type Lookup<'a> = Pin<Box<dyn Future<Output = Result<Type, WireError>> + Send + 'a>>;
 

@@ -19,7 +19,11 @@ const QUEUED: usize = 8 << 20;
 const KEPT: usize = 1000;
 
 /// Undoes what a statement of the user's may have set for the session, and sets up anew what was ours.
-const CLEAN: &str = concat!(include_str!("../../../sql/clean.sql"), ";\n", include_str!("../../../sql/connect.sql"));
+const CLEAN: &str = concat!(
+    include_str!("../../../sql/statements/clean.sql"),
+    ";\n",
+    include_str!("../../../sql/statements/connect.sql")
+);
 
 /// A connection: any number of callers, each with its own groups.
 pub(crate) struct Connection {

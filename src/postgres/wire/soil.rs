@@ -1,7 +1,7 @@
 //! Session state that a statement leaves behind, judged by its text.
 
 /// For statements in which nothing is to be found by the session's path.
-pub(crate) const IN_CATALOG: &str = include_str!("../../../sql/in_catalog.sql");
+pub(crate) const IN_CATALOG: &str = include_str!("../../../sql/statements/in_catalog.sql");
 
 /// Whether a statement may change its session beyond its transaction. What functions of the user's set is not seen; what only looks
 /// as if it did costs a clean-up in vain.

@@ -43,7 +43,7 @@ const REPAIR: Way = Along(&["key_q", "deadkey_q", "archivekey_q", "pk_dropped", 
 /// one that is nowhere.
 pub type Planned = (&'static str, &'static str, Way);
 
-/// The files of `sql/`, with their parameters.
+/// The files of `sql/statements`, with their parameters.
 pub const STATEMENTS: &[Planned] = &[
     ("take", "5, '-infinity', 1, true", DUE_FIRST),
     ("take", "5, '-infinity', 1, false", DUE_FIRST),
@@ -113,7 +113,7 @@ pub const WITH_UNIQUENESS: &[Planned] = &[
     ("enqueue_in_unique", "'{1}', '{0}', null, '{0}', '{d}', '{null}', '{f}'", CLAIM),
 ];
 
-/// The same, of the files of `schema/functions`; and ends of messages.
+/// The same, of the files of `sql/functions`; and ends of messages.
 pub const VERBS_WITH_UNIQUENESS: &[Planned] = &[
     ("enqueue_unique", "trunkline.enqueue_unique('q', 1::bigint, 'e')", CLAIM),
     ("enqueue_unique_text", "trunkline.enqueue_unique('q', '1'::text, 'f')", CLAIM),
@@ -125,7 +125,7 @@ pub const VERBS_WITH_UNIQUENESS: &[Planned] = &[
     ("cancel", "trunkline.cancel('q', IDS)", FREED),
 ];
 
-/// The files of `schema/functions`, with calls.
+/// The files of `sql/functions`, with calls.
 pub const VERBS: &[Planned] = &[
     ("take", "trunkline.take('q', 5)", TAKE),
     ("take", "trunkline.take('q', 5, '20 ms')", TAKE),
@@ -180,7 +180,7 @@ pub const VERBS: &[Planned] = &[
 /// Why queues without keys have no plans of these: see `keys.rs`.
 const WITH_KEYS: &str = "queues with keys alone call them, whose plans are looked at by themselves";
 
-/// The files of `sql/` that touch no rows of a queue.
+/// The files of `sql/statements` that touch no rows of a queue.
 pub const STATEMENTS_APART: &[(&str, &[&str])] = &[
     (
         "they speak of the session, or to other sessions",
@@ -235,7 +235,7 @@ pub const STATEMENTS_APART: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// The files of `schema/functions` that touch no rows of a queue.
+/// The files of `sql/functions` that touch no rows of a queue.
 pub const FUNCTIONS_APART: &[(&str, &[&str])] = &[
     ("they only call what is planned, lock, or ask for a role", &["check_role", "kept_floor", "lock_queue"]),
     (
@@ -323,7 +323,7 @@ pub const FUNCTIONS_APART: &[(&str, &[&str])] = &[
     ("they change rights, seldom", &["apply_rights", "apply_shared_rights", "grant_rights", "revoke_rights"]),
 ];
 
-/// The files of `schema/queue` that are no functions for traffic.
+/// The files of `sql/queue` that are no functions for traffic.
 pub const TEMPLATES_APART: &[(&str, &[&str])] = &[
     ("it makes the tables", &["tables"]),
     ("a view, which the function of its name reads", &["messages"]),

@@ -25,7 +25,7 @@ async fn wrong(url: &str, state: &str) -> Vec<String> {
             .replace("ONES", &array(ids.iter().map(|_| "1".to_owned()).collect()))
     };
     let statements = WITH_UNIQUENESS.iter().map(|(file, params, way)| {
-        let text = read("sql", file).replace('{', "\"").replace("_}", "_q\"");
+        let text = read("sql/statements", file).replace('{', "\"").replace("_}", "_q\"");
         (*file, format!("prepare s as {text}; execute s({params})"), *way)
     });
     let verbs =

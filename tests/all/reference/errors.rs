@@ -36,7 +36,7 @@ pub struct Errors(BTreeMap<String, Direct>);
 impl Errors {
     pub fn read() -> Self {
         let mut of = BTreeMap::<String, Direct>::new();
-        for (_, text) in texts("schema/functions").into_iter().chain(texts("schema/queue")) {
+        for (_, text) in texts("sql/functions").into_iter().chain(texts("sql/queue")) {
             let code = code_of(&text);
             let Some((_, function)) = code.split_once("create or replace function trunkline.") else { continue };
             let name = word(function.trim_start_matches('{')).trim_end_matches('_');

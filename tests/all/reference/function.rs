@@ -1,4 +1,4 @@
-//! A file of `schema/functions`, as the reference tells it.
+//! A file of `sql/functions`, as the reference tells it.
 
 use std::fs;
 
@@ -55,5 +55,5 @@ pub fn texts(folder: &str) -> Vec<(String, String)> {
 
 /// The overloads of a function follow each other: the file `enqueue.sql` is before `enqueue_text.sql`.
 pub fn functions() -> Vec<Function> {
-    texts("schema/functions").iter().map(|(_, text)| Function::of(text)).collect()
+    texts("sql/functions").iter().map(|(_, text)| Function::of(text)).collect()
 }

@@ -94,7 +94,7 @@ async fn schedule_is_set_where_strings_have_escapes() {
 /// A backslash in a body means itself only where the function says so: sessions may have it otherwise.
 #[test]
 fn functions_with_backslashes_say_how_strings_are_read() {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("schema/functions");
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("sql/functions");
     let mut seen = 0;
     for file in std::fs::read_dir(folder).expect("a folder") {
         let file = file.expect("a file").path();

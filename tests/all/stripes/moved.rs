@@ -116,7 +116,7 @@ async fn an_interrupted_move_is_brought_to_its_end_and_nothing_comes_twice() {
     let part = three.queue.on(id).expect("open");
     for url in &three.urls {
         // As an earlier drain left them.
-        let sql = include_str!("../../../sql/move_tables.sql");
+        let sql = include_str!("../../../sql/statements/move_tables.sql");
         superuser(url).await.batch_execute(sql).await.expect("made");
     }
     let source = three.url(id).await;

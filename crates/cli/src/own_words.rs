@@ -1,0 +1,63 @@
+//! What the library and the server say, in this program's words: its verbs and options instead of functions.
+
+/// What is said elsewhere, and how it is said here.
+const WORDS: [(&str, &str); 21] = [
+    ("create it with Db::create_queue or `", "create it with `"),
+    ("`trunkline migrate` or Db::migrate first", "`trunkline migrate` first"),
+    ("create one with Settings::priorities", "create one with `trunkline queue create NAME --priorities 3`"),
+    (
+        "create one with Settings::lanes, or set none",
+        "create one with `trunkline queue create NAME --lanes 64`, or leave out --key",
+    ),
+    ("create one with Settings::uniqueness", "create one with `trunkline queue create NAME --uniqueness`"),
+    ("enqueue Draft::new(payload).key(\"customer 17\")", "pass one with --key KEY"),
+    ("trunkline.create_queue(..., lanes => 64)", "`trunkline queue create NAME --lanes 64`"),
+    ("trunkline.create_queue(..., priorities => 4)", "`trunkline queue create NAME --priorities 4`"),
+    (
+        "Create one that does: trunkline.create_queue(..., uniqueness => true)",
+        "Create one that does: `trunkline queue create NAME --uniqueness`",
+    ),
+    ("trunkline.limit_queue(..., per_second => 100)", "`trunkline queue limit NAME --per-second 100`"),
+    ("Pass per_second, for the queue", "Pass --per-second, for the queue"),
+    ("Pass one: trunkline.enqueue(..., key => 'customer 17')", "Pass one with --key KEY"),
+    ("or pass no key", "or leave out --key"),
+    ("select name from trunkline.schedule.", "`trunkline schedule list`."),
+    ("trunkline.set_schedule", "`trunkline schedule set`"),
+    ("Change settings with trunkline.alter_queue", "Change settings with `trunkline queue alter`"),
+    ("select trunkline.create_queue('name', 'jsonb')", "`trunkline queue create NAME --type jsonb`"),
+    ("Enqueue through trunkline.enqueue or enqueue_many.", "Enqueue with `trunkline enqueue`."),
+    ("Enqueue through trunkline.enqueue or enqueue_many, or", "Enqueue with `trunkline enqueue`, or"),
+    ("; or lease a lane with trunkline.lease_lane", "`trunkline work` is one"),
+    ("Run a worker;", "Run a worker, as `trunkline work`;"),
+];
+
+/// The text in this program's words.
+pub fn own(text: &str) -> String {
+    WORDS.iter().fold(text.to_owned(), |text, (theirs, ours)| text.replace(theirs, ours))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::Path};
+
+    use super::*;
+
+    /// The texts of a folder's files.
+    fn texts(folder: &str) -> String {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
+        let files = fs::read_dir(folder).expect("it is there").map(|file| file.expect("a file").path());
+        files.filter(|path| path.is_file()).map(|path| fs::read_to_string(path).expect("text")).collect()
+    }
+
+    #[test]
+    fn each_word_is_one_that_is_said_elsewhere() {
+        let said = ["src", "src/error", "src/queue", "sql/functions", "sql/queue"]
+            .map(texts)
+            .concat()
+            .replace("\\\"", "\"")
+            .replace("''", "'");
+        for (theirs, _) in WORDS {
+            assert!(said.contains(theirs), "nothing says {theirs:?} any more");
+        }
+    }
+}

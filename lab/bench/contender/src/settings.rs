@@ -1,0 +1,137 @@
+use std::{str::FromStr, time::Duration};
+
+use crate::Failure;
+
+/// What the runner tells a contender by its environment.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The fresh database.
+    pub url: String,
+    /// `send`, `drain`, `cycle`, or a single step.
+    pub case: String,
+    /// Bytes of a payload.
+    pub payload: usize,
+    /// Messages a call.
+    pub batch: usize,
+    /// Messages that a consumer fetches at a time, where that was told apart; 0 is as many as `batch`.
+    pub dequeue_batch: usize,
+    /// Threads of the runtime; 0 is one for each processor.
+    pub threads: usize,
+    /// Callers at the same time.
+    pub producers: usize,
+    /// Consumers at the same time; 0 is the contender's own best documented setting.
+    pub consumers: usize,
+    /// Messages a second in all; none is as fast as it goes.
+    pub rate: Option<f64>,
+    /// Messages that are there before the clock starts.
+    pub backlog: usize,
+    /// Keys that messages have in turn, where they have keys: a caller's own ones, so that the order of each is known.
+    pub keys: usize,
+    /// The messages whose latencies count.
+    pub timed: Timed,
+    /// Rows that were deleted before the clock starts, while another session holds a snapshot.
+    pub dead: u64,
+    /// How many parts of the time tell their latencies apart.
+    pub windows: u32,
+    /// How long to measure.
+    pub time: Duration,
+    /// How consumers learn of messages.
+    pub wait: Wait,
+}
+
+/// The messages whose latencies count, where a backlog in a key of its own stands in the way of some and not of others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Timed {
+    /// All of them.
+    All,
+    /// Those whose keys share a lane with the backlog's key.
+    ItsLane,
+    /// Those whose keys have other lanes.
+    OtherLanes,
+}
+
+impl FromStr for Timed {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "all" => Ok(Self::All),
+            "its-lane" => Ok(Self::ItsLane),
+            "other-lanes" => Ok(Self::OtherLanes),
+            _ => Err("all, its-lane or other-lanes are known".to_owned()),
+        }
+    }
+}
+
+/// How consumers learn of messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// The contender's own choice.
+    Best,
+    /// By asking every so often.
+    Poll,
+    /// By being told.
+    Notify,
+}
+
+impl Settings {
+    pub(crate) fn from_environment() -> Result<Self, Failure> {
+        let (keys, producers) = (told_or("BENCH_KEYS", 0)?, told::<usize>("BENCH_PRODUCERS")?.max(1));
+        if keys > 0 && keys < producers {
+            return Err(format!("{producers} callers have {keys} keys, and each needs one of its own").into());
+        }
+        Ok(Self {
+            url: told("BENCH_URL")?,
+            case: told("BENCH_CASE")?,
+            payload: told("BENCH_PAYLOAD")?,
+            batch: told::<usize>("BENCH_BATCH")?.max(1),
+            dequeue_batch: told_or("BENCH_DEQUEUE_BATCH", 0)?,
+            threads: told_or("BENCH_THREADS", 0)?,
+            producers,
+            consumers: told("BENCH_CONSUMERS")?,
+            rate: match told::<String>("BENCH_RATE")?.as_str() {
+                "max" => None,
+                rate => Some(rate.parse()?),
+            },
+            backlog: told("BENCH_BACKLOG")?,
+            keys,
+            timed: told_or("BENCH_TIMED", Timed::All)?,
+            dead: told_or("BENCH_DEAD", 0)?,
+            windows: told_or("BENCH_WINDOWS", 1)?.max(1),
+            time: Duration::try_from_secs_f64(told("BENCH_SECONDS")?)?,
+            wait: match told::<String>("BENCH_WAIT")?.as_str() {
+                "poll" => Wait::Poll,
+                "notify" => Wait::Notify,
+                _ => Wait::Best,
+            },
+        })
+    }
+
+    /// Messages that a consumer fetches at a time, where the contender may not choose.
+    #[must_use]
+    pub fn fetched(&self) -> usize {
+        if self.dequeue_batch == 0 { self.batch } else { self.dequeue_batch }
+    }
+
+    /// Consumers, with this many where the contender may choose.
+    #[must_use]
+    pub fn consumers_or(&self, best: usize) -> usize {
+        if self.consumers == 0 { best } else { self.consumers }
+    }
+}
+
+/// What a runner of an older version of the protocol does not tell.
+pub(crate) fn told_or<T: FromStr>(name: &str, otherwise: T) -> Result<T, Failure>
+where
+    T::Err: std::fmt::Display,
+{
+    if std::env::var_os(name).is_none() { Ok(otherwise) } else { told(name) }
+}
+
+fn told<T: FromStr>(name: &str) -> Result<T, Failure>
+where
+    T::Err: std::fmt::Display,
+{
+    let text = std::env::var(name).map_err(|_| format!("{name} is not set; lab/peers/README.md says what it is"))?;
+    text.parse().map_err(|wrong| format!("{name} is {text:?}: {wrong}").into())
+}

@@ -1,0 +1,5 @@
+//! Ways of driving Postgres, side by side; `lab/peers/drivers` has three more.
+
+fn main() -> Result<(), trunkline_drivers::Failure> {
+    trunkline_drivers::main(trunkline_drivers::ways())
+}

@@ -1,0 +1,83 @@
+//! What came out, as tables.
+
+mod number;
+mod workloads;
+mod steps;
+mod bars;
+mod verbs;
+mod csv;
+
+pub use self::csv::csv;
+use std::time::Duration;
+
+use crate::{measured::Measured, queue::Verb};
+
+/// Everything that a run measured.
+pub struct Report {
+    /// The server and the machine, in a line.
+    pub machine: String,
+    /// The words that the program was given, the commit, and when it began.
+    pub made: Made,
+    pub measured: Vec<Measured>,
+    pub verbs: Vec<Verb>,
+}
+
+/// By what the figures were made.
+#[derive(Debug, Clone, Default)]
+pub struct Made {
+    pub arguments: String,
+    /// Whoever starts it knows; a `+` behind it says that the sources had changes.
+    pub commit: String,
+    pub rounds: usize,
+    pub seconds: f64,
+}
+
+impl Made {
+    fn told(&self) -> String {
+        let Self { arguments, commit, rounds, seconds } = self;
+        let commit = if commit.is_empty() { "not known" } else { commit };
+        let build = if cfg!(debug_assertions) { "debug" } else { "release" };
+        format!(
+            "Made by `trunkline-bench drivers {arguments}`, commit `{commit}`, {build} build. A way had {rounds} turns at a workload, or fewer \
+             (at least five) once it had {seconds} s of them, and one if that took more than three seconds.\n\n"
+        )
+    }
+}
+
+impl Report {
+    pub fn markdown(&self) -> String {
+        let mut text = format!("{HEAD}{}{}\n\n", self.made.told(), self.machine);
+        for section in [bars::section, steps::section, workloads::section, verbs::section] {
+            text += &section(self);
+        }
+        text
+    }
+
+    /// The delays, from near to far.
+    fn delays(&self) -> Vec<Duration> {
+        let measured = self.measured.iter().map(|row| row.delay);
+        let mut delays: Vec<Duration> = measured.chain(self.verbs.iter().map(|row| row.delay)).collect();
+        delays.sort_unstable();
+        delays.dedup();
+        delays
+    }
+
+    fn row(&self, delay: Duration, workload: &str, way: &str) -> Option<&Measured> {
+        let is_it = |row: &&Measured| (row.delay, row.workload.name, row.way) == (delay, workload, way);
+        self.measured.iter().find(is_it)
+    }
+
+    /// Milliseconds in the median, where it says something.
+    fn time(&self, delay: Duration, workload: &str, way: &str) -> Option<f64> {
+        let spread = self.row(delay, workload, way)?.milliseconds()?;
+        (!spread.scatters()).then_some(spread.median)
+    }
+}
+
+const HEAD: &str = "\
+# Ways of driving Postgres, side by side
+
+What it is, and how to read it: [lab/bench/README.md](../bench/README.md#ways-of-driving-postgres). A figure is the median of its turns in milliseconds, in brackets the least and
+the most; one whose turns scatter more than threefold says nothing, and is not compared. Client and server share the machine.
+
+";

@@ -1,0 +1,82 @@
+//! Who takes part.
+
+/// What a contender is written in, which says how it is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Language {
+    /// A layer of ours: words for the program `layers`; the second are for calls with many messages.
+    Own(&'static [&'static str], &'static [&'static str]),
+    /// Its folder in `lab/peers` for each of the others.
+    Rust(&'static str),
+    Go(&'static str),
+    Node(&'static str),
+    Python(&'static str),
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Contender {
+    pub name: &'static str,
+    pub language: Language,
+    /// How many callers send at the same time, one message a call: the fastest of 4, 16, 64 and 200, tried for a second each.
+    pub callers: usize,
+    /// Whether it drains so fast that it needs a backlog ten times as long for the time to tell.
+    pub is_quick: bool,
+}
+
+const fn own(
+    name: &'static str,
+    one: &'static [&'static str],
+    many: &'static [&'static str],
+    callers: usize,
+) -> Contender {
+    Contender { name, language: Language::Own(one, many), callers, is_quick: true }
+}
+
+const fn peer(name: &'static str, language: Language, callers: usize) -> Contender {
+    Contender { name, language, callers, is_quick: false }
+}
+
+/// Ours first, then the peers in the order of their languages.
+pub const CONTENDERS: &[Contender] = &[
+    own("trunkline", &["coalesced"], &["queue"], 1024),
+    own("trunkline-bytea", &["coalesced", "bytea"], &["queue", "bytea"], 1024),
+    own("trunkline-at-most-once", &["queue", "take"], &["queue", "take"], 16),
+    own("sql", &["sql"], &["sql"], 16),
+    own("queue", &["queue"], &["queue"], 16),
+    own("coalesced", &["coalesced"], &["coalesced"], 1024),
+    own("worker", &["worker"], &["worker"], 1024),
+    own("worker-bytea", &["worker", "bytea"], &["worker", "bytea"], 1024),
+    own("trunkline-poll", &["coalesced"], &["queue"], 1024),
+    own("trunkline-notify", &["coalesced"], &["queue"], 1024),
+    own("hand-over", &["hand-over"], &["hand-over"], 16),
+    own("striped", &["striped"], &["striped"], 1024),
+    own("striped-round-robin", &["striped", "round-robin"], &["striped", "round-robin"], 1024),
+    own("striped-jobs", &["striped", "jobs"], &["striped", "jobs"], 1024),
+    own("priorities", &["priorities"], &["priorities"], 1024),
+    own("unique", &["unique"], &["unique"], 1024),
+    own("keys", &["keys"], &["keys"], 1024),
+    own("keys-4-workers", &["keys", "4"], &["keys", "4"], 1024),
+    own("exactly-once", &["queue"], &["queue"], 16),
+    own("exactly-once-sql", &["sql"], &["sql"], 16),
+    Contender { is_quick: true, ..peer("hasql-queue", Language::Rust("hasql-queue"), 64) },
+    peer("pgmq", Language::Rust("pgmq"), 64),
+    Contender { is_quick: true, ..peer("pgq", Language::Rust("pgq"), 64) },
+    peer("graphile-worker-rs", Language::Rust("graphile-worker-rs"), 16),
+    peer("apalis-postgres", Language::Rust("apalis-postgres"), 4),
+    peer("river", Language::Go("river"), 16),
+    peer("graphile-worker", Language::Node("graphile-worker"), 16),
+    peer("pg-boss", Language::Node("pg-boss"), 16),
+    peer("awa", Language::Python("awa"), 4),
+    peer("pgqueuer", Language::Python("pgqueuer"), 4),
+    peer("procrastinate", Language::Python("procrastinate"), 16),
+];
+
+/// The one of that name.
+pub fn named(name: &str) -> Contender {
+    *CONTENDERS.iter().find(|contender| contender.name == name).expect("suites name contenders of the table")
+}
+
+impl Contender {
+    pub fn is_own(&self) -> bool {
+        matches!(self.language, Language::Own(..))
+    }
+}

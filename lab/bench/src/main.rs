@@ -1,0 +1,245 @@
+//! The benchmark suite: Trunkline's layers and its peers, side by side, in one run.
+
+// A reader that has gone away, as `head` does, is no panic.
+#![deny(clippy::print_stdout)]
+
+mod results;
+mod contenders;
+mod prepare;
+mod fsyncs;
+mod machine;
+mod disk;
+mod ground;
+mod suites;
+mod choose;
+mod tree;
+mod drivers;
+mod contend;
+mod watch;
+mod round;
+mod show;
+mod report;
+mod making;
+mod run;
+mod publication;
+mod publish;
+mod claims;
+mod stated;
+
+use std::{ffi::OsString, path::PathBuf};
+
+use clap::{Args, Parser, Subcommand};
+
+/// Whatever goes wrong: it is printed, and ends the run.
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Trunkline's layers and its peers, side by side, in one run.
+#[derive(Parser)]
+#[command(version, max_term_width = 100)]
+struct Command {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// List the rows: suite/case/contender, and `drivers`, which is a verb of its own
+    List(Choice),
+    /// Run rows, and keep what came out in a folder of its own below target/bench
+    Run(Box<Run>),
+    /// Write tables and figures of what a run left, beside it
+    Report {
+        /// The run's results.json [default: the last run's]
+        file: Option<PathBuf>,
+    },
+    /// Run everything that is published, within five hours; where it was interrupted it goes on
+    Publication(Box<Publication>),
+    /// Put one whole run, its tables and its figures into lab/results
+    Publish(Publish),
+    /// Measure what queues on Postgres are said to gain by, claim by claim
+    Claims(Claims),
+    /// Find the row of every figure in these documents that names one
+    Stated {
+        /// Markdown, with <!-- row: suite/case/contender measure --> behind a figure
+        #[arg(required = true)]
+        documents: Vec<PathBuf>,
+    },
+    /// Ways of driving Postgres, side by side: builds lab/peers/drivers and hands it these words
+    Drivers {
+        /// See `drivers --help`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<OsString>,
+    },
+}
+
+/// What a whole run has.
+const BATCH_SIZES: [usize; 4] = [1, 10, 50, 100];
+const MESSAGES: usize = 100_000;
+const BACKLOG: usize = 20_000;
+const SETTLE: f64 = 5.0;
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse::<usize>() {
+        Ok(0) => Err("at least one".to_owned()),
+        number => number.map_err(|wrong| wrong.to_string()),
+    }
+}
+
+/// Which rows.
+#[derive(Args, Clone)]
+struct Choice {
+    /// Only rows whose suite/case/contender has this in it; * stands for anything; may be repeated
+    #[arg(short, long = "pattern", value_name = "PATTERN")]
+    patterns: Vec<String>,
+    /// Shorter: 1 to 5 seconds a row instead of 10, a snapshot held for 60 seconds instead of 30 minutes
+    #[arg(long)]
+    quick: bool,
+    /// How many messages a call are tried in `send`, `read` and `ack`
+    #[arg(long, env = "BENCH_BATCH_SIZES", value_name = "N,N", value_delimiter = ',', default_values_t = BATCH_SIZES)]
+    batch_sizes: Vec<usize>,
+    /// The backlog of a drain, for peers; Trunkline's is ten times as long
+    #[arg(long, env = "BENCH_MESSAGE_COUNT", value_name = "N", default_value_t = MESSAGES)]
+    messages: usize,
+    /// Whether to time reads that wait for messages
+    #[arg(long, env = "BENCH_ENABLE_POLL", value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    poll: bool,
+    /// Whether to run the suite `throughput`
+    #[arg(long, env = "BENCH_ENABLE_THROUGHPUT", value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    throughput: bool,
+    /// Callers at the same time that each await their message, instead of each contender's best: of `send` and `cycle` in
+    /// `throughput`, of `layer-comparison` and of `fsync`
+    #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = at_least_one)]
+    callers: Vec<usize>,
+    /// Producers of `grid`, instead of its own choice
+    #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = at_least_one)]
+    producers: Vec<usize>,
+    /// Consumers of `grid`, instead of its own choice
+    #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = at_least_one)]
+    consumers: Vec<usize>,
+    /// Messages that are there before a row of `grid` begins
+    #[arg(long, value_name = "N", default_value_t = BACKLOG)]
+    backlog: usize,
+    /// Messages that a producer of `grid` sends at a time [default: 1 and 100]
+    #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = at_least_one)]
+    enqueue_batch: Vec<usize>,
+    /// Messages that a consumer of `grid` fetches at a time [default: as many as are sent at a time]
+    #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = at_least_one)]
+    dequeue_batch: Vec<usize>,
+    /// Threads of the contenders' runtimes, where they can be told; 0 is as many as they like
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    threads: usize,
+    /// Seconds for the consumers of `idle` to fall asleep, before the clock starts
+    #[arg(long, value_name = "SECONDS", default_value_t = SETTLE)]
+    settle: f64,
+}
+
+#[derive(Args)]
+struct Run {
+    #[command(flatten)]
+    choice: Choice,
+    #[command(flatten)]
+    server: Server,
+    /// Turns of each row [default: the suite's]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: Option<u32>,
+    /// Seconds a turn [default: the suite's]
+    #[arg(long, value_name = "SECONDS")]
+    seconds: Option<f64>,
+    /// Where to keep what comes out: nowhere in the source tree [default: target/bench/WHEN/results.json]
+    #[arg(long, value_name = "FILE")]
+    results: Option<PathBuf>,
+    /// Write this run's rows as CSV, too
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+}
+
+/// Which server.
+#[derive(Args, Clone)]
+struct Server {
+    /// Measure this server, as a superuser, instead of a private cluster
+    #[arg(long, env = "PG_CONNECTION_STRING", value_name = "URL")]
+    database_url: Option<String>,
+    /// A setting of the private cluster, as in `fsync=off` or `commit_delay=100`; may be repeated
+    #[arg(long = "setting", value_name = "NAME=VALUE")]
+    settings: Vec<String>,
+    /// The folder of the programs of the private cluster's PostgreSQL, 14 to 18 [default: what is found]
+    #[arg(long = "server-bin", value_name = "FOLDER")]
+    programs: Option<PathBuf>,
+    /// Go to the private cluster by TCP instead of its socket
+    #[arg(long)]
+    tcp: bool,
+    /// Leave the databases of the run where they are
+    #[arg(long, env = "BENCH_SKIP_CLEANUP", value_name = "BOOL", default_value_t = false, default_missing_value = "true",
+          num_args = 0..=1, action = clap::ArgAction::Set)]
+    skip_cleanup: bool,
+}
+
+#[derive(Args)]
+struct Publication {
+    #[command(flatten)]
+    choice: Choice,
+    #[command(flatten)]
+    server: Server,
+    /// Begin anew, whatever an interrupted one left
+    #[arg(long)]
+    anew: bool,
+    /// Other versions of PostgreSQL, whose folders `TRUNKLINE_PG_BINS` names; none with an empty word
+    #[arg(long, value_name = "N,N", default_value = "14,15,16,17,18")]
+    majors: String,
+    /// Turns of each row, as a trial: what comes out is not whole
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: Option<u32>,
+    /// Seconds a turn, as a trial: what comes out is not whole
+    #[arg(long, value_name = "SECONDS")]
+    seconds: Option<f64>,
+    /// Where it is made: nowhere in the source tree [default: target/bench/publication]
+    #[arg(long, value_name = "FOLDER")]
+    folder: Option<PathBuf>,
+    /// Say what it would run and how long that takes, and no more
+    #[arg(long)]
+    plan: bool,
+}
+
+#[derive(Args)]
+struct Publish {
+    /// The folder of a run [default: target/bench/publication]
+    folder: Option<PathBuf>,
+    /// Write the tables and figures of what is published anew, because the report has changed
+    #[arg(long, conflicts_with = "folder")]
+    again: bool,
+}
+
+#[derive(Args)]
+struct Claims {
+    #[command(flatten)]
+    server: Server,
+    /// Turns of each way
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Rows of a turn
+    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(100..))]
+    rows: u32,
+    /// Only claims whose name has this in it; may be repeated
+    #[arg(short, long = "pattern", value_name = "PATTERN")]
+    patterns: Vec<String>,
+    /// Where to write the page: nowhere in the source tree [default: target/bench/claims.md]
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+}
+
+fn main() -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    match Command::parse().verb {
+        Verb::List(choice) => {
+            show::list(&choice);
+            Ok(())
+        }
+        Verb::Run(run) => runtime.block_on(run::run(&run)),
+        Verb::Report { file } => publish::report(file),
+        Verb::Publication(publication) => runtime.block_on(publication::run(&publication)),
+        Verb::Publish(publish) => publish::publish(&publish),
+        Verb::Claims(claims) => runtime.block_on(claims::run(&claims)),
+        Verb::Stated { documents } => stated::run(&documents),
+        Verb::Drivers { words } => drivers::run(&words),
+    }
+}

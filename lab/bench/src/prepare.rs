@@ -1,0 +1,35 @@
+//! From a contender's sources to a program that can be started.
+
+use std::path::Path;
+
+use trunkline_programs::{Program, Sources, Unfit, cargo, ran, target};
+
+use crate::contenders::{Contender, Language};
+
+/// Which of our programs: the second counts allocations.
+pub const LAYERS: &str = "layers";
+pub const COUNTED: &str = "counted";
+
+/// Builds a contender where that has not been done; `many` says that its calls have many messages, `own` which of our programs.
+pub fn prepare(contender: &Contender, many: bool, own: &str) -> Result<Program, Unfit> {
+    let target = target()?;
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../peers");
+    let sources = Sources { folder, copy: target.join("peers") };
+    match contender.language {
+        Language::Own(one, more) => {
+            let words = if many { more } else { one };
+            let (profile, release) =
+                if cfg!(debug_assertions) { ("debug", None) } else { ("release", Some("--release")) };
+            let mut build = cargo();
+            build.args(["build", "--quiet", "--locked", "-p", "trunkline-layers", "--bin", own]).args(release);
+            build.arg("--target-dir").arg(&target).current_dir(env!("CARGO_MANIFEST_DIR"));
+            ran(build, "cargo")?;
+            let arguments = words.iter().map(ToString::to_string).collect();
+            Ok(Program { path: target.join(profile).join(own), arguments, folder: target })
+        }
+        Language::Rust(name) => sources.rust(name, name, true),
+        Language::Go(name) => sources.go(name),
+        Language::Node(name) => sources.node(name),
+        Language::Python(name) => sources.python(name),
+    }
+}

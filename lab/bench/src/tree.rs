@@ -1,0 +1,122 @@
+//! The source tree: which commit it is, and that no measurement writes into it.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use trunkline_programs::target;
+
+use crate::{Failure, report::date, results::Made};
+
+/// Where results are published.
+pub fn published() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../results")
+}
+
+/// The root of the tree.
+pub fn root() -> &'static Path {
+    let bench = Path::new(env!("CARGO_MANIFEST_DIR"));
+    bench.ancestors().nth(2).unwrap_or(bench)
+}
+
+/// Where runs leave what comes out.
+pub fn runs() -> Result<PathBuf, Failure> {
+    Ok(target()?.join("bench"))
+}
+
+/// That a file is not one of the tree: only `publish` writes there.
+pub fn outside(file: &Path) -> Result<&Path, Failure> {
+    let mut full = std::path::absolute(file)?;
+    // A link may lead back.
+    for folder in full.clone().ancestors() {
+        if let (Ok(real), Ok(rest)) = (folder.canonicalize(), full.strip_prefix(folder)) {
+            full = real.join(rest);
+            break;
+        }
+    }
+    let (root, target) = (root().canonicalize()?, target()?);
+    let target = target.canonicalize().unwrap_or(target);
+    match full.starts_with(&root) && !full.starts_with(&target) {
+        true => Err(format!(
+            "{} is in the source tree: a measurement is kept below target/ or elsewhere, and `trunkline-bench publish` puts a whole run into lab/results",
+            file.display()
+        )
+        .into()),
+        false => Ok(file),
+    }
+}
+
+/// Seconds since 1970.
+pub fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// A name for a run that begins now: `2026-11-22T00-13-59`.
+pub fn id() -> String {
+    let now = now();
+    let minute = date(now).replace(" UTC", "").replace(' ', "T").replace(':', "-");
+    format!("{minute}-{:02}", now % 60)
+}
+
+/// By what rows are made now: the tree's commit, and the words behind the program's name.
+pub fn made() -> Made {
+    Made {
+        commit: commit(),
+        arguments: arguments(std::env::args().skip(1)),
+        build: if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned(),
+    }
+}
+
+/// The commit with a `+` where the tree has other sources than it; empty where nobody knows.
+pub fn commit() -> String {
+    let git = |words: &[&str]| {
+        let output = Command::new("git").args(words).current_dir(root()).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let Some(commit) = git(&["rev-parse", "--short=12", "HEAD"]) else { return String::new() };
+    // What is published is no source.
+    let changed = git(&["status", "--porcelain", "--", ".", ":!lab/results"]).is_none_or(|said| !said.is_empty());
+    if changed { commit + "+" } else { commit }
+}
+
+/// Places on this machine, and secrets in them, are nobody's business.
+fn arguments(words: impl Iterator<Item = String>) -> String {
+    const PLACES: [&str; 6] = ["--results", "--csv", "--database-url", "--server-bin", "--folder", "--markdown"];
+    let mut told: Vec<String> = Vec::new();
+    let mut hidden = false;
+    for word in words {
+        let place = PLACES.iter().find(|place| word.starts_with(&format!("{place}=")));
+        match (hidden, place) {
+            (true, _) => told.push("…".to_owned()),
+            (false, Some(place)) => told.push(format!("{place}=…")),
+            (false, None) if word.contains([' ', '*', '\'', '$', '|', '^']) => told.push(format!("'{word}'")),
+            (false, None) => told.push(word.clone()),
+        }
+        hidden = !hidden && PLACES.contains(&word.as_str());
+    }
+    told.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_written_into_the_tree_but_below_target() {
+        for inside in ["lab/results/results.json", "results.json", "lab/../README.md"] {
+            let why = outside(&root().join(inside)).expect_err(inside).to_string();
+            assert!(why.contains("publish"), "{why}");
+        }
+        outside(&runs().expect("a target folder").join("x/results.json")).expect("it is below target");
+        outside(&std::env::temp_dir().join("results.json")).expect("it is elsewhere");
+    }
+
+    #[test]
+    fn the_arguments_of_a_row_have_no_place_of_this_machine() {
+        let words = "run --quick --database-url postgresql://me:secret@host/db --results=/home/me/x -p throughput/*";
+        let told = arguments(words.split(' ').map(str::to_owned));
+        assert_eq!(told, "run --quick --database-url … --results=… -p 'throughput/*'");
+    }
+}

@@ -1,0 +1,166 @@
+//! `apalis` over `apalis-postgres` as a contender; the protocol is in `lab/peers/README.md`, the settings' sources in `README.md`.
+
+use std::{
+    pin::pin,
+    process::ExitCode,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use apalis::prelude::*;
+use apalis_postgres::{Config, PostgresStorage, Pubsub};
+use serde::{Deserialize, Serialize};
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use tokio::task::JoinSet;
+use trunkline_contender::{Contender, Failure, Missing, NO_MEASURE, Ready, Settings, Tally, Wait};
+
+const QUEUE: &str = "bench";
+/// Jobs a fetch; and, as its own benchmark sets no limit, jobs at a time of each worker.
+const BATCH: usize = 1000;
+/// A worker fetches, runs and acknowledges in turn, so several are faster; but each polls, so at a low rate one does.
+const WORKERS: usize = 4;
+const ENOUGH_FOR_ONE: f64 = 1000.0;
+const POLL: Duration = Duration::from_millis(100);
+
+/// The payload, typed as the crate wants it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Message {
+    at: u64,
+    pad: String,
+}
+
+async fn handle(message: Message, tally: Data<Arc<Tally>>) -> Result<(), BoxDynError> {
+    tally.received(format!(r#"{{"at":{}}}"#, message.at));
+    Ok(())
+}
+
+struct Peer {
+    /// Where callers push to: its pool has a connection for each of them.
+    senders: PostgresStorage<Message>,
+    /// What the worker fetches from, through a pool of its own.
+    source: PostgresStorage<Message>,
+    notify: bool,
+    /// Jobs at a time of each worker.
+    workers: Vec<usize>,
+    unseeded: AtomicUsize,
+}
+
+impl Contender for Peer {
+    type Handle = ();
+
+    async fn install(settings: &Settings) -> Result<(Self, Ready), Failure> {
+        let (sending, working) = (pool(settings.producers.try_into()?).await?, pool(20).await?);
+        let hstore = "SELECT count(*) FROM pg_available_extensions WHERE name = 'hstore'";
+        if sqlx::query_scalar::<_, i64>(hstore).fetch_one(&sending).await? == 0 {
+            return Err(Missing("the extension hstore is not installed".into()).into());
+        }
+        PostgresStorage::setup(&sending).await?;
+        let notify = settings.wait != Wait::Poll;
+        let count = if settings.rate.is_some_and(|rate| rate <= ENOUGH_FOR_ONE) { 1 } else { WORKERS };
+        let workers = match settings.consumers {
+            0 => vec![BATCH; count],
+            jobs => (0..count.min(jobs)).map(|worker| (jobs + worker) / count.min(jobs)).collect(),
+        };
+        let config = Config::default().queue(QUEUE).batch_size(BATCH);
+        let ready = Ready {
+            version: "apalis 1.0.0, apalis-postgres 1.0.0".into(),
+            settings: format!(
+                "concurrency {workers:?}, batch_size {BATCH}, {}poll every {POLL:?}",
+                if notify { "notify, " } else { "" },
+            ),
+        };
+        let peer = Self {
+            senders: PostgresStorage::new(&sending).with_config(config.clone()),
+            source: PostgresStorage::new(&working).with_config(config),
+            notify,
+            workers,
+            unseeded: settings.backlog.into(),
+        };
+        Ok((peer, ready))
+    }
+
+    async fn send(&self, _caller: usize, payloads: Vec<String>) -> Result<(), Failure> {
+        let mut storage = self.senders.clone();
+        if let [payload] = payloads.as_slice() {
+            storage.push(serde_json::from_str(payload)?).await?;
+            return Ok(());
+        }
+        let messages = payloads.iter().map(|payload| serde_json::from_str(payload)).collect::<Result<_, _>>()?;
+        storage.push_bulk(messages).await?;
+        Ok(())
+    }
+
+    async fn seed(&self, payloads: Vec<String>) -> Result<(), Failure> {
+        let n = payloads.len();
+        self.send(0, payloads).await?;
+        // As autovacuum would, a little later.
+        if self.unseeded.fetch_sub(n, Ordering::Relaxed) == n {
+            sqlx::query("ANALYZE apalis.jobs").execute(self.senders.pool()).await?;
+        }
+        Ok(())
+    }
+
+    async fn consume(self: Arc<Self>, tally: Arc<Tally>) -> Result<(), Failure> {
+        let mut workers = JoinSet::new();
+        for (worker, jobs) in self.workers.iter().enumerate() {
+            workers.spawn(self.clone().work(format!("bench-{worker}"), *jobs, tally.clone()));
+        }
+        while let Some(ended) = workers.join_next().await {
+            ended??;
+        }
+        Ok(())
+    }
+}
+
+impl Peer {
+    /// One worker of apalis, until it is over.
+    async fn work(self: Arc<Self>, name: String, jobs: usize, tally: Arc<Tally>) -> Result<(), Failure> {
+        let mut strategy = Strategy::new();
+        if self.notify {
+            strategy = strategy.stream(Pubsub::new(self.source.pool().clone(), QUEUE.into()));
+        }
+        // Beside notifications too: alone they leave the worker asleep (README.md).
+        strategy = strategy.interval(POLL);
+        // A handler's error would only be an event, and the next job would come.
+        let failed: Arc<Mutex<Option<Failure>>> = Arc::default();
+        let (events, context) = (failed.clone(), WorkerContext::new(&name));
+        let running = WorkerBuilder::new(&context)
+            .backend(self.source.clone().poll_with_strategy(strategy))
+            .data(tally.clone())
+            .concurrency(jobs)
+            .on_event(move |worker, event| {
+                if let Event::Error(error) = event {
+                    *events.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string().into());
+                    let _ = worker.stop();
+                }
+            })
+            .build(handle)
+            .run();
+        let mut running = pin!(running);
+        tokio::select! {
+            ended = &mut running => ended?,
+            () = tally.over() => {
+                context.stop()?;
+                running.await?;
+            }
+        }
+        failed.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
+    }
+}
+
+/// Connected before the clock starts, and without sqlx's ping before each use of a connection.
+async fn pool(connections: u32) -> Result<PgPool, sqlx::Error> {
+    PgPoolOptions::new()
+        .max_connections(connections)
+        .min_connections(connections)
+        .test_before_acquire(false)
+        .connect_with(PgConnectOptions::new())
+        .await
+}
+
+fn main() -> ExitCode {
+    trunkline_contender::run::<Peer>(NO_MEASURE)
+}
