@@ -21,19 +21,25 @@ use crate::{
         wire::{Row, only},
     },
     queue::{
-        coalesce::Coalescer,
-        floor::Look,
-        keys::KeyLanes,
-        lanes::{Lanes, Reached},
-        lookout::Lookout,
-        metric::{Metrics, StripeName},
-        ownerless::Kept,
-        payload::{Payload, PayloadColumn},
-        settings::Description,
-        settle::Settler,
-        share::{Dequeuer, PAGE},
+        admin::settings::Description,
+        batch::{
+            coalesce::Coalescer,
+            ownerless::Kept,
+            settle::Settler,
+            share::{Dequeuer, PAGE},
+        },
+        floor::{
+            Look,
+            lanes::{Lanes, Reached},
+        },
+        message::{
+            keys::KeyLanes,
+            payload::{Payload, PayloadColumn},
+            unique::Unique,
+        },
+        observe::metric::{Metrics, StripeName},
         statements::{Has, Statements},
-        unique::Unique,
+        wait::lookout::Lookout,
     },
 };
 

@@ -14,7 +14,7 @@ use crate::{
         transaction::Transaction,
         wire::only,
     },
-    queue::metric,
+    queue::observe::metric,
 };
 
 /// What one turn did.

@@ -9,7 +9,7 @@ use crate::{
         db::{Db, Purpose},
         wire::Row,
     },
-    queue::metadata::Metadata,
+    queue::message::metadata::Metadata,
 };
 
 /// A schedule as the database has it.

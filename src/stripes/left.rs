@@ -7,7 +7,7 @@ use crate::{
         sql::Sql,
         wire::only,
     },
-    queue::stats::Stats,
+    queue::verbs::stats::Stats,
     stripes::{id::StripeId, set::Stripes, verbs::named},
 };
 

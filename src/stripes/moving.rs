@@ -13,7 +13,7 @@ use crate::{
         time::Time,
         wire::only,
     },
-    queue::settings::Description,
+    queue::admin::settings::Description,
     stripes::{
         health::Fitness,
         id::StripeId,

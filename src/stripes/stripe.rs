@@ -19,8 +19,8 @@ use crate::{
     },
     queue::{
         handle::Queue,
-        metric::{StripeMetrics, StripeName},
-        payload::Payload,
+        message::payload::Payload,
+        observe::metric::{StripeMetrics, StripeName},
     },
     stripes::{
         health::{Fitness, Health},

@@ -10,10 +10,7 @@ use super::{
     server::Listed,
 };
 use crate::{
-    queue::{
-        message::{Lease, Message},
-        metadata::Metadata,
-    },
+    queue::message::{Lease, Message, metadata::Metadata},
     worker::held::order::{Arrival, Key, Order, Prefetched},
 };
 
