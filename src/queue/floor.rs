@@ -132,6 +132,7 @@ fn rest(cost: Duration) -> Duration {
 }
 
 #[cfg(test)]
+#[path = "../../tests/models/floor.rs"]
 mod model;
 
 #[cfg(test)]
