@@ -5,7 +5,7 @@ use tokio_postgres::types::ToSql;
 use crate::{
     error::{Error, Result},
     postgres::{
-        db::{Db, Purpose},
+        db::{Class, Db},
         wire::Row,
     },
 };
@@ -109,7 +109,7 @@ impl Db {
         let sql = self.statement("limit_queue", include_str!("../../../sql/limit_queue.sql"));
         let Limits { per_second, key_per_second, .. } = limits;
         let params: [&(dyn ToSql + Sync); 6] = [&name, &leased, per_second, &burst, key_per_second, &key_burst];
-        let limited = self.query(Purpose::Dequeue, &sql, &params).await;
+        let limited = self.query(Class::Main, &sql, &params).await;
         limited.map_err(|error| error.or_no_queue(name)).map(drop)
     }
 
@@ -120,7 +120,7 @@ impl Db {
     /// There is no such queue ([`Error::is_no_queue`]).
     pub async fn pause_queue(&self, name: &str) -> Result<()> {
         let sql = self.statement("pause_queue", include_str!("../../../sql/pause_queue.sql"));
-        self.query(Purpose::Dequeue, &sql, &[&name]).await.map_err(|error| error.or_no_queue(name)).map(drop)
+        self.query(Class::Main, &sql, &[&name]).await.map_err(|error| error.or_no_queue(name)).map(drop)
     }
 
     /// Resumes a queue that was paused, and wakes its consumers.
@@ -129,6 +129,6 @@ impl Db {
     /// There is no such queue ([`Error::is_no_queue`]).
     pub async fn resume_queue(&self, name: &str) -> Result<()> {
         let sql = self.statement("resume_queue", include_str!("../../../sql/resume_queue.sql"));
-        self.query(Purpose::Dequeue, &sql, &[&name]).await.map_err(|error| error.or_no_queue(name)).map(drop)
+        self.query(Class::Main, &sql, &[&name]).await.map_err(|error| error.or_no_queue(name)).map(drop)
     }
 }

@@ -8,7 +8,7 @@ use tracing::info;
 use crate::{
     error::{Error, Kind, Result},
     postgres::{
-        db::{Db, Purpose, Session},
+        db::{Class, Db, Session},
         wire::only,
     },
 };
@@ -130,12 +130,12 @@ impl Db {
 
     /// The version of the schema in the database; 0 where there is none.
     pub async fn schema_version(&self) -> Result<i32> {
-        Ok(self.found(&*self.session(Purpose::Dequeue).await?).await?.version)
+        Ok(self.found(&*self.session(Class::Main).await?).await?.version)
     }
 
     /// Errs, and says what to do, unless the schema has this library's version, or a newer one that supports it.
     pub(crate) async fn check_schema(&self) -> Result<()> {
-        let found = self.found(&*self.session(Purpose::Dequeue).await?).await?;
+        let found = self.found(&*self.session(Class::Main).await?).await?;
         if found.supports_this() { Ok(()) } else { Err(self.mismatch(found.version)) }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     error::{Error, Kind, Result},
-    postgres::db::{Db, Purpose},
+    postgres::db::{Class, Db},
 };
 
 /// A role's part in a queue, which comes with the least rights for it.
@@ -36,7 +36,7 @@ impl Db {
         let (kinds, roles): (Vec<&str>, Vec<&str>) = rights.iter().map(|(right, role)| (right.kind(), *role)).unzip();
         self.exist(&roles, queue).await?;
         let sql = self.statement("grant", include_str!("../../../sql/grant.sql"));
-        self.query(Purpose::Dequeue, &sql, &[&roles, &kinds, &queue]).await.map(drop)
+        self.query(Class::Main, &sql, &[&roles, &kinds, &queue]).await.map(drop)
     }
 
     /// Takes all from roles that [`Db::grant`] gave them, in one queue or everywhere. All roles or none.
@@ -46,7 +46,7 @@ impl Db {
     pub async fn revoke(&self, roles: &[&str], queue: Option<&str>) -> Result<()> {
         self.exist(roles, queue).await?;
         let sql = self.statement("revoke", include_str!("../../../sql/revoke.sql"));
-        self.query(Purpose::Dequeue, &sql, &[&roles, &queue]).await.map(drop)
+        self.query(Class::Main, &sql, &[&roles, &queue]).await.map(drop)
     }
 
     async fn exist(&self, roles: &[&str], queue: Option<&str>) -> Result<()> {
@@ -55,7 +55,7 @@ impl Db {
             None => self.check_schema().await?,
         }
         let sql = self.statement("no_role", include_str!("../../../sql/no_role.sql"));
-        match self.query_again(Purpose::Dequeue, &sql, &[&roles]).await?.first() {
+        match self.query_again(Class::Main, &sql, &[&roles]).await?.first() {
             Some(row) => Err(Error::new(Kind::Invalid(format!(
                 "there is no role {:?}; nothing was changed (`create role NAME login` creates one)",
                 row.read::<String>(0)?

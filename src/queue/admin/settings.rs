@@ -7,7 +7,7 @@ use tokio_postgres::{error::SqlState, types::ToSql};
 use crate::{
     error::{Error, Kind, Result},
     postgres::{
-        db::{Db, Purpose},
+        db::{Class, Db},
         wire::Row,
     },
     queue::{admin::limits::Limits, message::payload::ColumnType},
@@ -270,7 +270,7 @@ impl Db {
         let Settings { payload, uniqueness, .. } = settings;
         let params: [&(dyn ToSql + Sync); 10] =
             [&name, payload, &attempts, &lease, &batch, &priorities, &head_start, uniqueness, &lanes, &per_key];
-        self.query(Purpose::Dequeue, &sql, &params).await?;
+        self.query(Class::Main, &sql, &params).await?;
         Ok(())
     }
 
@@ -290,7 +290,7 @@ impl Db {
         let params: [&(dyn ToSql + Sync); 7] = [&name, &attempts, &lease, &batch, &head_start, &per_key, &lanes];
         let mut again = 0..ALTERS;
         loop {
-            match self.query(Purpose::Dequeue, &sql, &params).await {
+            match self.query(Class::Main, &sql, &params).await {
                 Err(error) if error.sqlstate() == Some(&SqlState::T_R_DEADLOCK_DETECTED) && again.next().is_some() => {}
                 altered => return altered.map_err(|error| error.or_no_queue(name)).map(|_| ()),
             }
@@ -301,7 +301,7 @@ impl Db {
     /// [`Error::is_no_queue`].
     pub async fn drop_queue(&self, name: &str) -> Result<()> {
         let sql = self.statement("drop_queue", include_str!("../../../sql/drop_queue.sql"));
-        self.query(Purpose::Dequeue, &sql, &[&name]).await.map_err(|error| error.or_no_queue(name))?;
+        self.query(Class::Main, &sql, &[&name]).await.map_err(|error| error.or_no_queue(name))?;
         Ok(())
     }
 
@@ -323,7 +323,7 @@ impl Db {
 
     pub(crate) async fn describe(&self, name: Option<&str>) -> Result<Vec<Row>> {
         let sql = self.statement("describe", include_str!("../../../sql/describe.sql"));
-        self.query_again(Purpose::Dequeue, &sql, &[&name]).await
+        self.query_again(Class::Main, &sql, &[&name]).await
     }
 }
 

@@ -14,7 +14,7 @@ use tracing::debug;
 use crate::{
     error::Result,
     postgres::{
-        db::{Db, Purpose, Session},
+        db::{Class, Db, Session},
         sql::Sql,
         wire::Row,
     },
@@ -138,7 +138,7 @@ impl Sending {
                 }
                 self.unsent = std::mem::take(&mut waiting.channels).into_iter().collect();
             }
-            let sent = self.db.query_again(Purpose::Enqueue, &NOTIFY, &[&self.unsent, &self.db.listener().mark]).await;
+            let sent = self.db.query_again(Class::Store, &NOTIFY, &[&self.unsent, &self.db.listener().mark]).await;
             self.unsent.clear();
             if let Err(error) = sent {
                 debug!(%error, "notification not sent; consumers of other processes find the messages by polling");

@@ -15,7 +15,7 @@ use tracing::{Instrument, Span, warn};
 use self::back::unanswered;
 use crate::{
     error::{Result, caught},
-    postgres::{array::Received, db::Purpose, in_transaction::Fetched, sql::Sql, time::Time},
+    postgres::{array::Received, db::Class, in_transaction::Fetched, sql::Sql, time::Time},
     queue::{
         batch::{
             give_way::give_way,
@@ -94,7 +94,7 @@ impl Shared {
                 Dequeue::Take => return,
             };
             let both: [(&Sql, &[&(dyn ToSql + Sync)]); 2] = [(&shared.sql.ack, &ack), (sql, &lease)];
-            let session = shared.db.session(Purpose::Dequeue).await;
+            let session = shared.db.session(Class::Main).await;
             let outcome = match session {
                 Ok(session) => session.query_together(&both, Some(done.ids.len() + most_rows(n))).await,
                 Err(error) => Err(error),
@@ -153,7 +153,7 @@ impl Shared {
             Dequeue::LeaseApart(time) => (&self.sql.lease_apart, [&n, time, &floor, &rows]),
             Dequeue::Lanes(holder, time) => (&self.sql.lanes, [&n, time, holder, &floor]),
         };
-        let session = self.db.session(Purpose::Dequeue).await?;
+        let session = self.db.session(Class::Main).await?;
         let rows = session.query_rows(sql, &params, Some(most_rows(n))).await;
         let rows = rows.map_err(|error| error.or_no_queue(self.name()))?;
         Ok(self.dequeued(rows, how, began, span))

@@ -17,7 +17,7 @@ use self::{
 use crate::{
     error::{Error, Kind, Result, Search},
     postgres::{
-        db::{Purpose, Session},
+        db::{Class, Session},
         wire,
     },
     queue::{
@@ -174,13 +174,13 @@ impl<T: Payload> Queue<T> {
         if cut.is_done() {
             // The usual case: one statement is the transaction. On a connection of others, in one round trip.
             return finish(ENQUEUE, async move {
-                let session = shared.db.session(Purpose::Enqueue).await?;
+                let session = shared.db.session(Class::Store).await?;
                 shared.insert(&session, &rows, Woken::WithIt, &mut ids).await?;
                 Ok(ids)
             })
             .await;
         }
-        let session = shared.db.own_session_for(Purpose::Enqueue).await?;
+        let session = shared.db.own_session_for(Class::Store).await?;
         session.batch("enqueue", "begin").await?;
         while !rows.is_empty() {
             shared.insert(&session, &rows, Woken::Later, &mut ids).await?; // dropping the session rolls back
@@ -299,7 +299,7 @@ impl Shared {
     }
 
     async fn try_write(&self, rows: &[NewRow<'_>]) -> Result<Vec<i64>> {
-        self.insert_rows(&*self.db.session(Purpose::Enqueue).await?, rows, Woken::WithIt).await
+        self.insert_rows(&*self.db.session(Class::Store).await?, rows, Woken::WithIt).await
     }
 
     /// Finds the messages that the server refuses, by halves, and stores the others; and, where there are more lanes than was known, the messages of each

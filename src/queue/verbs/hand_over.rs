@@ -13,7 +13,7 @@ use tracing::{debug, warn};
 use crate::{
     error::{Error, Result},
     postgres::{
-        db::{Purpose, Subscription},
+        db::{Class, Subscription},
         time::Time,
         wire::only,
     },
@@ -55,7 +55,7 @@ impl<T: Payload> Queue<T> {
         let trace = trace::for_message(message.metadata());
         let metadata = trace::stamped(message.metadata(), trace.as_ref()).into_owned();
         let beside = Some(&metadata).filter(|metadata| !metadata.is_empty());
-        let rows = self.shared.db.query(Purpose::Enqueue, &sql, &[&self.shared.name(), &&element[4..], &beside]).await;
+        let rows = self.shared.db.query(Class::Store, &sql, &[&self.shared.name(), &&element[4..], &beside]).await;
         let rows = rows.map_err(|error| error.or_no_queue(self.shared.name()))?;
         match only(&rows)?.read(0)? {
             Some(id) => {
@@ -80,7 +80,7 @@ pub(crate) struct Inbox {
 impl Inbox {
     pub fn new(shared: &Arc<Shared>) -> Self {
         let name = format!("trunkline {}", uuid::Uuid::new_v4().simple());
-        let (subscription, letters) = shared.db.subscribe_letters(&name);
+        let (subscription, letters) = shared.db.subscribe_texts(&name);
         Self { shared: shared.clone(), name, subscription, letters, entered: None }
     }
 

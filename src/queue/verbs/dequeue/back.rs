@@ -15,7 +15,7 @@ use tracing::{Span, warn};
 
 use crate::{
     error::{Error, Result},
-    postgres::{array::Received, db::Purpose, in_transaction::InTransaction, time::Time, wire::Row},
+    postgres::{array::Received, db::Class, in_transaction::InTransaction, time::Time, wire::Row},
     queue::{
         batch::{
             ownerless::{Ownerless, Unreadable},
@@ -180,7 +180,7 @@ impl Shared {
         let one = (vec![*id], vec![*size], vec![*attempt], vec![PAUSE], vec![reason]);
         let charge: [&(dyn ToSql + Sync); 5] = [&one.0, &one.1, &one.2, &one.3, &one.4];
         let both: [(_, &[&(dyn ToSql + Sync)]); 2] = [(&self.sql.put_back, &row), (&self.sql.charge, &charge)];
-        let together = async || self.db.session(Purpose::Dequeue).await?.query_together(&both, None).await;
+        let together = async || self.db.session(Class::Main).await?.query_together(&both, None).await;
         let outcome = match together().await {
             Err(error) if error.is_outcome_unknown() => match together().await {
                 // It was put back before the connection broke.

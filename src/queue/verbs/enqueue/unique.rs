@@ -13,7 +13,7 @@ use crate::{
     error::{Result, Search},
     postgres::{
         array::{Elements, after},
-        db::Purpose,
+        db::Class,
     },
     queue::{
         batch::{
@@ -177,7 +177,7 @@ impl Shared {
     pub(super) async fn claim(&self, params: Params<'_>, mut tries: usize) -> Result<Vec<Enqueued>> {
         let (began, payloads) = (Instant::now(), params.payloads(self));
         let statement = params.typed(&payloads, &self.column.array).map(|(param, _)| param);
-        let session = self.db.session(Purpose::Enqueue).await?;
+        let session = self.db.session(Class::Store).await?;
         let rows = loop {
             let sql = (&self.sql.enqueue_unique, params.dues.len());
             let rows = self.db.query_and_wake(&session, sql, &statement, &self.channel).await;
