@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::{
     reply::{Here, Page, Visit, failing, known},
     sieve::Sieve,
-    statement::{self, PAGE},
+    statement::{self, Letter, PAGE},
     view::{Frame, Item, page},
     words,
 };
