@@ -155,6 +155,11 @@ impl Error {
         }
     }
 
+    /// The server refused a statement of our own.
+    pub(crate) fn of_server(what: &'static str, error: Arc<ServerError>) -> Self {
+        Self::new(Kind::Server { what, queue: None, error })
+    }
+
     /// A call whose task is gone, with whatever it had sent by then.
     pub(crate) fn ended(what: &'static str, sent: bool) -> Self {
         Self::new(Kind::Ended { what, sent })

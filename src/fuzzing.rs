@@ -5,7 +5,7 @@ use postgres_types::{FromSql, ToSql, Type};
 
 use crate::{
     postgres::{array::Received, target::Target},
-    queue::{
+    queue::message::{
         metadata::{Carried, Metadata, Stamped},
         payload::PayloadColumn,
     },

@@ -94,7 +94,7 @@ mod tests {
     fn refused(code: &str) -> Error {
         let body = format!("VERROR\0C{code}\0Mno\0\0");
         let error = Arc::new(ServerError::parse(body.as_bytes()));
-        Error::new(Kind::Server { what: "enqueue", queue: None, error })
+        Error::of_server("enqueue", error)
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::{
     error::Result,
     postgres::{
         array::Elements,
-        db::{Db, Purpose, told_to_user},
+        db::{Class, Db, told_to_user},
         params::Params,
         rows::Rows,
         run::read,
@@ -97,7 +97,7 @@ impl Db {
         insert: &Insert<P, R>,
         rows: impl IntoIterator<Item = P>,
     ) -> Result<R> {
-        let (session, probe) = (self.session(Purpose::Run).await?, insert.probe());
+        let (session, probe) = (self.session(Class::Run).await?, insert.probe());
         let types = session.connection().prepare(&probe).await;
         let types = types.map_err(|failure| told_to_user(0, &probe, failure.of_statement(0, &probe)))?;
         let (text, arrays) = insert.filled(&types, rows)?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::{
     error::{Error, Kind, Result},
     postgres::{
-        db::{Db, Purpose, told_to_user},
+        db::{Class, Db, told_to_user},
         params::Params,
         rows::{Answered, Rows},
         statement::Statement,
@@ -33,7 +33,7 @@ impl Db {
     /// connection broke before the answer.
     pub async fn run<P: Params, R: Rows>(&self, statement: &Statement<P, R>, params: P) -> Result<R> {
         let text = statement.text();
-        let session = self.session(Purpose::Run).await?;
+        let session = self.session(Class::Run).await?;
         let gather = |prepared: &[Prepared]| {
             let mut group = Group::new();
             group.bound.rows = R::MOST;
@@ -51,7 +51,7 @@ impl Db {
     /// As [`Db::run`].
     pub async fn run_in_catalog<P: Params, R: Rows>(&self, statement: &Statement<P, R>, params: P) -> Result<R> {
         let text = statement.text();
-        let session = self.session(Purpose::Run).await?;
+        let session = self.session(Class::Run).await?;
         let gather = |prepared: &[Prepared]| {
             let mut group = Group::new();
             group.push(&prepared[0], &[])?; // what was prepared under another path is analysed again behind it
@@ -96,7 +96,7 @@ impl Db {
             return Ok(Vec::new());
         }
         let text = statement.text();
-        let session = self.session(Purpose::Run).await?;
+        let session = self.session(Class::Run).await?;
         let gather = |prepared: &[Prepared]| {
             let mut group = Group::new();
             for params in &many {
@@ -130,7 +130,7 @@ impl Db {
     pub async fn copy_in(&self, statement: &Statement<(), u64>, data: &[u8]) -> Result<u64> {
         let text = statement.text().into();
         let alone = self.copies_alone();
-        let session = if alone { self.own_session().await? } else { self.session(Purpose::Run).await? };
+        let session = if alone { self.own_session().await? } else { self.session(Class::Run).await? };
         let gather = |_: &[Prepared]| {
             let mut group = Group::new();
             group.push_copy(&text, data)?;

@@ -15,30 +15,32 @@ pub(crate) struct Sql {
     pub only_reads: bool,
 }
 
-/// The statements that only read payloads.
-const READS: [&str; 4] = ["dead", "peek", "archived", "find"];
-
 impl Sql {
     pub fn new(name: &'static str, text: &str) -> Self {
-        Self { name, text: text.into(), only_reads: READS.contains(&name) }
+        Self { name, text: text.into(), only_reads: false }
     }
 
-    /// Fills `{verb_}` with the queue's table or function of that prefix: `{do_take_}` becomes `"do_take_emails"`.
-    pub fn of_queue(name: &'static str, text: &str, schema: &Schema, queue: &str) -> Self {
+    /// Fills each hole with a name that begins as the hole says and ends in `ending`: `{do_take_}` becomes `"do_take_emails"`.
+    pub fn filled(name: &'static str, text: &str, schema: &Schema, ending: &str) -> Self {
         let text = &*schema.fill(text);
         let mut filled = String::with_capacity(text.len() + 64);
         let mut rest = text;
         while let Some((before, after)) = rest.split_once('{') {
             let (hole, after) = after.split_once('}').unwrap_or((after, ""));
             filled.push_str(before);
-            filled.push_str(&quote(&format!("{hole}{queue}")));
+            filled.push_str(&quote(&format!("{hole}{ending}")));
             rest = after;
         }
         filled.push_str(rest);
         Self::new(name, &filled)
     }
 
-    /// The same about the queue that was created then, in microseconds of the server's clock.
+    /// The same, but that it changes nothing.
+    pub fn reading(self) -> Self {
+        Self { only_reads: true, ..self }
+    }
+
+    /// The same about what was created then, in microseconds of the server's clock.
     pub fn since(self, since: u128) -> Self {
         Self { text: format!("{}-- created at {since}", self.text).into(), ..self }
     }

@@ -45,8 +45,8 @@ pub(crate) struct Target {
     pub limits: Limits,
     /// Where the queues are.
     pub schema: Schema,
-    /// Whether the connections for enqueueing are tried once, and not with patience: there are other servers.
-    pub is_stripe: bool,
+    /// Whether connections of the class `Store` are tried once, and not with patience: there are other servers.
+    pub is_of_several: bool,
     /// The string or the environment says how long a host has.
     has_timeout: bool,
 }
@@ -69,7 +69,7 @@ impl Default for Limits {
 /// A host has this long from its socket to the end of the login, unless `connect_timeout` says otherwise.
 const CONNECT: Duration = Duration::from_secs(10);
 /// The same where there are other servers.
-const CONNECT_TO_STRIPE: Duration = Duration::from_secs(2);
+const CONNECT_OF_SEVERAL: Duration = Duration::from_secs(2);
 /// An answer is at most this large, unless `max_answer` says otherwise.
 const ANSWER_BYTES: usize = 2 << 30;
 /// The least that may be said for it.
@@ -127,17 +127,17 @@ impl Target {
             keeps_statements,
             limits,
             schema,
-            is_stripe: false,
+            is_of_several: false,
             has_timeout,
         })
     }
 
     /// The same for one of several servers that hold the same queues.
-    pub fn of_stripe(mut self) -> Self {
-        self.is_stripe = true;
+    pub fn of_several(mut self) -> Self {
+        self.is_of_several = true;
         if !self.has_timeout {
             for config in std::iter::once(&mut self.config).chain(&mut self.apart) {
-                config.connect_timeout(CONNECT_TO_STRIPE);
+                config.connect_timeout(CONNECT_OF_SEVERAL);
             }
         }
         self

@@ -4,6 +4,7 @@ pub(crate) mod hearing;
 mod step;
 mod stream;
 mod work;
+pub(crate) mod offer;
 
 use std::time::Duration;
 
@@ -17,15 +18,11 @@ use crate::{
     error::Result,
     postgres::{db::Subscription, in_transaction::InTransaction},
     queue::{
-        failure::Failure,
-        hand_over::Inbox,
+        batch::share::Dequeue,
         handle::Queue,
-        hooks::Hooks,
-        linger::Linger,
-        message::{Lease, Message},
-        payload::Payload,
-        share::Dequeue,
-        wait::{Pace, Wait},
+        message::{Lease, Message, failure::Failure, payload::Payload},
+        verbs::hand_over::Inbox,
+        wait::{Pace, Wait, hooks::Hooks, linger::Linger},
     },
 };
 

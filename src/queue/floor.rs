@@ -4,6 +4,8 @@
 //! them. The floor follows commits: a candidate becomes the floor only when every transaction that could still commit
 //! an older row has ended, and then only as far as what those transactions left behind.
 
+pub(super) mod lanes;
+
 use std::time::{Duration, Instant};
 
 use crate::postgres::time::Time;
@@ -130,6 +132,7 @@ fn rest(cost: Duration) -> Duration {
 }
 
 #[cfg(test)]
+#[path = "../../tests/models/floor.rs"]
 mod model;
 
 #[cfg(test)]

@@ -16,24 +16,30 @@ use tracing::debug;
 use crate::{
     error::{Error, Kind, Result},
     postgres::{
-        db::{Db, Purpose},
+        db::{Class, Db},
         sql::Sql,
         wire::{Row, only},
     },
     queue::{
-        coalesce::Coalescer,
-        floor::Look,
-        keys::KeyLanes,
-        lanes::{Lanes, Reached},
-        lookout::Lookout,
-        metric::{Metrics, StripeName},
-        ownerless::Kept,
-        payload::{Payload, PayloadColumn},
-        settings::Description,
-        settle::Settler,
-        share::{Dequeuer, PAGE},
+        admin::settings::Description,
+        batch::{
+            coalesce::Coalescer,
+            ownerless::Kept,
+            settle::Settler,
+            share::{Dequeuer, PAGE},
+        },
+        floor::{
+            Look,
+            lanes::{Lanes, Reached},
+        },
+        message::{
+            keys::KeyLanes,
+            payload::{Payload, PayloadColumn},
+            unique::Unique,
+        },
+        observe::metric::{Metrics, StripeName},
         statements::{Has, Statements},
-        unique::Unique,
+        wait::lookout::Lookout,
     },
 };
 
@@ -57,7 +63,7 @@ impl Db {
         let lanes = self.lanes_of(name, row.read(6)?, description.priorities as usize);
         let has = Has { priorities: description.priorities > 1, keys: description.lanes > 0 };
         let sql = Statements::of(self.schema(), name, description.created_at, has);
-        let session = self.session(Purpose::Dequeue).await?;
+        let session = self.session(Class::Main).await?;
         let column = session
             .column_type(&sql.payload_type)
             .await
@@ -262,11 +268,11 @@ impl Shared {
     }
 
     pub async fn query(&self, sql: &Sql, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
-        self.db.query(Purpose::Dequeue, sql, params).await.map_err(|error| error.or_no_queue(self.name()))
+        self.db.query(Class::Main, sql, params).await.map_err(|error| error.or_no_queue(self.name()))
     }
 
     pub async fn query_again(&self, sql: &Sql, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
-        self.db.query_again(Purpose::Dequeue, sql, params).await.map_err(|error| error.or_no_queue(self.name()))
+        self.db.query_again(Class::Main, sql, params).await.map_err(|error| error.or_no_queue(self.name()))
     }
 
     /// How many of `n` messages one dequeue should ask for: a page at most, and no more than are likely to fit in an answer. If

@@ -1,10 +1,20 @@
 //! A message as a consumer gets it, and the names of its lease.
 
+pub(crate) mod payload;
+pub(crate) mod readable;
+pub(crate) mod metadata;
+pub(crate) mod unique;
+pub(crate) mod draft;
+pub(crate) mod trace;
+pub(crate) mod keys;
+pub(super) mod reason;
+pub(crate) mod failure;
+
 use std::{sync::Arc, time::SystemTime};
 
 use crate::{
     error::{Error, Kind, Result},
-    queue::{keys::Rate, metadata::Metadata, trace::TraceContext},
+    queue::message::{keys::Rate, metadata::Metadata, trace::TraceContext},
 };
 
 /// A message as a consumer gets it.

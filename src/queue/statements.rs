@@ -79,7 +79,7 @@ impl Statements {
     pub fn of(schema: &Schema, queue: &str, since: SystemTime, has: Has) -> Self {
         let Has { priorities: has_priorities, keys: has_keys } = has;
         let since = since.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_micros();
-        let of = |name, text: &str| Sql::of_queue(name, text, schema, queue).since(since);
+        let of = |name, text: &str| Sql::filled(name, text, schema, queue).since(since);
         // Where a message's priority is told, the text says 0, and in a queue with priorities the column; so with its key.
         let telling = |name, text: &str, priority: &str, key: &str| {
             if has_priorities {
@@ -125,19 +125,19 @@ impl Statements {
             },
             enqueue_unique: of("enqueue_unique", include_str!("../../sql/statements/enqueue_unique.sql")),
             enqueue_in_unique: of("enqueue_in_unique", include_str!("../../sql/statements/enqueue_in_unique.sql")),
-            dead: own("dead", include_str!("../../sql/statements/dead.sql")),
+            dead: own("dead", include_str!("../../sql/statements/dead.sql")).reading(),
             replay: of("replay", include_str!("../../sql/statements/replay.sql")),
             discard: of("discard", include_str!("../../sql/statements/discard.sql")),
             stats: of("stats", include_str!("../../sql/statements/stats.sql")),
-            peek: telling("peek", include_str!("../../sql/statements/peek.sql"), "lane::int", "keys"),
-            archived: own("archived", include_str!("../../sql/statements/archived.sql")),
+            peek: telling("peek", include_str!("../../sql/statements/peek.sql"), "lane::int", "keys").reading(),
+            archived: own("archived", include_str!("../../sql/statements/archived.sql")).reading(),
             purge: match has_keys {
                 true => of("purge_key", include_str!("../../sql/statements/purge_key.sql")),
                 false => of("purge", include_str!("../../sql/statements/purge.sql")),
             },
             prune: of("prune", include_str!("../../sql/statements/prune.sql")),
             gone: of("gone", include_str!("../../sql/statements/gone.sql")),
-            find: of("find", include_str!("../../sql/statements/find.sql")),
+            find: of("find", include_str!("../../sql/statements/find.sql")).reading(),
             pick: of("pick", include_str!("../../sql/statements/pick.sql")),
             cancel: of("cancel", include_str!("../../sql/statements/cancel.sql")),
             reschedule: of("reschedule", include_str!("../../sql/statements/reschedule.sql")),

@@ -37,10 +37,9 @@ use crate::{
     error::Result,
     postgres::wire::only,
     queue::{
-        draft::Due,
         handle::{Queue, finish},
-        payload::Payload,
-        stats::Peeked,
+        message::{draft::Due, payload::Payload},
+        verbs::stats::Peeked,
     },
 };
 
@@ -192,7 +191,7 @@ impl<T: Debug> List<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::{by_id::State, metadata::Metadata};
+    use crate::queue::{message::metadata::Metadata, verbs::by_id::State};
 
     fn message(id: i64) -> Peeked<&'static str> {
         let at = SystemTime::UNIX_EPOCH;

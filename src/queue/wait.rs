@@ -1,5 +1,9 @@
 //! How a consumer waits when nothing is due. Pure: it decides the next step from the last dequeue, and the consumer acts.
 
+pub(crate) mod hooks;
+pub(crate) mod linger;
+pub(super) mod lookout;
+
 use std::time::{Duration, Instant};
 
 /// How a consumer waits for messages.

@@ -3,7 +3,7 @@
 use crate::{
     error::Result,
     postgres::{
-        db::{Db, Purpose},
+        db::{Class, Db},
         sql::Sql,
         wire::{Row, only},
     },
@@ -50,6 +50,6 @@ impl Db {
 
     async fn change_schedule(&self, sql: Sql, name: &str) -> Result<Vec<Row>> {
         self.check_schema().await?;
-        self.query(Purpose::Dequeue, &sql, &[&name]).await
+        self.query(Class::Main, &sql, &[&name]).await
     }
 }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::expression::Expression;
 use crate::{
     error::{Error, Kind, Result},
-    queue::metadata::Metadata,
+    queue::message::metadata::Metadata,
 };
 
 /// When a message is to be enqueued, again and again. [`Queue::schedule`](crate::Queue::schedule) puts it in force.

@@ -9,12 +9,12 @@ use super::claim::{Claimed, claim, fitting, time_of};
 use crate::{
     error::{Error, Result},
     postgres::{
-        db::{Db, Purpose},
+        db::{Class, Db},
         time::Time,
         transaction::Transaction,
         wire::only,
     },
-    queue::metric,
+    queue::observe::metric,
 };
 
 /// What one turn did.
@@ -85,7 +85,7 @@ impl Db {
         warn!(schedule = one.name, queue = one.queue, %error, "a tick could not be enqueued");
         let next = is_refused(error).then_some(one.next);
         let sql = self.statement("fail_schedule", include_str!("../../sql/statements/fail_schedule.sql"));
-        self.query(Purpose::Dequeue, &sql, &[&one.name, &one.first, &next, &error.to_string()]).await.map(drop)
+        self.query(Class::Main, &sql, &[&one.name, &one.first, &next, &error.to_string()]).await.map(drop)
     }
 
     async fn enqueue_ticks(&self, transaction: &Transaction, claimed: &[Claimed]) -> Result<()> {
@@ -112,7 +112,7 @@ impl Db {
     /// When something is to be done with a schedule next, from a time on.
     pub(super) async fn schedules_due_in(&self, since: Time) -> Result<Look> {
         let sql = self.statement("schedules_due_in", include_str!("../../sql/statements/schedules_due_in.sql"));
-        let rows = self.query_again(Purpose::Dequeue, &sql, &[&since]).await?;
+        let rows = self.query_again(Class::Main, &sql, &[&since]).await?;
         let row = only(&rows)?;
         Ok(Look { due_in: row.read(0)?, clock: row.read(1)? })
     }

@@ -6,10 +6,10 @@ use super::draft::Missed;
 use crate::{
     error::Result,
     postgres::{
-        db::{Db, Purpose},
+        db::{Class, Db},
         wire::Row,
     },
-    queue::metadata::Metadata,
+    queue::message::metadata::Metadata,
 };
 
 /// A schedule as the database has it.
@@ -50,7 +50,7 @@ impl Db {
     pub async fn schedules(&self) -> Result<Vec<Scheduled>> {
         self.check_schema().await?;
         let sql = self.statement("schedules", include_str!("../../sql/statements/schedules.sql"));
-        let rows = self.query_again(Purpose::Dequeue, &sql, &[]).await?;
+        let rows = self.query_again(Class::Main, &sql, &[]).await?;
         let read = |row: &Row| {
             Ok(Scheduled {
                 name: row.read(0)?,

@@ -7,7 +7,7 @@ use super::{draft::Schedule, expression::Expression};
 use crate::{
     error::{Error, Result},
     postgres::wire::only,
-    queue::{handle::Queue, payload::Payload},
+    queue::{handle::Queue, message::payload::Payload},
 };
 
 impl<T: Payload> Queue<T> {

@@ -22,10 +22,9 @@ use crate::{
     error::{Error, Kind, Result},
     postgres::transaction::Transaction,
     queue::{
+        batch::share::Dequeue,
         consumer::{Consumer, Work, Worked},
-        message::Message,
-        payload::Payload,
-        share::Dequeue,
+        message::{Message, payload::Payload},
         wait::{Pace, Wait},
     },
     stripes::{

@@ -6,7 +6,7 @@ use tokio_postgres::error::SqlState;
 
 use crate::{
     error::{Error, Result},
-    postgres::db::{Db, Purpose},
+    postgres::db::{Class, Db},
     stripes::{
         id::StripeId,
         left::{Left, look, moving, names, of_queue},
@@ -95,7 +95,7 @@ impl Stripes {
         let resuming = async {
             for name in names(&resumed.db).await? {
                 let sql = of_queue(&resumed.db, "unseal", include_str!("../../sql/statements/unseal.sql"), &name);
-                resumed.db.query(Purpose::Dequeue, &sql, &[]).await?;
+                resumed.db.query(Class::Main, &sql, &[]).await?;
             }
             resumed.set_drains(false).await
         };

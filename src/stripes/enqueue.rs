@@ -10,7 +10,7 @@ use tracing::debug;
 
 use crate::{
     error::{Error, Result},
-    queue::{
+    queue::message::{
         draft::{Draft, IntoDraft},
         payload::Payload,
     },

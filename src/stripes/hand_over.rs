@@ -10,9 +10,9 @@ use tokio::time::timeout;
 
 use crate::{
     error::Result,
-    queue::{
+    queue::message::{
+        Message,
         draft::{Draft, IntoDraft},
-        message::Message,
         payload::Payload,
     },
     stripes::{

@@ -3,11 +3,11 @@
 use crate::{
     error::Result,
     postgres::{
-        db::{Db, Purpose},
+        db::{Class, Db},
         sql::Sql,
         wire::only,
     },
-    queue::stats::Stats,
+    queue::verbs::stats::Stats,
     stripes::{id::StripeId, set::Stripes, verbs::named},
 };
 
@@ -61,15 +61,15 @@ pub(super) async fn names(db: &Db) -> Result<Vec<String>> {
 }
 
 pub(super) fn of_queue(db: &Db, name: &'static str, text: &str, queue: &str) -> Sql {
-    Sql::of_queue(name, text, db.schema(), queue)
+    Sql::filled(name, text, db.schema(), queue)
 }
 
 /// The counts of a queue, and whether it is closed.
 pub(super) async fn look(db: &Db, name: &str) -> Result<(Stats, bool)> {
     let stats = of_queue(db, "stats", include_str!("../../sql/statements/stats.sql"), name);
     let sealed = of_queue(db, "sealed", include_str!("../../sql/statements/sealed.sql"), name);
-    let stats = Stats::of(&db.query_again(Purpose::Dequeue, &stats, &[]).await?)?;
-    Ok((stats, only(&db.query_again(Purpose::Dequeue, &sealed, &[]).await?)?.read(0)?))
+    let stats = Stats::of(&db.query_again(Class::Main, &stats, &[]).await?)?;
+    Ok((stats, only(&db.query_again(Class::Main, &sealed, &[]).await?)?.read(0)?))
 }
 
 /// Messages that were taken out of a queue for a stripe, and are not known to be there.
@@ -81,11 +81,11 @@ pub(super) struct OnTheirWay {
 
 pub(super) async fn on_their_way(db: &Db) -> Result<Vec<OnTheirWay>> {
     let moves = db.statement("moves", include_str!("../../sql/statements/moves.sql"));
-    if !only(&db.query_again(Purpose::Dequeue, &moves, &[]).await?)?.read::<bool>(0)? {
+    if !only(&db.query_again(Class::Main, &moves, &[]).await?)?.read::<bool>(0)? {
         return Ok(Vec::new());
     }
     let moving = db.statement("moving", include_str!("../../sql/statements/moving.sql"));
-    let rows = db.query_again(Purpose::Dequeue, &moving, &[]).await?;
+    let rows = db.query_again(Class::Main, &moving, &[]).await?;
     rows.iter()
         .map(|row| {
             let target = StripeId(row.read::<i32>(1)?.cast_unsigned());

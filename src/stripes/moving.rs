@@ -8,12 +8,12 @@ use postgres_types::ToSql;
 use crate::{
     error::{Error, Result},
     postgres::{
-        db::{Db, Purpose},
+        db::{Class, Db},
         sql::quote,
         time::Time,
         wire::only,
     },
-    queue::settings::Description,
+    queue::admin::settings::Description,
     stripes::{
         health::Fitness,
         id::StripeId,
@@ -76,7 +76,7 @@ impl Stripes {
             }
             let done = from.db.statement("move_done", include_str!("../../sql/statements/move_done.sql"));
             let params: [&(dyn ToSql + Sync); 3] = [&queue, &target.id.0.cast_signed(), &rows.ids];
-            named(from.id, from.db.query_again(Purpose::Dequeue, &done, &params).await)?;
+            named(from.id, from.db.query_again(Class::Main, &done, &params).await)?;
         }
     }
 
@@ -160,13 +160,13 @@ async fn out(db: &Db, queue: &Description, target: StripeId, after: i64) -> Resu
     let sql = of_queue(db, "move_out", include_str!("../../sql/statements/move_out.sql"), &queue.name);
     let lane = (queue.priorities > 1).then_some(LANE);
     let params: [&(dyn ToSql + Sync); 5] = [&queue.name, &target.0.cast_signed(), &after, &ROWS, &lane];
-    db.query(Purpose::Dequeue, &sql, &params).await?.iter().map(|row| row.read(0)).collect()
+    db.query(Class::Main, &sql, &params).await?.iter().map(|row| row.read(0)).collect()
 }
 
 async fn rows(db: &Db, queue: &str, target: StripeId) -> Result<Rows> {
     let sql = db.statement("move_rows", include_str!("../../sql/statements/move_rows.sql"));
     let mut rows = Rows::default();
-    for row in db.query_again(Purpose::Dequeue, &sql, &[&queue, &target.0.cast_signed(), &i64::from(ROWS)]).await? {
+    for row in db.query_again(Class::Main, &sql, &[&queue, &target.0.cast_signed(), &i64::from(ROWS)]).await? {
         rows.ids.push(row.read(0)?);
         rows.enqueued_at.push(row.read(1)?);
         rows.due_at.push(row.read(2)?);
@@ -184,7 +184,7 @@ async fn rows(db: &Db, queue: &str, target: StripeId) -> Result<Rows> {
 /// Gives a stripe's queue these rows of another's, unless it has them.
 async fn give(db: &Db, source: StripeId, queue: &str, rows: &Rows) -> Result<()> {
     let name = db.statement("payload_name", include_str!("../../sql/statements/payload_name.sql"));
-    let payload: String = only(&db.query_again(Purpose::Dequeue, &name, &[&queue]).await?)?.read(0)?;
+    let payload: String = only(&db.query_again(Class::Main, &name, &[&queue]).await?)?.read(0)?;
     let text = of_queue(db, "move_in", include_str!("../../sql/statements/move_in.sql"), queue).text;
     let text = text.replace(&quote(&format!("type_{queue}")), &payload);
     let transaction = db.begin().await?;

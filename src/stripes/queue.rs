@@ -16,7 +16,7 @@ use tracing::{debug, warn};
 
 use crate::{
     error::{Error, Result},
-    queue::{handle::Queue, payload::Payload, settings::Description},
+    queue::{admin::settings::Description, handle::Queue, message::payload::Payload},
     stripes::{
         choose::Spread,
         id::{StripeId, Striped},

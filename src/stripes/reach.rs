@@ -105,7 +105,7 @@ impl Set {
     }
 
     async fn connect(&self, place: &Place) -> Result<()> {
-        let stripe = Stripe::of(Db::to_stripe(place.target.clone()).await?, self.changed.clone()).await?;
+        let stripe = Stripe::of(Db::to_one_of_several(place.target.clone()).await?, self.changed.clone()).await?;
         let mut twin = None;
         self.reached.send_if_modified(|reached| {
             twin = reached.iter().find(|other| other.id == stripe.id).cloned();

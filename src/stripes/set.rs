@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use crate::{
     error::{Error, Result},
     postgres::{db::Db, target::Target},
-    queue::settings::Settings,
+    queue::admin::settings::Settings,
     stripes::{
         health::Fitness,
         id::StripeId,

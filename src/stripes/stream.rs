@@ -16,7 +16,11 @@ use tokio::sync::watch;
 
 use crate::{
     error::Result,
-    queue::{consumer::Messages, message::Message, payload::Payload, wait::Wait},
+    queue::{
+        consumer::Messages,
+        message::{Message, payload::Payload},
+        wait::Wait,
+    },
     stripes::{
         consumer::StripedConsumer,
         id::{StripeId, Striped},

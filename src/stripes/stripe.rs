@@ -14,13 +14,13 @@ use tracing::{debug, info, warn};
 use crate::{
     error::{Error, Result},
     postgres::{
-        db::{Db, Purpose},
+        db::{Class, Db},
         wire::only,
     },
     queue::{
         handle::Queue,
-        metric::{StripeMetrics, StripeName},
-        payload::Payload,
+        message::payload::Payload,
+        observe::metric::{StripeMetrics, StripeName},
     },
     stripes::{
         health::{Fitness, Health},
@@ -47,7 +47,7 @@ impl Stripe {
     /// The stripe that a database is.
     pub(super) async fn of(db: Db, changed: Arc<Notify>) -> Result<Arc<Self>> {
         db.check_schema().await?;
-        let (id, drains) = row_of(&db, Purpose::Dequeue).await?;
+        let (id, drains) = row_of(&db, Class::Main).await?;
         db.attached::<StripeName>().set(id.to_string());
         let health = Health::default();
         health.drains(drains);
@@ -110,7 +110,7 @@ impl Stripe {
 
     /// Reads its own row, over a connection for enqueueing.
     async fn ask(self: &Arc<Self>) {
-        match row_of(&self.db, Purpose::Enqueue).await {
+        match row_of(&self.db, Class::Store).await {
             Ok((_, drains)) => self.health.drains(drains),
             Err(error) if error.is_closed() => self.lost(&error),
             // A right that is missing says itself in what is enqueued.
@@ -126,16 +126,16 @@ impl Stripe {
     /// Says whether it shall drain, for all processes.
     pub(super) async fn set_drains(&self, drains: bool) -> Result<()> {
         let sql = self.db.statement("set_drains", include_str!("../../sql/statements/set_drains.sql"));
-        self.db.query(Purpose::Dequeue, &sql, &[&drains]).await?;
+        self.db.query(Class::Main, &sql, &[&drains]).await?;
         self.health.drains(drains);
         Ok(())
     }
 }
 
 /// The stripe's name, and whether it drains.
-async fn row_of(db: &Db, lane: Purpose) -> Result<(StripeId, bool)> {
+async fn row_of(db: &Db, class: Class) -> Result<(StripeId, bool)> {
     let sql = db.statement("stripe", include_str!("../../sql/statements/stripe.sql"));
-    let rows = db.query_again(lane, &sql, &[]).await?;
+    let rows = db.query_again(class, &sql, &[]).await?;
     let row = only(&rows)?;
     Ok((StripeId(row.read::<i32>(0)?.cast_unsigned()), row.read(1)?))
 }
@@ -156,7 +156,7 @@ async fn try_until_back(trial: Trial, mut pause: Duration) {
     loop {
         tokio::time::sleep(std::mem::replace(&mut pause, PAUSE)).await;
         let Some(stripe) = trial.0.upgrade() else { return };
-        match row_of(&stripe.db, Purpose::Enqueue).await {
+        match row_of(&stripe.db, Class::Store).await {
             Err(error) if error.is_closed() => {
                 debug!(stripe = %stripe.id, %error, "stripe is still away");
                 stripe.health.lost(error);

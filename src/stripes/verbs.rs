@@ -10,8 +10,9 @@ use futures_util::future::join_all;
 use crate::{
     error::{Error, Result},
     queue::{
-        archive::Archived, by_id::Found, dead::DeadLetter, handle::Queue, message::Lease, payload::Payload,
-        stats::Stats,
+        handle::Queue,
+        message::{Lease, payload::Payload},
+        verbs::{archive::Archived, by_id::Found, dead::DeadLetter, stats::Stats},
     },
     stripes::{
         id::{StripeId, Striped, StripedId},

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     error::Result,
-    queue::{handle::Queue, payload::Payload},
+    queue::{handle::Queue, message::payload::Payload},
     stripes::{
         id::StripeId,
         queue::{Members, StripedQueue},

@@ -8,7 +8,7 @@ use tracing::warn;
 
 use crate::{
     error::{Error, Result},
-    queue::{message::Lease, payload::Payload},
+    queue::message::{Lease, payload::Payload},
     worker::{groups::Finished, station::Station},
 };
 

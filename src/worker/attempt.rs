@@ -11,7 +11,10 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     error::Result,
     postgres::{in_transaction::InTransaction, transaction::Transaction},
-    queue::{handle::Queue, message::Lease, payload::Payload},
+    queue::{
+        handle::Queue,
+        message::{Lease, payload::Payload},
+    },
     worker::renewals::Renewals,
 };
 

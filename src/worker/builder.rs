@@ -5,12 +5,9 @@ use std::{fmt, sync::Arc, time::Duration};
 use crate::{
     error::{Error, Result},
     queue::{
-        failure::Failure,
         handle::Queue,
-        hooks::Hooks,
-        message::{Lease, Message},
-        payload::Payload,
-        wait::Wait,
+        message::{Lease, Message, failure::Failure, payload::Payload},
+        wait::{Wait, hooks::Hooks},
     },
     worker::{
         attempt::Attempt,

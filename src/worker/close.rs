@@ -5,7 +5,7 @@ use std::{pin::pin, time::Duration};
 use tokio::{task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::queue::payload::Payload;
+use crate::queue::message::payload::Payload;
 use crate::worker::{outage::Outage, station::Station};
 
 /// After the limit, handlers that can be told have this long to end by themselves.

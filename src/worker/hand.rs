@@ -14,11 +14,11 @@ use crate::worker::{groups::Decision, held::Start, station::Station};
 use crate::{
     error::text_of,
     queue::{
-        failure::Failure,
-        message::Lease,
-        metric::{End, Watch},
-        payload::Payload,
-        span,
+        message::{Lease, failure::Failure, payload::Payload},
+        observe::{
+            metric::{End, Watch},
+            span,
+        },
     },
     worker::{
         attempt::{Attempt, OwnEnd},

@@ -6,9 +6,9 @@ use futures_util::{FutureExt, future::BoxFuture};
 
 use crate::{
     error::{caught, text_of},
-    queue::{
+    queue::message::{
+        Message,
         failure::Failure,
-        message::Message,
         trace::{self, TraceContext},
     },
     worker::attempt::Attempt,

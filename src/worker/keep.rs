@@ -7,7 +7,7 @@ use std::{
 
 use tokio::{task::JoinSet, time::MissedTickBehavior};
 
-use crate::queue::payload::Payload;
+use crate::queue::message::payload::Payload;
 use crate::worker::station::Station;
 
 /// A beat is a third of the lease, within these bounds.

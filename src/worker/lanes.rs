@@ -11,7 +11,7 @@ use tracing::debug;
 use crate::{
     error::Result,
     postgres::{db::Subscription, wire::only},
-    queue::{consumer::hearing, payload::Payload},
+    queue::{consumer::hearing, message::payload::Payload},
     worker::{holder::Holder, station::Station},
 };
 

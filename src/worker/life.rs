@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     error::Result,
-    queue::{consumer::Consumer, linger::Linger, payload::Payload},
+    queue::{consumer::Consumer, message::payload::Payload, wait::linger::Linger},
     worker::{hand::Hand, hands::Reserved, lanes::Ear, outage::Outage, station::Station},
 };
 

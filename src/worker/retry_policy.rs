@@ -11,7 +11,7 @@ use tracing::warn;
 
 use crate::{
     error::caught,
-    queue::failure::{Failure, Verdict},
+    queue::message::failure::{Failure, Verdict},
 };
 
 /// The longest delay that a queue accepts.

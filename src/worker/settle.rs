@@ -14,10 +14,9 @@ use crate::worker::{
 use crate::{
     error::{Error, Result},
     queue::{
-        linger::Linger,
-        message::{Lease, Message},
-        metric::End,
-        payload::Payload,
+        message::{Lease, Message, payload::Payload},
+        observe::metric::End,
+        wait::linger::Linger,
     },
 };
 

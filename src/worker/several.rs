@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     error::Result,
-    queue::payload::Payload,
+    queue::message::payload::Payload,
     worker::{
         builder::Worker,
         hands::Hands,

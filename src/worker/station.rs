@@ -8,7 +8,11 @@ use std::{
 use tokio::sync::Notify;
 
 use crate::{
-    queue::{handle::Queue, hooks::Hooks, payload::Payload, wait::Wait},
+    queue::{
+        handle::Queue,
+        message::payload::Payload,
+        wait::{Wait, hooks::Hooks},
+    },
     worker::{
         handler::Handler, hands::Hands, held::Held, holder::Holder, report::Report, retry_policy::RetryPolicy,
         tally::Tally,

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::queue::metric::End;
+use crate::queue::observe::metric::End;
 
 /// How the leases of a worker's messages ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

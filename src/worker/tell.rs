@@ -11,7 +11,7 @@ use tracing::warn;
 
 use crate::{
     error::Result,
-    queue::payload::Payload,
+    queue::message::payload::Payload,
     worker::{
         calls::Counted,
         report::{Report, Told},

@@ -1,6 +1,8 @@
 //! Rules of the house that a reader relies on.
 
+mod driver;
 mod imports;
+mod tree;
 
 use std::{
     fs,

@@ -5,11 +5,11 @@ use std::time::{Duration, SystemTime};
 use trunkline_console::doctor::{Doctor, Finding, Severity};
 
 use crate::{
+    clean::clean,
     database::Database,
     error::{Error, Result},
     json::Line,
-    print::{self, clean},
-    time,
+    print, time,
 };
 
 /// The arguments of `trunkline doctor`.

@@ -4,7 +4,7 @@ use std::{fmt, io};
 
 use trunkline::Metadata;
 
-use crate::{own_words::own, print::clean, text::Text};
+use crate::{clean::clean, own_words::own, text::Text};
 
 /// The result of every verb.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -4,14 +4,15 @@
 #![deny(clippy::print_stdout)]
 
 mod own_words;
+mod clean;
+mod float;
+mod text;
 mod error;
 mod print;
 mod progress;
 mod time;
 mod help;
 mod number;
-mod float;
-mod text;
 mod json;
 mod stop;
 mod outlet;

@@ -42,11 +42,11 @@ mod tests {
 
     use super::*;
 
-    /// The texts of a folder's files.
-    fn texts(folder: &str) -> String {
+    /// The texts of a folder's files, folders inside included.
+    fn texts(folder: impl AsRef<Path>) -> String {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
         let files = fs::read_dir(folder).expect("it is there").map(|file| file.expect("a file").path());
-        files.filter(|path| path.is_file()).map(|path| fs::read_to_string(path).expect("text")).collect()
+        files.map(|path| if path.is_dir() { texts(path) } else { fs::read_to_string(path).expect("text") }).collect()
     }
 
     #[test]

@@ -7,7 +7,10 @@ use std::{
 
 use trunkline::Description;
 
-use crate::error::{Error, Result};
+use crate::{
+    clean::clean,
+    error::{Error, Result},
+};
 
 /// Writes a text as it is.
 pub fn text(text: impl AsRef<[u8]>) -> Result<()> {
@@ -40,16 +43,6 @@ pub fn after_change(written: Result<()>) -> Result<()> {
 /// Says a line on standard error. One that cannot be said is no reason to fail.
 pub fn note(line: impl AsRef<str>) {
     let _ = writeln!(io::stderr(), "{}", clean(line.as_ref()));
-}
-
-/// Text of others, fit for a terminal: on one line, and without anything that a terminal obeys.
-pub fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() || is_invisible(c) { ' ' } else { c }).collect()
-}
-
-/// Line separators, and marks that turn the direction of writing around.
-fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Columns below their headers. A header that begins with `>` is a column of numbers.
@@ -116,7 +109,8 @@ pub fn thousands(number: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Table, clean, thousands};
+    use super::{Table, thousands};
+    use crate::clean::clean;
 
     #[test]
     fn a_terminal_is_not_obeyed() {

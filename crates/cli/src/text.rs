@@ -5,7 +5,7 @@ use postgres_types::{FromSql, IsNull, Kind, ToSql, Type, to_sql_checked};
 use trunkline::{Metadata, Readable};
 use uuid::Uuid;
 
-use crate::{float, print::clean};
+use crate::{clean::clean, float};
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error + Sync + Send>>;
 

@@ -45,7 +45,7 @@ pub(crate) struct Heard {
 struct Channel {
     heard: watch::Sender<Heard>,
     /// Where the texts of notifications go, if somebody wants them.
-    letters: Option<mpsc::UnboundedSender<String>>,
+    texts: Option<mpsc::UnboundedSender<String>>,
     subscribers: usize,
 }
 
@@ -87,11 +87,11 @@ impl Channels {
         act(&mut self.all.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn ring(&self, channel: &str, letter: Option<&str>) {
+    fn ring(&self, channel: &str, text: Option<&str>) {
         self.with(|all| {
             if let Some(channel) = all.get(channel) {
-                if let (Some(letters), Some(letter)) = (&channel.letters, letter) {
-                    let _ = letters.send(letter.to_owned()); // its reader is about to unsubscribe
+                if let (Some(texts), Some(text)) = (&channel.texts, text) {
+                    let _ = texts.send(text.to_owned()); // its reader is about to unsubscribe
                 }
                 channel.heard.send_modify(|heard| heard.rings += 1);
             }
@@ -163,14 +163,14 @@ impl Listener {
     }
 
     /// Listens to a channel; the connection is made at the first call.
-    pub fn subscribe(&self, name: &str, letters: Option<mpsc::UnboundedSender<String>>) -> Subscription {
+    pub fn subscribe(&self, name: &str, texts: Option<mpsc::UnboundedSender<String>>) -> Subscription {
         let heard = self.channels.with(|all| {
             let channel = all.entry(name.to_owned()).or_insert_with(|| Channel {
                 heard: watch::Sender::default(),
-                letters: None,
+                texts: None,
                 subscribers: 0,
             });
-            channel.letters = letters.or(channel.letters.take());
+            channel.texts = texts.or(channel.texts.take());
             channel.subscribers += 1;
             channel.heard.subscribe()
         });

@@ -35,7 +35,7 @@ use crate::{
     },
 };
 
-/// Connections for enqueueing, as many for dequeueing and settling, and as many for statements of the user.
+/// Connections of each class.
 const SLOTS: usize = 2;
 /// Transactions that the library opens for closures keep this many connections for the next.
 const IDLE: usize = 4;
@@ -54,8 +54,8 @@ pub struct Db(Arc<Inner>);
 
 struct Inner {
     target: Target,
-    enqueue: [Slot; SLOTS],
-    dequeue: [Slot; SLOTS],
+    store: [Slot; SLOTS],
+    main: [Slot; SLOTS],
     run: [Slot; SLOTS],
     /// With the time when they were given back.
     idle: SyncMutex<Vec<(Instant, Arc<Session>)>>,
@@ -83,11 +83,13 @@ struct SlotState {
     refused: Option<(Instant, Error)>,
 }
 
-/// The purpose of a connection.
+/// The class of a connection. Each has connections of its own, so that none waits behind the statements of another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purpose {
-    Enqueue,
-    Dequeue,
+pub(crate) enum Class {
+    /// Short writes, such as enqueues. Their connections are not made with patience where another server could take them.
+    Store,
+    /// Everything else of the library. One of these connections is made first, and stays open.
+    Main,
     /// For the statements of the user.
     Run,
 }
@@ -147,8 +149,8 @@ impl Db {
     }
 
     /// Connects to one of several servers that hold the same queues.
-    pub(crate) async fn to_stripe(target: Target) -> Result<Self> {
-        Self::to(target.of_stripe()).await
+    pub(crate) async fn to_one_of_several(target: Target) -> Result<Self> {
+        Self::to(target.of_several()).await
     }
 
     /// Where it is, for people; nothing that is secret.
@@ -157,18 +159,18 @@ impl Db {
     }
 
     async fn to(target: Target) -> Result<Self> {
-        let dequeue: [Slot; SLOTS] = Default::default();
-        // Also tells whether the database can be reached. Whatever is done first is done on it: a queue is described for the same purpose.
-        let first = Session::open_now(&target, Use::Common, dequeue[0].load.clone()).await?;
-        dequeue[0].place.lock().await.session = Some(Arc::new(first));
+        let main: [Slot; SLOTS] = Default::default();
+        // Also tells whether the database can be reached. Its class is that of what comes first: a queue is described on it.
+        let first = Session::open_now(&target, Use::Common, main[0].load.clone()).await?;
+        main[0].place.lock().await.session = Some(Arc::new(first));
         let schema = target.schema.clone();
         let db = Self(Arc::new(Inner {
             schema,
             listener: Listener::new(target.clone()),
             rested: SyncMutex::new(Instant::now()),
             target,
-            enqueue: Default::default(),
-            dequeue,
+            store: Default::default(),
+            main,
             run: Default::default(),
             idle: SyncMutex::default(),
             attached: SyncMutex::default(),
@@ -209,12 +211,12 @@ impl Db {
         Sql::new(name, &self.0.schema.fill(text))
     }
 
-    /// A live connection for a purpose, the one with less to do, made anew if it was lost.
-    pub(crate) async fn session(&self, purpose: Purpose) -> Result<Arc<Session>> {
-        let slots = match purpose {
-            Purpose::Enqueue => &self.0.enqueue,
-            Purpose::Dequeue => &self.0.dequeue,
-            Purpose::Run => &self.0.run,
+    /// A live connection for a class, the one with less to do, made anew if it was lost.
+    pub(crate) async fn session(&self, class: Class) -> Result<Arc<Session>> {
+        let slots = match class {
+            Class::Store => &self.0.store,
+            Class::Main => &self.0.main,
+            Class::Run => &self.0.run,
         };
         let mut slot = &slots[0];
         for other in &slots[1..] {
@@ -238,35 +240,35 @@ impl Db {
         if let Some((_, error)) = place.refused.as_ref().filter(|(at, _)| *at >= asked) {
             return Err(error.clone()); // the same database, tried with patience while this caller waited
         }
-        let opened = self.open(purpose, Use::Common, slot.load.clone()).await;
+        let opened = self.open(class, Use::Common, slot.load.clone()).await;
         place.session = opened.as_ref().ok().cloned();
         place.refused = opened.as_ref().err().map(|error| (Instant::now(), error.clone()));
         opened
     }
 
-    /// With patience, unless what is enqueued can go to another server.
-    async fn open(&self, purpose: Purpose, usage: Use, load: Arc<AtomicUsize>) -> Result<Arc<Session>> {
-        let opened = match purpose {
-            Purpose::Enqueue if self.0.target.is_stripe => Session::open_now(&self.0.target, usage, load).await,
+    /// With patience, unless another server can take what is to be stored.
+    async fn open(&self, class: Class, usage: Use, load: Arc<AtomicUsize>) -> Result<Arc<Session>> {
+        let opened = match class {
+            Class::Store if self.0.target.is_of_several => Session::open_now(&self.0.target, usage, load).await,
             _ => Session::open(&self.0.target, usage, load).await,
         };
         opened.map(Arc::new)
     }
 
     /// Runs one statement in a transaction of its own.
-    pub(crate) async fn query(&self, purpose: Purpose, sql: &Sql, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
-        self.session(purpose).await?.query(sql, params).await
+    pub(crate) async fn query(&self, class: Class, sql: &Sql, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
+        self.session(class).await?.query(sql, params).await
     }
 
     /// Runs one statement that may as well run twice: a lost connection is replaced once.
     pub(crate) async fn query_again(
         &self,
-        purpose: Purpose,
+        class: Class,
         sql: &Sql,
         params: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>> {
-        match self.query(purpose, sql, params).await {
-            Err(error) if error.is_outcome_unknown() => self.query(purpose, sql, params).await,
+        match self.query(class, sql, params).await {
+            Err(error) if error.is_outcome_unknown() => self.query(class, sql, params).await,
             outcome => outcome,
         }
     }
@@ -287,16 +289,16 @@ impl Db {
 
     /// A connection of one's own, for a transaction. Give it back with [`Db::give_back`] when it is clean.
     pub(crate) async fn own_session(&self) -> Result<Arc<Session>> {
-        self.own_session_for(Purpose::Run).await
+        self.own_session_for(Class::Run).await
     }
 
-    pub(crate) async fn own_session_for(&self, purpose: Purpose) -> Result<Arc<Session>> {
+    pub(crate) async fn own_session_for(&self, class: Class) -> Result<Arc<Session>> {
         loop {
             let idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
             match idle.map(|(_, session)| session) {
                 Some(session) if session.is_closed() => {}
                 Some(session) => return Ok(session),
-                None => return self.open(purpose, Use::Alone, Arc::default()).await,
+                None => return self.open(class, Use::Alone, Arc::default()).await,
             }
         }
     }
@@ -309,7 +311,7 @@ impl Db {
         }
     }
 
-    /// Closes the connections that nobody has used for a while. One for dequeueing stays, and the one that listens, which has to prove that
+    /// Closes the connections that nobody has used for a while. One of the main class stays, and the one that listens, which has to prove that
     /// it is alive. However many queues ask, it is done once in that time.
     pub(crate) fn rest(&self) {
         {
@@ -325,7 +327,7 @@ impl Db {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .retain(|(given_back, _)| given_back.elapsed() < UNUSED);
-        for slot in self.0.enqueue.iter().chain(&self.0.run).chain(&self.0.dequeue[1..]) {
+        for slot in self.0.store.iter().chain(&self.0.run).chain(&self.0.main[1..]) {
             let Ok(mut place) = slot.place.try_lock() else { continue }; // in use just now
             if slot.load.load(Ordering::Relaxed) == 0 && place.used.is_some_and(|used| used.elapsed() >= UNUSED) {
                 place.session = None; // closed when the last caller has let go of it
@@ -339,8 +341,8 @@ impl Db {
     }
 
     /// As [`Db::subscribe`], with the texts of the notifications.
-    pub(crate) fn subscribe_letters(&self, channel: &str) -> (Subscription, mpsc::UnboundedReceiver<String>) {
-        let (letters, receiver) = mpsc::unbounded_channel();
-        (self.0.listener.subscribe(channel, Some(letters)), receiver)
+    pub(crate) fn subscribe_texts(&self, channel: &str) -> (Subscription, mpsc::UnboundedReceiver<String>) {
+        let (texts, receiver) = mpsc::unbounded_channel();
+        (self.0.listener.subscribe(channel, Some(texts)), receiver)
     }
 }

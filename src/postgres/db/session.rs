@@ -226,7 +226,7 @@ fn told(what: &'static str, failure: WireError) -> Error {
         WireError::Server { error, .. } | WireError::Lost(Some(error)) if error.is_fatal() => {
             Error::new(Kind::Unknown { what, source: Box::new(error) })
         }
-        WireError::Server { error, .. } => Error::new(Kind::Server { what, queue: None, error }),
+        WireError::Server { error, .. } => Error::of_server(what, error),
         WireError::LeftOpen => Error::new(Kind::LeftOpen(what.to_owned())),
         WireError::TooLarge(limit) => Error::new(Kind::TooMuch { text: what.to_owned(), limit }),
         WireError::TooManyRows(_) => Error::new(Kind::Answer(failure.to_string().into())),

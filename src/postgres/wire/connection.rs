@@ -106,11 +106,11 @@ impl Connection {
             frontend::sync(&mut group.bytes);
         }
         let (places, script) = (std::mem::take(&mut group.places), group.script);
-        let inbox = self.queue(group, in_parts).unwrap_or_else(Inbox::refused);
+        let inbox = self.push(group, in_parts).unwrap_or_else(Inbox::refused);
         Incoming::new(inbox, places, script)
     }
 
-    fn queue(&self, mut group: Group, in_parts: bool) -> Result<Arc<Inbox>, WireError> {
+    fn push(&self, mut group: Group, in_parts: bool) -> Result<Arc<Inbox>, WireError> {
         let (inbox, delivery) = Inbox::new();
         let mut waiting = AwaitedGroup::new(To::Caller(delivery));
         (waiting.copies, waiting.in_parts) = (group.copies, in_parts);

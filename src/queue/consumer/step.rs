@@ -10,13 +10,14 @@ use super::{
 use crate::{
     error::{Error, Result},
     queue::{
+        batch::share::Dequeue,
         handle::Queue,
-        linger::{Linger, Rings},
-        lookout::{Waiter, Wakes, Woken},
-        message::Message,
-        payload::Payload,
-        share::Dequeue,
-        wait::Step,
+        message::{Message, payload::Payload},
+        wait::{
+            Step,
+            linger::{Linger, Rings},
+            lookout::{Waiter, Wakes, Woken},
+        },
     },
 };
 

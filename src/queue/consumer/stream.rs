@@ -20,11 +20,9 @@ use super::Consumer;
 use crate::{
     error::{Error, Result},
     queue::{
+        batch::{ownerless::Ownerless, share::PAGE},
         handle::Shared,
-        message::{Lease, Message, Ranges},
-        ownerless::Ownerless,
-        payload::Payload,
-        share::PAGE,
+        message::{Lease, Message, Ranges, payload::Payload},
     },
 };
 

@@ -13,11 +13,8 @@ use crate::{
     error::{Result, caught, text_of},
     postgres::transaction::Transaction,
     queue::{
-        failure::Failure,
-        message::{Lease, Message},
-        payload::Payload,
-        reason::reason_of,
-        settle::Ending,
+        batch::settle::Ending,
+        message::{Lease, Message, failure::Failure, payload::Payload, reason::reason_of},
         wait::Pace,
     },
 };

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::queue::keys::Rate;
+use crate::queue::message::keys::Rate;
 
 /// A message that begins takes as much as the rate fills in the time from one to the next. So one time says all: when the bucket is full again.
 pub(super) struct Bucket {

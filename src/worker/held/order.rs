@@ -318,4 +318,5 @@ impl<T> Order<T> {
 }
 
 #[cfg(test)]
+#[path = "../../../tests/models/order/mod.rs"]
 mod model;

@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::SystemTime};
 
 use super::{beat::Beat, *};
-use crate::queue::{keys::Rate, metadata::Metadata};
+use crate::queue::message::{keys::Rate, metadata::Metadata};
 
 const LEASE: Duration = Duration::from_secs(30);
 const SECOND: Duration = Duration::from_secs(1);

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use trunkline::{Db, Description, Limits, Scheduled, Stats, postgres::Statement};
 
 use crate::{
+    clean::clean,
     error::{Error, Result},
     print::{self, Table, thousands},
     text::Unread,
@@ -115,8 +116,7 @@ impl Page {
         if !place.is_empty() {
             lines.insert(1, ("server", place.to_owned()));
         }
-        let lines: Vec<String> =
-            lines.iter().map(|(name, text)| format!("{name:<14}{}\n", print::clean(text))).collect();
+        let lines: Vec<String> = lines.iter().map(|(name, text)| format!("{name:<14}{}\n", clean(text))).collect();
         lines.concat()
     }
 

@@ -9,7 +9,7 @@ use tracing::{
 };
 
 use super::output::Aside;
-use crate::print::clean;
+use crate::clean::clean;
 
 /// Failed commands are told here already, with their exit codes.
 const TOLD_ELSEWHERE: &str = "trunkline::worker::hand";

@@ -25,7 +25,7 @@ use tokio::{
 
 use super::{
     admission::{Door, Seat},
-    shield::plain,
+    reply::plain,
     stall::Stall,
     tls::Certificate,
 };

@@ -12,8 +12,9 @@ use serde::Deserialize;
 
 use super::{
     access::{COOKIE, Refused, Visitor, same},
-    server::Site,
-    shield::{address, plain},
+    reply::plain,
+    shield::address,
+    site::Site,
     view::{Frame, Login, with},
 };
 

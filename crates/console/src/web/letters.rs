@@ -8,9 +8,9 @@ use axum::{
 use serde::Deserialize;
 
 use super::{
-    pages::{Here, Page, Visit, failing, known, letter},
+    reply::{Here, Page, Visit, failing, known},
     sieve::Sieve,
-    statement::{self, PAGE},
+    statement::{self, Letter, PAGE},
     view::{Frame, Item, page},
     words,
 };
@@ -73,4 +73,19 @@ pub async fn dead(
     let frame = Frame::of_queue(&site, &visitor, &name).await;
     let words = words::shown(&which.in_words());
     Ok(page(&Dead { frame, queue: name, keyed: is.lanes > 0, groups, which, words, items, next }))
+}
+
+fn letter((id, dead_at, attempt, error, payload, size, key): Letter) -> Item {
+    let (state, when) = ("dead".to_owned(), format!("died {}", words::ago(dead_at)));
+    let key = words::shown(&key.unwrap_or_default());
+    Item {
+        id,
+        state,
+        when,
+        attempt,
+        error: words::shown(&error),
+        payload: words::shown(&payload),
+        size: words::bytes(size),
+        key,
+    }
 }

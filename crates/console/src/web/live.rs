@@ -11,7 +11,7 @@ use futures_util::{Stream, stream};
 use serde_json::{Map, Value, json};
 use tokio::{sync::watch, time::interval};
 
-use super::{pulse::Known, row::Row, server::Site, verdict::Verdict};
+use super::{pulse::Known, row::Row, site::Site, verdict::Verdict};
 
 /// A session that has ended gets no more numbers after this time.
 const LOOK: Duration = Duration::from_secs(1);

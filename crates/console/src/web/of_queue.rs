@@ -8,8 +8,8 @@ use axum::{
 
 use super::{
     chart::Chart,
-    pages::{Here, Page, Visit, failing, known},
     pulse::Known,
+    reply::{Here, Page, Visit, failing, known},
     row::Row,
     view::{Frame, page},
     words,

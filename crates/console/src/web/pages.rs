@@ -10,26 +10,18 @@ use axum::{
 };
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
-use trunkline::{Description, Error};
 
 use super::{
     access::Visitor,
+    reply::{Here, Page, Visit, failing, known, nothing_of, told},
     row::Row,
-    server::Site,
-    statement::{self, Find, Letter, Line, Message, PAGE},
+    statement::{self, Find, Line, Message, PAGE},
     verdict::Verdict,
     view::{
-        Audit, DoctorPage, Frame, Item, Login, MessagePage, Messages, Overview, Plan, Relay, Relays, Schedules, Told,
-        page, with,
+        Audit, DoctorPage, Frame, Item, Login, MessagePage, Messages, Overview, Plan, Relay, Relays, Schedules, page,
     },
     words,
 };
-use crate::reason::reason;
-
-pub type Visit = Extension<Visitor>;
-pub type Here = State<Arc<Site>>;
-/// A page, or the page that says why there is none.
-pub type Page = Result<Response, Response>;
 
 pub async fn overview(State(site): Here, Extension(visitor): Visit) -> Page {
     let picture = Arc::clone(&site.pulse.picture.borrow());
@@ -80,21 +72,6 @@ fn item((id, state, enqueued_at, due_at, attempt, error, payload, size, key): Li
         payload: words::shown(&payload),
         size: words::bytes(size),
         key: words::shown(&key),
-    }
-}
-
-pub fn letter((id, dead_at, attempt, error, payload, size, key): Letter) -> Item {
-    let (state, when) = ("dead".to_owned(), format!("died {}", words::ago(dead_at)));
-    let key = words::shown(&key.unwrap_or_default());
-    Item {
-        id,
-        state,
-        when,
-        attempt,
-        error: words::shown(&error),
-        payload: words::shown(&payload),
-        size: words::bytes(size),
-        key,
     }
 }
 
@@ -247,47 +224,5 @@ pub async fn nothing(State(site): Here, visitor: Option<Extension<Visitor>>) -> 
     match visitor {
         Some(Extension(visitor)) => nothing_of(&site, &visitor, "There is no such page.").await,
         None => StatusCode::NOT_FOUND.into_response(),
-    }
-}
-
-async fn nothing_of(site: &Site, visitor: &Visitor, why: &str) -> Response {
-    told(site, visitor, StatusCode::NOT_FOUND, "There is nothing here", why).await
-}
-
-/// A page that says one thing.
-pub async fn told(site: &Site, visitor: &Visitor, status: StatusCode, head: &str, text: &str) -> Response {
-    let (head, text) = (head.to_owned(), words::shown(text));
-    with(status, &Told { frame: Frame::of(site, visitor).await, head, text, back: site.path("/") })
-}
-
-/// The queue, whose name may be part of a statement from here on.
-pub async fn known(site: &Site, visitor: &Visitor, name: &str) -> Result<Description, Response> {
-    match site.db.describe_queue(name).await {
-        Ok(is) => Ok(is),
-        Err(error) if error.is_no_queue() => {
-            Err(nothing_of(site, visitor, &format!("There is no queue {name:?}.")).await)
-        }
-        Err(error) => Err(broken(site, visitor, &error).await),
-    }
-}
-
-pub async fn failing<V>(site: &Site, visitor: &Visitor, outcome: trunkline::Result<V>) -> Result<V, Response> {
-    match outcome {
-        Ok(value) => Ok(value),
-        Err(error) => Err(broken(site, visitor, &error).await),
-    }
-}
-
-/// What the server says, to a visitor who was let in.
-pub async fn broken(site: &Site, visitor: &Visitor, error: &Error) -> Response {
-    told(site, visitor, status_of(error), "That failed", &reason(error)).await
-}
-
-pub fn status_of(error: &Error) -> StatusCode {
-    match error.sqlstate().map_or("", |state| state.code()) {
-        "42501" => StatusCode::FORBIDDEN,
-        "TL001" => StatusCode::BAD_REQUEST,
-        code if code.starts_with("22") => StatusCode::BAD_REQUEST,
-        _ => StatusCode::SERVICE_UNAVAILABLE,
     }
 }

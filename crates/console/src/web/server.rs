@@ -12,16 +12,18 @@ use tokio::{net::TcpListener, sync::Semaphore};
 use trunkline::Db;
 
 use super::{
-    access::{Access, Guard, Role, Visitor},
+    access::{Access, Guard},
     checkup::Checkup,
     connections::{self, Bounds},
     deeds, entry,
-    gate::{self, Gate},
+    gate::Gate,
     health::Health,
     letters, live, of_queue, packed, pages,
     pulse::Pulse,
     shield,
+    site::Site,
     tls::Certificate,
+    turn,
 };
 use crate::{doctor::Doctor, metrics::Metrics};
 
@@ -41,53 +43,6 @@ pub struct Console {
 
 /// Pages whose numbers move, at a time.
 const LIVE: usize = 256;
-
-/// What the pages know.
-#[derive(Debug)]
-pub struct Site {
-    pub db: Db,
-    pub guard: Guard,
-    pub pulse: Pulse,
-    pub metrics: Metrics,
-    pub read_only: bool,
-    /// The database's name, for people who have several.
-    pub title: String,
-    /// Whether visitors come by TLS alone.
-    pub is_secure: bool,
-    /// Of those whose numbers move.
-    pub live: Arc<Semaphore>,
-    /// Of those that ask the database.
-    pub gate: Gate,
-    pub health: Health,
-    pub checkup: Arc<Checkup>,
-    /// What all paths begin with: nothing, or `/ops/queues`.
-    pub base: String,
-}
-
-impl Site {
-    /// A path as the browser has it.
-    pub fn path(&self, path: &str) -> String {
-        format!("{}{path}", self.base)
-    }
-
-    /// Whether a visitor may act; if not, why.
-    pub async fn may_act(&self, visitor: &Visitor) -> Result<(), &'static str> {
-        if self.read_only {
-            return Err("the console was started with --read-only");
-        }
-        if visitor.role < Role::Operator {
-            return Err("you are a viewer");
-        }
-        match super::statement::may_act(&self.db).await {
-            Ok((_, true)) => Err("the server is a standby: what is done is done on the primary"),
-            Ok((true, _)) => Ok(()),
-            Ok((false, _)) => {
-                Err("the console's Postgres role may not write trunkline.audit: grant it the rights of an operator")
-            }
-            Err(_) => Err("the database does not answer"),
-        }
-    }
-}
 
 impl Console {
     /// One that lets in whoever reaches it: see [`Console::access`].
@@ -256,7 +211,7 @@ fn pages_of(site: Arc<Site>, ended: tokio::sync::watch::Receiver<bool>, bounds: 
             get(|| async { asset("text/javascript; charset=utf-8", include_str!("../../assets/live.js")) }),
         )
         .fallback(pages::nothing)
-        .layer(axum::middleware::from_fn_with_state(Arc::clone(&site), gate::gate))
+        .layer(axum::middleware::from_fn_with_state(Arc::clone(&site), turn::turn))
         .layer(axum::extract::DefaultBodyLimit::disable()) // they are whole by then
         .layer(axum::middleware::from_fn_with_state(bounds, connections::whole))
         .layer(axum::middleware::from_fn(packed::packed))

@@ -9,7 +9,7 @@ use axum::{
     response::{IntoResponse, Redirect, Response},
 };
 
-use super::{access::Visitor, admission::Seat, notice::Notice, server::Site};
+use super::{access::Visitor, admission::Seat, notice::Notice, reply::plain, site::Site};
 
 /// No script but the console's own, nothing from elsewhere, in nobody's frame.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'self'; \
@@ -84,10 +84,6 @@ type Refusal<V> = Result<V, Box<Response>>;
 
 fn refused<V>(status: StatusCode, text: &'static str) -> Refusal<V> {
     Err(Box::new(plain(status, text)))
-}
-
-pub fn plain(status: StatusCode, text: &'static str) -> Response {
-    (status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response()
 }
 
 fn host(request: &Request) -> Option<String> {

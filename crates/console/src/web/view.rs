@@ -9,7 +9,7 @@ use axum::{
 use super::{
     access::{Role, Visitor},
     row::Row,
-    server::Site,
+    site::Site,
     statement,
     verdict::Verdict,
 };

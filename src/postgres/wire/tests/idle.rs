@@ -73,13 +73,13 @@ async fn the_first_group_is_written_at_once_and_others_behind_it() {
 #[tokio::test]
 async fn what_the_socket_does_not_take_is_left_to_the_driver() {
     let (connection, (ours, shared), mut server) = undriven(Limits::default());
-    let letters = 4 << 20;
-    let _answer = connection.send(group(&[&format!("select '{}'", "é".repeat(letters / 2))]));
+    let bytes = 4 << 20;
+    let _answer = connection.send(group(&[&format!("select '{}'", "é".repeat(bytes / 2))]));
     let left = shared.lock().bytes.len();
-    assert!((1..letters).contains(&left), "{left} bytes of {letters} are left, so neither all nor nothing was written");
+    assert!((1..bytes).contains(&left), "{left} bytes of {bytes} are left, so neither all nor nothing was written");
     let _driver = tokio::spawn(drive(ours, BytesMut::new(), shared));
     let sent = groups(&mut server, 1).await;
-    assert_eq!(String::from_utf8_lossy(&sent).matches('é').count(), letters / 2, "each once");
+    assert_eq!(String::from_utf8_lossy(&sent).matches('é').count(), bytes / 2, "each once");
 }
 
 #[tokio::test]

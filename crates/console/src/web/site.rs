@@ -1,0 +1,63 @@
+//! What the pages know.
+
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+use trunkline::Db;
+
+use super::{
+    access::{Guard, Role, Visitor},
+    checkup::Checkup,
+    gate::Gate,
+    health::Health,
+    pulse::Pulse,
+    statement,
+};
+use crate::metrics::Metrics;
+
+/// What the pages know.
+#[derive(Debug)]
+pub struct Site {
+    pub db: Db,
+    pub guard: Guard,
+    pub pulse: Pulse,
+    pub metrics: Metrics,
+    pub read_only: bool,
+    /// The database's name, for people who have several.
+    pub title: String,
+    /// Whether visitors come by TLS alone.
+    pub is_secure: bool,
+    /// Of those whose numbers move.
+    pub live: Arc<Semaphore>,
+    /// Of those that ask the database.
+    pub gate: Gate,
+    pub health: Health,
+    pub checkup: Arc<Checkup>,
+    /// What all paths begin with: nothing, or `/ops/queues`.
+    pub base: String,
+}
+
+impl Site {
+    /// A path as the browser has it.
+    pub fn path(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+
+    /// Whether a visitor may act; if not, why.
+    pub async fn may_act(&self, visitor: &Visitor) -> Result<(), &'static str> {
+        if self.read_only {
+            return Err("the console was started with --read-only");
+        }
+        if visitor.role < Role::Operator {
+            return Err("you are a viewer");
+        }
+        match statement::may_act(&self.db).await {
+            Ok((_, true)) => Err("the server is a standby: what is done is done on the primary"),
+            Ok((true, _)) => Ok(()),
+            Ok((false, _)) => {
+                Err("the console's Postgres role may not write trunkline.audit: grant it the rights of an operator")
+            }
+            Err(_) => Err("the database does not answer"),
+        }
+    }
+}

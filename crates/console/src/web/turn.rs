@@ -1,0 +1,44 @@
+//! A page that asks the database waits for its turn.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    extract::{Request, State},
+    http::StatusCode,
+    middleware::Next,
+    response::Response,
+};
+use tokio::time::timeout;
+
+use super::{access::Visitor, reply::plain, site::Site};
+
+/// A page waits this long for its turn.
+const WAIT: Duration = Duration::from_secs(5);
+
+/// What asks the database waits for its turn, and goes on to its end once it has begun, though the visitor may have gone: what the server does for it then
+/// goes on, too.
+pub async fn turn(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
+    let turns = site.gate.turns(request.uri().path(), request.extensions().get::<Visitor>());
+    if turns.is_empty() {
+        return next.run(request).await;
+    }
+    let wait = async {
+        let mut permits = Vec::new();
+        for turn in turns {
+            permits.push(turn.acquire_owned().await.ok()?);
+        }
+        Some(permits)
+    };
+    let Ok(Some(permits)) = timeout(WAIT, wait).await else {
+        return plain(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the console makes as many pages as it may at a time; try again in a moment; nothing was done\n",
+        );
+    };
+    let made = tokio::spawn(async move {
+        let response = next.run(request).await;
+        drop(permits);
+        response
+    });
+    made.await.unwrap_or_else(|_| plain(StatusCode::INTERNAL_SERVER_ERROR, "the page has an error of its own\n"))
+}

@@ -1,0 +1,134 @@
+//! Limits of a queue, and its pause: for all processes together.
+
+use tokio_postgres::types::ToSql;
+
+use crate::{
+    error::{Error, Result},
+    postgres::{
+        db::{Class, Db},
+        wire::Row,
+    },
+};
+
+/// How much of a queue may be dequeued, by all processes together. Exact: it is decided in the transaction that dequeues, and so the dequeues
+/// of a queue with limits wait for each other's commits. While a transaction that took from it is open, others find nothing.
+///
+/// ```
+/// # use trunkline::{Db, Limits, Result};
+/// # async fn example(db: Db) -> Result<()> {
+/// db.limit_queue("mails", &Limits::none().max_leased(100).per_second(50.0).burst(10)).await?;
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[non_exhaustive]
+pub struct Limits {
+    /// While so many messages are leased, nothing is dequeued.
+    pub max_leased: Option<u32>,
+    /// Messages dequeued in a second.
+    pub per_second: Option<f64>,
+    /// Messages that may be dequeued at once, after a rest.
+    pub burst: Option<u32>,
+    /// Messages of each key that workers begin with in a second.
+    pub key_per_second: Option<f64>,
+    /// Messages of each key that workers may begin with at once, after a rest.
+    pub key_burst: Option<u32>,
+}
+
+impl Limits {
+    /// No limits.
+    #[must_use]
+    pub const fn none() -> Self {
+        Self { max_leased: None, per_second: None, burst: None, key_per_second: None, key_burst: None }
+    }
+
+    /// While so many messages are leased, nothing is dequeued; at least 1.
+    #[must_use]
+    pub const fn max_leased(self, messages: u32) -> Self {
+        Self { max_leased: Some(messages), ..self }
+    }
+
+    /// Messages dequeued in a second: more than 0, at most a thousand million; 0.1 is one in ten seconds.
+    #[must_use]
+    pub const fn per_second(self, messages: f64) -> Self {
+        Self { per_second: Some(messages), ..self }
+    }
+
+    /// As many may be dequeued at once after a rest, where there is a number a second; the messages of a second if not set, and at least 1.
+    #[must_use]
+    pub const fn burst(self, messages: u32) -> Self {
+        Self { burst: Some(messages), ..self }
+    }
+
+    /// Messages of each key that workers begin with in a second, in a queue with keys ([`Settings::lanes`](crate::Settings::lanes)): more than 0,
+    /// at most a thousand million; 0.1 is one in ten seconds. A message that comes again counts again.
+    ///
+    /// Decided by the worker that holds the key's lane, without asking anybody, and never more than that over the whole fleet: whoever takes over a
+    /// lane begins with empty buckets, as of when the one before could begin with something last. What a key has too much of waits, and the other
+    /// keys pass. Lanes of such a queue cannot be leased in SQL.
+    #[must_use]
+    pub const fn key_per_second(self, messages: f64) -> Self {
+        Self { key_per_second: Some(messages), ..self }
+    }
+
+    /// As many messages of a key may be begun with at once after a rest, where there is a number a second; the messages of a second if not set,
+    /// and at least 1.
+    #[must_use]
+    pub const fn key_burst(self, messages: u32) -> Self {
+        Self { key_burst: Some(messages), ..self }
+    }
+
+    /// From three columns on, and those of keys from two others.
+    pub(crate) fn of(row: &Row, at: usize, of_keys: usize) -> Result<Self> {
+        let (per_second, burst) = per_second_of(row, at + 1)?;
+        let (key_per_second, key_burst) = per_second_of(row, of_keys)?;
+        let max_leased = row.read::<Option<i32>>(at)?.map(i32::unsigned_abs);
+        Ok(Self { max_leased, per_second, burst, key_per_second, key_burst })
+    }
+}
+
+/// A number a second and its burst, from a column on.
+fn per_second_of(row: &Row, at: usize) -> Result<(Option<f64>, Option<u32>)> {
+    let per_second: Option<f64> = row.read(at)?;
+    let burst = row.read::<Option<f64>>(at + 1)?.filter(|_| per_second.is_some());
+    Ok((per_second, burst.map(|burst| burst as u32)))
+}
+
+impl Db {
+    /// Sets the limits of a queue, all of them: those that are not named are none. They hold from now on, also for programs that run.
+    ///
+    /// # Errors
+    /// A limit is out of bounds, or a burst has no number a second; then none is changed. There is no such queue
+    /// ([`Error::is_no_queue`]).
+    pub async fn limit_queue(&self, name: &str, limits: &Limits) -> Result<()> {
+        self.check_schema().await?;
+        let number = |number: Option<u32>| {
+            let number = number.map(i32::try_from).transpose();
+            number.map_err(|_| Error::invalid(format!("a limit can be at most {}", i32::MAX)))
+        };
+        let (leased, burst, key_burst) = (number(limits.max_leased)?, number(limits.burst)?, number(limits.key_burst)?);
+        let sql = self.statement("limit_queue", include_str!("../../../sql/statements/limit_queue.sql"));
+        let Limits { per_second, key_per_second, .. } = limits;
+        let params: [&(dyn ToSql + Sync); 6] = [&name, &leased, per_second, &burst, key_per_second, &key_burst];
+        let limited = self.query(Class::Main, &sql, &params).await;
+        limited.map_err(|error| error.or_no_queue(name)).map(drop)
+    }
+
+    /// Pauses a queue for everybody: nothing is taken or leased from it from now on. Enqueues go on, and so does what is leased. Consumers
+    /// and workers wait. One that is paused stays so.
+    ///
+    /// # Errors
+    /// There is no such queue ([`Error::is_no_queue`]).
+    pub async fn pause_queue(&self, name: &str) -> Result<()> {
+        let sql = self.statement("pause_queue", include_str!("../../../sql/statements/pause_queue.sql"));
+        self.query(Class::Main, &sql, &[&name]).await.map_err(|error| error.or_no_queue(name)).map(drop)
+    }
+
+    /// Resumes a queue that was paused, and wakes its consumers.
+    ///
+    /// # Errors
+    /// There is no such queue ([`Error::is_no_queue`]).
+    pub async fn resume_queue(&self, name: &str) -> Result<()> {
+        let sql = self.statement("resume_queue", include_str!("../../../sql/statements/resume_queue.sql"));
+        self.query(Class::Main, &sql, &[&name]).await.map_err(|error| error.or_no_queue(name)).map(drop)
+    }
+}

@@ -1,0 +1,221 @@
+//! The schema and its versions: steps change tables, forward only; functions and templates are as this library has them.
+
+use std::fmt::Write;
+
+use sha2::{Digest, Sha256};
+use tracing::info;
+
+use crate::{
+    error::{Error, Kind, Result},
+    postgres::{
+        db::{Class, Db, Session},
+        wire::only,
+    },
+};
+
+// STEPS, FUNCTIONS and TEMPLATES: the name and the text of every file in `sql/`.
+include!(concat!(env!("OUT_DIR"), "/schema.rs"));
+
+/// The version that this library works with: the number of its last step.
+pub const SCHEMA_VERSION: i32 = STEPS.len() as i32;
+
+/// The oldest version whose programs work with this one. A step that breaks them raises it to its own number. Programs
+/// of 0.1.0, whose version is 15, read the table `migration` instead: to shut them out, the step adds a row there.
+const OLDEST: i32 = 15;
+
+/// What a schema records of itself.
+struct Found {
+    version: i32,
+    /// The oldest version whose programs work with it.
+    oldest: i32,
+}
+
+impl Found {
+    /// Whether a program of this version works with it.
+    fn supports_this(&self) -> bool {
+        self.version == SCHEMA_VERSION || (self.version > SCHEMA_VERSION && self.oldest <= SCHEMA_VERSION)
+    }
+}
+
+impl Db {
+    /// Brings the schema to this library's version, in one transaction: the steps that are missing, then all functions
+    /// as they are now, then those of every queue. Safe to run again and from many processes at once: they queue up
+    /// behind a lock. Returns how many steps were applied. A newer schema that supports this library is left as it is.
+    ///
+    /// # Errors
+    /// The schema is newer and does not support this library, it or something in it belongs to another role, or the role
+    /// may not create it.
+    pub async fn migrate(&self) -> Result<usize> {
+        let session = self.own_session().await?;
+        let found = self.found(&session).await?;
+        if found.version > SCHEMA_VERSION && found.supports_this() {
+            info!(
+                version = found.version,
+                "the schema is newer than this library, and supports it: nothing was changed"
+            );
+            self.give_back(session);
+            return Ok(0);
+        }
+        if found.version == SCHEMA_VERSION && self.functions_are_current(&session).await? {
+            self.give_back(session); // nothing that a role without rights would stumble over
+            return Ok(0);
+        }
+        self.check_name(&session).await?;
+        let name = if found.version == 0 { "migrate_first" } else { "migrate" };
+        let begin = self.statement(name, concat!("begin; ", include_str!("../../../sql/statements/migrate_begin.sql")));
+        session.batch(begin.name, &begin.text).await?;
+        let found = self.found(&session).await?.version;
+        if found > SCHEMA_VERSION {
+            return Err(self.mismatch(found)); // dropping the session rolls back
+        }
+        let pending = &STEPS[found.unsigned_abs() as usize..];
+        for (name, text) in pending {
+            session.batch("migrate", &self.statement("migrate", text).text).await?;
+            info!(name, "migrated");
+        }
+        let functions =
+            FUNCTIONS.iter().fold("delete from trunkline.template;\n".to_owned(), |all, (_, text)| all + text);
+        session.batch("migrate", &self.statement("migrate", &functions).text).await?;
+        let names: Vec<&str> = TEMPLATES.iter().map(|(name, _)| *name).collect();
+        let kinds: Vec<&str> = TEMPLATES.iter().map(|(_, text)| kind(text)).collect();
+        let texts: Vec<_> = TEMPLATES.iter().map(|(name, text)| self.statement(name, text).text).collect();
+        let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
+        let templates = self.statement("template", include_str!("../../../sql/statements/template.sql"));
+        session.query(&templates, &[&names, &kinds, &texts]).await?;
+        session.query(&self.statement("install_queues", include_str!("../../../sql/statements/install_queues.sql")), &[]).await?;
+        session.query(&self.statement("shared_rights", include_str!("../../../sql/statements/shared_rights.sql")), &[]).await?;
+        let record = self.statement("migrate_record", include_str!("../../../sql/statements/migrate_record.sql"));
+        for (version, (name, _)) in (1..).zip(STEPS).skip(STEPS.len() - pending.len().max(1)) {
+            session.query(&record, &[&version, name, &fingerprint(), &OLDEST.min(version)]).await?;
+        }
+        session.batch("migrate", "commit").await?;
+        self.give_back(session);
+        Ok(pending.len())
+    }
+
+    /// Removes the schema with all queues and everything in them, and whatever of others' depends on it. Where there is none,
+    /// it does nothing. Up to twenty queues go in one transaction, all or nothing; of more, twenty in each, so that the locks of all find room: if that fails in
+    /// between, call it again.
+    ///
+    /// # Errors
+    /// The role does not own the schema; or, of more than twenty queues, one is in use for ten seconds.
+    pub async fn teardown(&self) -> Result<()> {
+        /// In a transaction.
+        const FEW: i64 = 20;
+        let session = self.own_session().await?;
+        if self.found(&session).await?.version > 0 {
+            let many = self.statement("teardown_many", include_str!("../../../sql/statements/teardown_many.sql"));
+            let few = self.statement("teardown_few", include_str!("../../../sql/statements/teardown_few.sql"));
+            while only(&session.query(&many, &[&FEW]).await?)?.read::<bool>(0)? {
+                session.query(&few, &[&FEW]).await?;
+            }
+        }
+        let sql = self.statement("teardown", include_str!("../../../sql/statements/teardown.sql"));
+        session.batch(sql.name, &sql.text).await?;
+        self.give_back(session);
+        Ok(())
+    }
+
+    /// The schema's name stands in every statement without quotes.
+    async fn check_name(&self, session: &Session) -> Result<()> {
+        let fits = self.statement("fits_unquoted", include_str!("../../../sql/statements/fits_unquoted.sql"));
+        let name = self.schema().name();
+        match only(&session.query(&fits, &[&name]).await?)?.read(0)? {
+            true => Ok(()),
+            false => {
+                Err(Error::invalid(format!("a schema cannot be named {name:?}: that is a word of SQL; take another")))
+            }
+        }
+    }
+
+    /// The version of the schema in the database; 0 where there is none.
+    pub async fn schema_version(&self) -> Result<i32> {
+        Ok(self.found(&*self.session(Class::Main).await?).await?.version)
+    }
+
+    /// Errs, and says what to do, unless the schema has this library's version, or a newer one that supports it.
+    pub(crate) async fn check_schema(&self) -> Result<()> {
+        let found = self.found(&*self.session(Class::Main).await?).await?;
+        if found.supports_this() { Ok(()) } else { Err(self.mismatch(found.version)) }
+    }
+
+    async fn found(&self, session: &Session) -> Result<Found> {
+        let exists = self.statement("schema_exists", include_str!("../../../sql/statements/schema_exists.sql"));
+        let exists = session.query(&exists, &[]).await?;
+        let (newer, first) = (only(&exists)?.read::<bool>(0)?, only(&exists)?.read::<bool>(1)?);
+        if newer {
+            let version = self.statement("schema_version", include_str!("../../../sql/statements/schema_version.sql"));
+            return match session.query(&version, &[]).await?.first() {
+                Some(row) => Ok(Found { version: row.read(0)?, oldest: row.read(1)? }),
+                None => Ok(Found { version: 0, oldest: 0 }),
+            };
+        }
+        let version = match first {
+            true => {
+                let version =
+                    self.statement("schema_version_first", include_str!("../../../sql/statements/schema_version_first.sql"));
+                only(&session.query(&version, &[]).await?)?.read(0)?
+            }
+            false => 0,
+        };
+        Ok(Found { version, oldest: version })
+    }
+
+    fn mismatch(&self, found: i32) -> Error {
+        Error::new(Kind::Schema { schema: self.schema_name().to_owned(), found, wanted: SCHEMA_VERSION })
+    }
+
+    async fn functions_are_current(&self, session: &Session) -> Result<bool> {
+        let functions = self.statement("functions_of", include_str!("../../../sql/statements/functions_of.sql"));
+        let installed = session.query(&functions, &[]).await?;
+        let installed = installed.first().map(|row| row.read::<String>(0)).transpose()?;
+        Ok(installed == Some(fingerprint()))
+    }
+}
+
+/// A fingerprint of the functions and templates.
+fn fingerprint() -> String {
+    let mut hash = Sha256::new();
+    for (name, text) in FUNCTIONS.iter().chain(TEMPLATES) {
+        hash.update(name);
+        hash.update(text);
+    }
+    hash.finalize().iter().take(8).fold(String::with_capacity(16), |mut all, byte| {
+        let _ = write!(all, "{byte:02x}"); // a string takes everything
+        all
+    })
+}
+
+/// The kind of a template: tables are made once, the rest is renewed.
+fn kind(text: &str) -> &'static str {
+    if text.contains("create or replace function") {
+        "function"
+    } else if text.contains("create or replace view") {
+        "view"
+    } else {
+        "tables"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FUNCTIONS, STEPS, TEMPLATES, kind};
+
+    #[test]
+    fn steps_are_numbered_from_one_on() {
+        for (nr, (name, _)) in (1..).zip(STEPS) {
+            assert!(name.starts_with(&format!("{nr:04}_")), "{name} is not step {nr}");
+        }
+    }
+
+    #[test]
+    fn a_file_holds_one_definition_of_its_name() {
+        for (name, text) in FUNCTIONS {
+            assert_eq!(text.matches("create or replace function").count(), 1, "{name}");
+        }
+        for (name, text) in TEMPLATES.iter().filter(|(_, text)| kind(text) == "function") {
+            assert!(text.contains(&format!("create or replace function trunkline.{{do_{name}_}}(")), "{name}");
+            assert!(!name.contains('_'), "{name}: do_a_b_q would be the function of two queues");
+        }
+    }
+}

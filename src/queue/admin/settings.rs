@@ -1,0 +1,346 @@
+//! Queues and their settings.
+
+use std::time::{Duration, SystemTime};
+
+use tokio_postgres::{error::SqlState, types::ToSql};
+
+use crate::{
+    error::{Error, Kind, Result},
+    postgres::{
+        db::{Class, Db},
+        wire::Row,
+    },
+    queue::{admin::limits::Limits, message::payload::ColumnType},
+};
+
+/// A change that meets others in a deadlock is tried again so many times.
+const ALTERS: usize = 4;
+
+/// The settings of a new queue.
+///
+/// ```
+/// # use std::time::Duration;
+/// // Slow jobs: one a row, so that they spread over all workers; three attempts of at most ten minutes.
+/// let settings = trunkline::Settings::new("jsonb").max_batch(1).max_attempts(3).lease(Duration::from_secs(600));
+/// ```
+#[derive(Debug, Clone)]
+pub struct Settings {
+    payload: String,
+    max_attempts: u32,
+    lease: Duration,
+    max_batch: u32,
+    priorities: u32,
+    head_start: Duration,
+    uniqueness: bool,
+    lanes: u32,
+    per_key: u32,
+}
+
+impl Settings {
+    /// `payload` is any type that Postgres knows: `bytea`, `text`, `jsonb`, `int8`, `uuid`, a composite type, an array.
+    /// The rest: 10 attempts, leases of 30 seconds, up to 1,024 messages a batch, no priorities, no uniqueness.
+    #[must_use]
+    pub fn new(payload: impl Into<String>) -> Self {
+        Self {
+            payload: payload.into(),
+            max_attempts: 10,
+            lease: Duration::from_secs(30),
+            max_batch: 1024,
+            priorities: 1,
+            head_start: Duration::from_secs(60),
+            uniqueness: false,
+            lanes: 0,
+            per_key: 1,
+        }
+    }
+
+    /// The same for payloads of this Rust type, in the column that goes with it: `jsonb` for [`Json`](crate::Json), `text` for
+    /// `String`, and whatever else has a [`ColumnType`].
+    ///
+    /// ```
+    /// # use trunkline::{Db, Json, Queue, Result, Settings};
+    /// # struct Mail;
+    /// # async fn example(db: Db) -> Result<()> {
+    /// db.create_queue("mails", &Settings::of::<Json<Mail>>().max_attempts(5)).await?;
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn of<T: ColumnType>() -> Self {
+        Self::new(T::NAME)
+    }
+
+    /// Deliveries before a message is a dead letter; 1 to 2,147,483,647.
+    #[must_use]
+    pub fn max_attempts(self, max_attempts: u32) -> Self {
+        Self { max_attempts, ..self }
+    }
+
+    /// How long a lease lasts unless a consumer asks for another; more than zero, at most 365 days.
+    #[must_use]
+    pub fn lease(self, lease: Duration) -> Self {
+        Self { lease, ..self }
+    }
+
+    /// Messages in one row at most, 1 to 1,024. With 1, messages that are slow jobs spread over all workers.
+    #[must_use]
+    pub fn max_batch(self, max_batch: u32) -> Self {
+        Self { max_batch, ..self }
+    }
+
+    /// As many priorities, 1 to 10, numbered from 0, the lowest; for good. See [`Settings::head_start`] for what they do, and
+    /// [`Draft::priority`](crate::Draft::priority).
+    #[must_use]
+    pub fn priorities(self, priorities: u32) -> Self {
+        Self { priorities, ..self }
+    }
+
+    /// What a step of priority is worth: more than zero, at most 36,500 days; a minute if not set.
+    ///
+    /// Of what is due, the message goes first that would be the oldest with so much added to its age for each step, to within a sixteenth.
+    /// So the lowest priority is overtaken only by what came within that time after it, times the steps, and never starves.
+    /// [`Duration::MAX`] is strict: the highest first, whatever waits.
+    #[must_use]
+    pub fn head_start(self, head_start: Duration) -> Self {
+        Self { head_start, ..self }
+    }
+
+    /// Whether messages may have unique keys: [`Draft::unique`](crate::Draft::unique); for good. Ends of messages cost a little more then. Not
+    /// together with [`Settings::lanes`].
+    #[must_use]
+    pub fn uniqueness(self, uniqueness: bool) -> Self {
+        Self { uniqueness, ..self }
+    }
+
+    /// Each message has a key, and those of one key are handled one after another, in the order in which they are due; see
+    /// [`Draft::key`](crate::Draft::key) and [`Settings::per_key`]. So many lanes, 1 to 256; 64 for most. There
+    /// can be more of them later ([`Changes::lanes`]). Not together with priorities
+    /// or uniqueness.
+    ///
+    /// A key's hash chooses its lane, and a lane is leased as a whole, by one worker at a time: so there are never more workers (processes)
+    /// at work than lanes.
+    #[must_use]
+    pub fn lanes(self, lanes: u32) -> Self {
+        Self { lanes, ..self }
+    }
+
+    /// As many messages of a key are handled at the same time, at most; 1 if not set. With more than one they are in no order.
+    #[must_use]
+    pub fn per_key(self, per_key: u32) -> Self {
+        Self { per_key, ..self }
+    }
+}
+
+/// Changes to the settings of a queue; those that are not named stay as they are.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use trunkline::{Changes, Db, Result};
+/// # async fn example(db: Db) -> Result<()> {
+/// db.alter_queue("mails", &Changes::new().max_attempts(3).lease(Duration::from_secs(600))).await?;
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Changes {
+    max_attempts: Option<u32>,
+    lease: Option<Duration>,
+    max_batch: Option<u32>,
+    head_start: Option<Duration>,
+    per_key: Option<u32>,
+    lanes: Option<u32>,
+}
+
+impl Changes {
+    /// None.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// As [`Settings::max_attempts`].
+    #[must_use]
+    pub fn max_attempts(self, max_attempts: u32) -> Self {
+        Self { max_attempts: Some(max_attempts), ..self }
+    }
+
+    /// As [`Settings::lease`].
+    #[must_use]
+    pub fn lease(self, lease: Duration) -> Self {
+        Self { lease: Some(lease), ..self }
+    }
+
+    /// As [`Settings::max_batch`].
+    #[must_use]
+    pub fn max_batch(self, max_batch: u32) -> Self {
+        Self { max_batch: Some(max_batch), ..self }
+    }
+
+    /// As [`Settings::head_start`].
+    #[must_use]
+    pub fn head_start(self, head_start: Duration) -> Self {
+        Self { head_start: Some(head_start), ..self }
+    }
+
+    /// As [`Settings::per_key`]. Workers that run keep the number that they began with.
+    #[must_use]
+    pub fn per_key(self, per_key: u32) -> Self {
+        Self { per_key: Some(per_key), ..self }
+    }
+
+    /// More lanes, in a queue with keys: a multiple of those that it has, up to 256 ([`Settings::lanes`]).
+    ///
+    /// The order of keys and their limits hold on, while workers and producers run. The queue stands still until what waits in it is put in order:
+    /// some 20 seconds for each million messages. Where that meets transactions in a deadlock, it is tried again, four times; then it errs, and has changed nothing.
+    #[must_use]
+    pub fn lanes(self, lanes: u32) -> Self {
+        Self { lanes: Some(lanes), ..self }
+    }
+}
+
+/// A queue as the database describes it.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Description {
+    /// Its name.
+    pub name: String,
+    /// The payload's type, as Postgres names it.
+    pub payload: String,
+    /// Deliveries before a message is a dead letter.
+    pub max_attempts: u32,
+    /// How long a lease lasts unless a consumer asks for another.
+    pub lease: Duration,
+    /// Messages in one row at most.
+    pub max_batch: u32,
+    /// When the queue was created, by the server's clock.
+    pub created_at: SystemTime,
+    /// Whether it is paused: [`Db::pause_queue`].
+    pub is_paused: bool,
+    /// When it was paused, by the server's clock.
+    pub paused_at: Option<SystemTime>,
+    /// How much of it may be dequeued: [`Db::limit_queue`].
+    pub limits: Limits,
+    /// How many priorities it has; 1 is none.
+    pub priorities: u32,
+    /// What a step of priority is worth.
+    pub head_start: Duration,
+    /// Whether messages may have unique keys.
+    pub uniqueness: bool,
+    /// How many lanes it has, if its messages have keys; 0 if not.
+    pub lanes: u32,
+    /// The number of the first of them.
+    pub(crate) first_lane: u16,
+    /// Messages of a key that are handled at the same time, at most.
+    pub per_key: u32,
+}
+
+impl Description {
+    pub(crate) fn of(row: &Row) -> Result<Self> {
+        Ok(Self {
+            name: row.read(0)?,
+            payload: row.read(1)?,
+            max_attempts: row.read::<i32>(2)?.unsigned_abs(),
+            lease: Duration::try_from_secs_f64(row.read(3)?).unwrap_or_default(),
+            max_batch: row.read::<i32>(4)?.unsigned_abs(),
+            created_at: row.read(5)?,
+            is_paused: row.read(7)?,
+            paused_at: row.read(19)?,
+            limits: Limits::of(row, 8, 16)?,
+            priorities: row.read::<i32>(11)?.unsigned_abs(),
+            head_start: Duration::try_from_secs_f64(row.read(12)?).unwrap_or_default(),
+            uniqueness: row.read(13)?,
+            lanes: row.read::<i32>(14)?.unsigned_abs(),
+            first_lane: row.read::<i16>(18)?.unsigned_abs(),
+            per_key: row.read::<i32>(15)?.unsigned_abs(),
+        })
+    }
+}
+
+impl Db {
+    /// Creates a queue; does nothing if it exists with the same settings.
+    ///
+    /// # Errors
+    /// The name or a setting is out of bounds, the type is unknown, or the queue exists with other settings.
+    pub async fn create_queue(&self, name: &str, settings: &Settings) -> Result<()> {
+        self.check_schema().await?;
+        let sql = self.statement("create_queue", include_str!("../../../sql/statements/create_queue.sql"));
+        let attempts = bounded("max_attempts", settings.max_attempts)?;
+        let batch = bounded("max_batch", settings.max_batch)?;
+        let priorities = bounded("priorities", settings.priorities)?;
+        let (lanes, per_key) = (bounded("lanes", settings.lanes)?, bounded("per_key", settings.per_key)?);
+        let (lease, head_start) = (in_seconds(settings.lease), strict(settings.head_start));
+        let Settings { payload, uniqueness, .. } = settings;
+        let params: [&(dyn ToSql + Sync); 10] =
+            [&name, payload, &attempts, &lease, &batch, &priorities, &head_start, uniqueness, &lanes, &per_key];
+        self.query(Class::Main, &sql, &params).await?;
+        Ok(())
+    }
+
+    /// Changes settings of a queue, for everybody who uses it. A lease that begins later lasts as long as is said now, and what is
+    /// leased keeps its lease. Handles that are open keep the `max_batch`, and workers the lease time, that they began with.
+    ///
+    /// # Errors
+    /// A setting is out of bounds, and then none is changed; or there is no such queue ([`Error::is_no_queue`]).
+    pub async fn alter_queue(&self, name: &str, changes: &Changes) -> Result<()> {
+        self.check_schema().await?;
+        let sql = self.statement("alter_queue", include_str!("../../../sql/statements/alter_queue.sql"));
+        let attempts = changes.max_attempts.map(|number| bounded("max_attempts", number)).transpose()?;
+        let batch = changes.max_batch.map(|number| bounded("max_batch", number)).transpose()?;
+        let per_key = changes.per_key.map(|number| bounded("per_key", number)).transpose()?;
+        let lanes = changes.lanes.map(|number| bounded("lanes", number)).transpose()?;
+        let (lease, head_start) = (changes.lease.map(in_seconds), changes.head_start.map(strict));
+        let params: [&(dyn ToSql + Sync); 7] = [&name, &attempts, &lease, &batch, &head_start, &per_key, &lanes];
+        let mut again = 0..ALTERS;
+        loop {
+            match self.query(Class::Main, &sql, &params).await {
+                Err(error) if error.sqlstate() == Some(&SqlState::T_R_DEADLOCK_DETECTED) && again.next().is_some() => {}
+                altered => return altered.map_err(|error| error.or_no_queue(name)).map(|_| ()),
+            }
+        }
+    }
+
+    /// Drops a queue with all that is in it, dead letters and archive included. Its consumers get
+    /// [`Error::is_no_queue`].
+    pub async fn drop_queue(&self, name: &str) -> Result<()> {
+        let sql = self.statement("drop_queue", include_str!("../../../sql/statements/drop_queue.sql"));
+        self.query(Class::Main, &sql, &[&name]).await.map_err(|error| error.or_no_queue(name))?;
+        Ok(())
+    }
+
+    /// All queues, by name.
+    pub async fn list_queues(&self) -> Result<Vec<Description>> {
+        self.check_schema().await?;
+        self.describe(None).await?.iter().map(Description::of).collect()
+    }
+
+    /// One queue.
+    ///
+    /// # Errors
+    /// [`Error::is_no_queue`] where there is none.
+    pub async fn describe_queue(&self, name: &str) -> Result<Description> {
+        self.check_schema().await?;
+        let rows = self.describe(Some(name)).await?;
+        rows.first().map_or_else(|| Err(Error::new(Kind::NoQueue(name.to_owned()))), Description::of)
+    }
+
+    pub(crate) async fn describe(&self, name: Option<&str>) -> Result<Vec<Row>> {
+        let sql = self.statement("describe", include_str!("../../../sql/statements/describe.sql"));
+        self.query_again(Class::Main, &sql, &[&name]).await
+    }
+}
+
+/// A time as Postgres takes it; more than is possible is out of bounds, which the server says.
+fn in_seconds(time: Duration) -> f64 {
+    time.as_secs_f64().min(1e10)
+}
+
+/// A head start as Postgres takes it; the longest that there is stands for any.
+fn strict(head_start: Duration) -> f64 {
+    match head_start {
+        Duration::MAX => 36_500.0 * 86_400.0,
+        head_start => in_seconds(head_start),
+    }
+}
+
+/// A number as Postgres takes it; the server knows the other bounds.
+fn bounded(name: &str, number: u32) -> Result<i32> {
+    i32::try_from(number).map_err(|_| Error::invalid(format!("{name} is {number}, and can be at most {}", i32::MAX)))
+}

@@ -1,0 +1,140 @@
+//! Dequeued messages without a caller, on their way back to the queue.
+//!
+//! They go back in tasks. A task that ends with its runtime leaves them here, and the next dequeue sends them.
+
+use std::{
+    collections::VecDeque,
+    sync::{Mutex, PoisonError},
+};
+
+use bytes::{BufMut, Bytes, BytesMut};
+use postgres_types::Type;
+
+use crate::{
+    postgres::{
+        array::{Elements, Received},
+        time::Time,
+        wire::Row,
+    },
+    queue::message::{Lease, Ranges, metadata::Metadata, payload::MAX_BATCH, reason::reason_of},
+};
+
+/// Messages without an owner.
+#[derive(Debug)]
+pub(crate) enum Ownerless {
+    /// A row that was taken.
+    Taken(Row),
+    /// Messages that were leased.
+    Leased(Ranges),
+    /// Taken, and nothing that its consumer can read.
+    Unreadable(Unreadable),
+}
+
+/// Messages that wait for a runtime to send them back.
+#[derive(Debug, Default)]
+pub(crate) struct Kept(Mutex<VecDeque<Ownerless>>);
+
+impl Kept {
+    pub fn keep(&self, more: impl IntoIterator<Item = Ownerless>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(more);
+    }
+
+    pub fn take(&self) -> VecDeque<Ownerless> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Messages that are not what their consumer expects: one, or a row that is no batch at all.
+#[derive(Debug)]
+pub(crate) struct Unreadable {
+    pub id: i64,
+    pub size: i32,
+    pub attempt: i32,
+    pub released: i32,
+    pub enqueued_at: Time,
+    /// The array of payloads as it came, or made again of the one.
+    payload: Bytes,
+    metadata: Option<Bytes>,
+    /// Their row's values in the user's own columns.
+    pub own: Option<String>,
+    /// Why they cannot be read.
+    pub reason: String,
+}
+
+impl Unreadable {
+    /// A row that is no batch.
+    pub fn of_row(
+        (id, size, (attempt, released), enqueued_at): (i64, i32, (i32, i32), Time),
+        payload: &Received<'_>,
+        metadata: Option<&Received<'_>>,
+        reason: String,
+    ) -> Self {
+        let copied = |array: &Received<'_>| Bytes::copy_from_slice(array.bytes());
+        Self {
+            id,
+            size,
+            attempt,
+            released,
+            enqueued_at,
+            payload: copied(payload),
+            metadata: metadata.map(copied),
+            own: None,
+            reason: reason_of(reason),
+        }
+    }
+
+    /// A message of a row, whose payload may be null.
+    pub fn of_message(
+        (id, (attempt, released), enqueued_at): (i64, (i32, i32), Time),
+        (element, payload): (u32, Option<&[u8]>),
+        metadata: &Metadata,
+        reason: String,
+    ) -> Self {
+        let mut value = BytesMut::new();
+        match payload {
+            None => value.put_i32(-1),
+            Some(payload) => {
+                value.put_i32(payload.len() as i32); // it was such an element before
+                value.put_slice(payload);
+            }
+        }
+        let mut beside = BytesMut::new();
+        if !metadata.is_empty() {
+            metadata.encode_back(&mut beside);
+        }
+        let metadata = (!beside.is_empty()).then(|| array_of(Type::JSONB.oid(), false, &beside));
+        Self {
+            id,
+            size: 1,
+            attempt,
+            released,
+            enqueued_at,
+            payload: array_of(element, payload.is_none(), &value),
+            metadata,
+            own: None,
+            reason: reason_of(reason),
+        }
+    }
+
+    /// Its leases, where it is leased. No row has more messages than one may have.
+    pub fn leases(&self) -> impl Iterator<Item = Lease> + use<> {
+        let (id, attempt) = (self.id, self.attempt);
+        let size = (self.size.unsigned_abs() as usize).min(MAX_BATCH);
+        (0_i64..).take(size).map(move |nr| Lease { id: id.wrapping_add(nr), attempt })
+    }
+
+    pub fn payload(&self) -> Received<'_> {
+        Received::of(&self.payload)
+    }
+
+    pub fn metadata(&self) -> Option<Received<'_>> {
+        self.metadata.as_deref().map(Received::of)
+    }
+}
+
+/// An array of one element, as it travels.
+fn array_of(element: u32, nulls: bool, value: &[u8]) -> Bytes {
+    let mut array = BytesMut::new();
+    Elements { element, count: 1, nulls, values: value }.write(&mut array);
+    array.freeze()
+}

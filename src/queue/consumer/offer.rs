@@ -1,0 +1,126 @@
+//! What was dequeued for a caller who may be gone when the answer comes, as in a program of another language.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout_at};
+
+use crate::{
+    error::Result,
+    queue::{
+        batch::share::{Batches, Dequeue},
+        consumer::Consumer,
+        handle::Queue,
+        message::{Message, payload::Payload},
+        verbs::{dequeue::Read, lease::seconds},
+    },
+};
+
+/// Messages that were taken or leased, and are nobody's yet. Accepted, they are the caller's; **dropped, they go back** to the queue, uncharged.
+///
+/// For programs that hand the outcome of a call over to somebody who may have stopped waiting for it: a thread, an event loop, another language.
+/// Who awaits a call in Rust needs none of this: see [`Queue::take`].
+///
+/// It is to be dropped within a tokio runtime, or its messages go back with the next dequeue.
+#[derive(Debug)]
+pub struct Offer<T> {
+    queue: Queue<T>,
+    pages: Vec<Batches>,
+    count: usize,
+}
+
+impl<T: Payload> Offer<T> {
+    /// How many messages, those that cannot be read included.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Makes the messages the caller's. `read` makes of each payload what the program works with; one that it refuses cannot be read, and fails
+    /// its attempt with that reason, as one that is no `T` does ([`Queue::take`], [`Queue::lease`]); the others are returned.
+    ///
+    /// # Errors
+    /// The server's rows are not of this library.
+    pub fn accept<U>(self, read: impl FnMut(T) -> Read<U>) -> Result<Vec<Message<U>>> {
+        let Self { queue, pages, count } = self;
+        let opened = queue.shared.open_as(pages, count, read)?;
+        Ok(queue.readable(opened))
+    }
+}
+
+impl<T: Payload> Queue<T> {
+    /// As [`Queue::take`], for somebody who may be gone when the answer comes.
+    pub async fn offer_take(&self, n: usize) -> Result<Offer<T>> {
+        self.offer(n, Dequeue::Take).await
+    }
+
+    /// As [`Queue::lease`], or [`Queue::lease_for`] where a time is named, for somebody who may be gone when the answer comes.
+    pub async fn offer_lease(&self, n: usize, lease: Option<Duration>) -> Result<Offer<T>> {
+        self.offer(n, Dequeue::Lease(lease.map(seconds))).await
+    }
+
+    async fn offer(&self, n: usize, how: Dequeue) -> Result<Offer<T>> {
+        self.shared.send_back_kept();
+        let mut offer = Offer { queue: self.clone(), pages: Vec::new(), count: 0 };
+        while offer.count < n {
+            let wanted = self.shared.fitting(n - offer.count);
+            let page = match self.shared.dequeue_page(wanted, how).await {
+                Err(_) if offer.count > 0 => break, // what was dequeued before is the caller's
+                outcome => outcome?,
+            };
+            let size = page.size;
+            offer.pages.push(page);
+            offer.count += size;
+            if size < wanted {
+                break;
+            }
+        }
+        Ok(offer)
+    }
+}
+
+impl<T: Payload> Consumer<T> {
+    /// As [`Consumer::take`], or [`Consumer::take_within`] where a longest wait is named, for somebody who may be gone when the answer comes.
+    pub async fn offer_take(&mut self, n: usize, longest: Option<Duration>) -> Result<Offer<T>> {
+        self.offer(n, Dequeue::Take, longest).await
+    }
+
+    /// As [`Consumer::lease`], or [`Consumer::lease_within`] where a longest wait is named, for somebody who may be gone when the answer comes.
+    pub async fn offer_lease(&mut self, n: usize, longest: Option<Duration>) -> Result<Offer<T>> {
+        self.offer(n, Dequeue::Lease(None), longest).await
+    }
+
+    async fn offer(&mut self, n: usize, how: Dequeue, longest: Option<Duration>) -> Result<Offer<T>> {
+        let until = longest.and_then(|longest| Instant::now().checked_add(longest));
+        loop {
+            let rings = self.heard();
+            let outcome = self.queue().offer(n, how).await;
+            let waited = match outcome {
+                Ok(offer) if offer.is_empty() && n > 0 => {
+                    if until.is_some_and(|until| Instant::now() >= until) {
+                        return Ok(offer);
+                    }
+                    match until {
+                        None => self.idle(rings).await,
+                        // It only waits, so it may be dropped.
+                        Some(until) => timeout_at(until, self.idle(rings)).await.unwrap_or(Ok(())),
+                    }
+                }
+                Ok(offer) => {
+                    self.dequeued(rings, None, offer.len() < n);
+                    self.found();
+                    return Ok(offer);
+                }
+                Err(error) => Err(error),
+            };
+            if let Err(error) = waited {
+                self.try_again(error)?;
+            }
+        }
+    }
+}

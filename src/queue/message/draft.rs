@@ -1,0 +1,281 @@
+//! A message before it is enqueued: a payload with options.
+
+use std::time::{Duration, SystemTime};
+
+use crate::{
+    error::{Error, Result},
+    queue::message::{metadata::Metadata, unique::Unique},
+};
+
+/// The longest delay.
+const MAX_DELAY: Duration = Duration::from_secs(36_500 * 86_400);
+/// The end of the year 9999, in seconds since 1970.
+const LAST_TIME: f64 = 253_402_300_799.0;
+/// What most messages have.
+static NONE: Metadata = Metadata::new();
+
+/// A message that is to be enqueued with more than its payload: a delay or a time, metadata, a priority, a key, a unique key.
+///
+/// A queue of `T`s takes a `T`, a `&T`, or a draft of either, wherever it enqueues. Without more words a message is due at once.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use trunkline::{Draft, Queue, Result};
+/// # async fn example(mails: Queue<String>) -> Result<()> {
+/// mails.enqueue("ada@example.org: hello".to_owned()).await?;
+/// let reminder = Draft::new("ada@example.org: still there?".to_owned());
+/// mails.enqueue(reminder.after(Duration::from_secs(3600)).with("tenant", "acme")).await?;
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Draft<P> {
+    payload: P,
+    due: Due,
+    metadata: Metadata,
+    priority: u8,
+    unique: Option<Box<Unique>>,
+    key: Option<Box<str>>,
+}
+
+/// When a message is due.
+#[derive(Debug, Clone, Copy)]
+pub enum Due {
+    After(Duration),
+    At(SystemTime),
+}
+
+impl<P> Draft<P> {
+    /// A message with this payload: a `T` or a `&T` of the queue's.
+    #[must_use]
+    pub fn new(payload: P) -> Self {
+        Self {
+            payload,
+            due: Due::After(Duration::ZERO),
+            metadata: Metadata::new(),
+            priority: 0,
+            unique: None,
+            key: None,
+        }
+    }
+
+    /// What somebody else is to have, too.
+    pub(crate) fn lent<T>(message: &impl sealed::Parts<T>) -> Draft<&T> {
+        let (due, priority) = (message.due(), message.priority());
+        let (unique, key) = (message.unique().cloned().map(Box::new), message.key().map(Into::into));
+        Draft { payload: message.payload(), due, metadata: message.metadata().clone(), priority, unique, key }
+    }
+
+    /// It is due after a delay by the server's clock, at most 36,500 days.
+    #[must_use]
+    pub fn after(self, delay: Duration) -> Self {
+        Self { due: Due::After(delay), ..self }
+    }
+
+    /// It is due at a time by the server's clock, to the microsecond, before the year 10000; at once where that has passed.
+    #[must_use]
+    pub fn at(self, time: SystemTime) -> Self {
+        Self { due: Due::At(time), ..self }
+    }
+
+    /// Adds a name and its text to the metadata; the last text of a name counts.
+    #[must_use]
+    pub fn with(self, name: impl Into<Box<str>>, text: impl Into<Box<str>>) -> Self {
+        Self { metadata: self.metadata.with(name, text), ..self }
+    }
+
+    /// All the metadata; at most [`MAX_METADATA`](crate::MAX_METADATA) bytes.
+    #[must_use]
+    pub fn metadata(self, metadata: Metadata) -> Self {
+        Self { metadata, ..self }
+    }
+
+    /// Its priority, in a queue that has some: from 0, the lowest, which counts if none is set. See
+    /// [`Settings::head_start`](crate::Settings::head_start).
+    #[must_use]
+    pub fn priority(self, priority: u8) -> Self {
+        Self { priority, ..self }
+    }
+
+    /// A key that it shares with no other message of the queue, until it has ended or for a time: see [`Unique`]. Where another has the key,
+    /// it is not enqueued, or replaces that one. In a queue with [`Settings::uniqueness`](crate::Settings::uniqueness).
+    #[must_use]
+    pub fn unique(self, key: impl Into<Unique>) -> Self {
+        Self { unique: Some(Box::new(key.into())), ..self }
+    }
+
+    /// Its key, 1 to 1,024 bytes, in a queue whose messages have keys ([`Settings::lanes`](crate::Settings::lanes)): those of one key are handled one
+    /// after another, in the order in which they are due, across failures, crashes and shutdowns.
+    #[must_use]
+    pub fn key(self, key: impl Into<Box<str>>) -> Self {
+        Self { key: Some(key.into()), ..self }
+    }
+}
+
+impl Due {
+    /// As the statements take it: seconds from now; or, where it is negative, a time in seconds since 1970.
+    pub fn number(self) -> Result<f64> {
+        match self {
+            Self::After(delay) if delay > MAX_DELAY => Err(Error::invalid(format!(
+                "a delay of {} days is out of bounds: at most 36,500",
+                delay.as_secs() / 86_400
+            ))),
+            Self::After(delay) => Ok(delay.as_secs_f64()),
+            Self::At(time) => match time.duration_since(SystemTime::UNIX_EPOCH) {
+                Ok(since) if since.as_secs_f64() > LAST_TIME => {
+                    Err(Error::invalid("a due time is out of bounds: it must be before the year 10000"))
+                }
+                Ok(since) => Ok(-since.as_secs_f64()),
+                Err(_) => Ok(0.0), // it has passed
+            },
+        }
+    }
+}
+
+/// A message for a queue of `T`s: a `T`, a `&T`, or a [`Draft`] of either.
+pub trait IntoDraft<T>: sealed::Parts<T> {}
+
+impl<T, M: sealed::Parts<T>> IntoDraft<T> for M {}
+
+pub(crate) mod sealed {
+    use super::{Draft, Due, Metadata, NONE, Unique};
+    use std::time::Duration;
+
+    /// The parts of the message.
+    pub trait Parts<T> {
+        fn payload(&self) -> &T;
+
+        fn due(&self) -> Due {
+            Due::After(Duration::ZERO)
+        }
+
+        fn metadata(&self) -> &Metadata {
+            &NONE
+        }
+
+        fn priority(&self) -> u8 {
+            0
+        }
+
+        fn unique(&self) -> Option<&Unique> {
+            None
+        }
+
+        fn key(&self) -> Option<&str> {
+            None
+        }
+    }
+
+    impl<T> Parts<T> for T {
+        fn payload(&self) -> &T {
+            self
+        }
+    }
+
+    impl<T> Parts<T> for &T {
+        fn payload(&self) -> &T {
+            self
+        }
+    }
+
+    impl<T> Parts<T> for Draft<T> {
+        fn payload(&self) -> &T {
+            &self.payload
+        }
+
+        fn due(&self) -> Due {
+            self.due
+        }
+
+        fn metadata(&self) -> &Metadata {
+            &self.metadata
+        }
+
+        fn priority(&self) -> u8 {
+            self.priority
+        }
+
+        fn unique(&self) -> Option<&Unique> {
+            self.unique.as_deref()
+        }
+
+        fn key(&self) -> Option<&str> {
+            self.key.as_deref()
+        }
+    }
+
+    impl<T> Parts<T> for Draft<&T> {
+        fn payload(&self) -> &T {
+            self.payload
+        }
+
+        fn due(&self) -> Due {
+            self.due
+        }
+
+        fn metadata(&self) -> &Metadata {
+            &self.metadata
+        }
+
+        fn priority(&self) -> u8 {
+            self.priority
+        }
+
+        fn unique(&self) -> Option<&Unique> {
+            self.unique.as_deref()
+        }
+
+        fn key(&self) -> Option<&str> {
+            self.key.as_deref()
+        }
+    }
+
+    impl<T> Parts<T> for &Draft<T> {
+        fn payload(&self) -> &T {
+            &self.payload
+        }
+
+        fn due(&self) -> Due {
+            self.due
+        }
+
+        fn metadata(&self) -> &Metadata {
+            &self.metadata
+        }
+
+        fn priority(&self) -> u8 {
+            self.priority
+        }
+
+        fn unique(&self) -> Option<&Unique> {
+            self.unique.as_deref()
+        }
+
+        fn key(&self) -> Option<&str> {
+            self.key.as_deref()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_due_time_is_a_delay_or_a_negative_time() {
+        let is = |draft: Draft<()>, number: f64| {
+            assert_eq!(draft.due.number().map(f64::to_bits).expect("within bounds"), number.to_bits(), "{draft:?}");
+        };
+        let draft = || Draft::new(());
+        is(draft(), 0.0);
+        is(draft().after(Duration::from_millis(1500)), 1.5);
+        let time = SystemTime::UNIX_EPOCH + Duration::from_micros(1_763_737_440_000_001);
+        is(draft().at(time), -1_763_737_440.000_001);
+        is(draft().at(SystemTime::UNIX_EPOCH - Duration::from_secs(1)), 0.0);
+        for late in [
+            draft().after(MAX_DELAY + Duration::from_secs(1)),
+            draft().at(SystemTime::UNIX_EPOCH + Duration::from_secs(260_000_000_000)),
+        ] {
+            assert!(late.due.number().is_err(), "{late:?}");
+        }
+    }
+}

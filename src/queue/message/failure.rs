@@ -1,0 +1,195 @@
+//! A handler's failure.
+
+use std::{error::Error, fmt, fmt::Write, sync::Arc, time::Duration};
+
+use crate::{error::caught, queue::message::reason::reason_of};
+
+/// Why a handler failed, and whether its message is tried again.
+///
+/// Every error turns into one by `?`, with the chain of its sources as the reason, and is tried again by the worker's
+/// [`RetryPolicy`](crate::RetryPolicy), which can ask for the error itself ([`Failure::downcast_ref`]). It is no error itself,
+/// because that conversion would be ambiguous then.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use trunkline::Failure;
+/// fn charge(card: &str) -> Result<(), Failure> {
+///     let number: u64 = card.parse()?; // tried again by the policy
+///     match number % 3 {
+///         0 => Err(Failure::dead("the card was stolen")),
+///         1 => Err(Failure::retry_after(Duration::from_secs(600), "the bank is asleep")),
+///         _ => Ok(()),
+///     }
+/// }
+/// # assert!(charge("x").is_err_and(|failure| failure.reason().contains("invalid digit")));
+/// ```
+#[derive(Debug, Clone)]
+pub struct Failure {
+    pub(crate) verdict: Verdict,
+    reason: String,
+    error: Option<Arc<dyn Error + Send + Sync>>,
+}
+
+/// Compares the verdict and the reason, not the error itself.
+impl PartialEq for Failure {
+    fn eq(&self, other: &Self) -> bool {
+        (self.verdict, &self.reason) == (other.verdict, &other.reason)
+    }
+}
+
+impl Eq for Failure {}
+
+/// The handler's own verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The retry policy decides.
+    ByPolicy,
+    After(Duration),
+    Dead,
+}
+
+impl Failure {
+    /// Try again, when the worker's policy says.
+    #[must_use]
+    pub fn retry(reason: impl Into<String>) -> Self {
+        Self { verdict: Verdict::ByPolicy, reason: reason_of(reason), error: None }
+    }
+
+    /// Try again after that long, at most 365 days. After the queue's last attempt it is a dead letter all the same.
+    #[must_use]
+    pub fn retry_after(delay: Duration, reason: impl Into<String>) -> Self {
+        Self { verdict: Verdict::After(delay), reason: reason_of(reason), error: None }
+    }
+
+    /// Do not try again: a dead letter at once.
+    #[must_use]
+    pub fn dead(reason: impl Into<String>) -> Self {
+        Self { verdict: Verdict::Dead, reason: reason_of(reason), error: None }
+    }
+
+    /// The reason. It is kept with the message, and with the dead letter. Of one of more than 16,384 characters, the first 8,000 and the
+    /// last 8,000 are kept.
+    #[must_use]
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
+
+    /// The error that it was made from, if it was.
+    #[must_use]
+    pub fn error(&self) -> Option<&(dyn Error + Send + Sync + 'static)> {
+        self.error.as_deref()
+    }
+
+    /// The first `E` among the error that it was made from and that error's sources.
+    ///
+    /// ```
+    /// # use std::{io, time::Duration};
+    /// # use trunkline::RetryPolicy;
+    /// // What the network did passes; nothing else does.
+    /// let policy = RetryPolicy::custom(|attempt, failure| {
+    ///     failure.downcast_ref::<io::Error>().map(|_| Duration::from_secs(10) * attempt)
+    /// });
+    /// ```
+    #[must_use]
+    pub fn downcast_ref<E: Error + 'static>(&self) -> Option<&E> {
+        let mut next: Option<&(dyn Error + 'static)> = Some(self.error.as_deref()?);
+        while let Some(error) = next {
+            if let Some(found) = error.downcast_ref() {
+                return Some(found);
+            }
+            next = error.source();
+        }
+        None
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.reason)
+    }
+}
+
+impl<E: Error + Send + Sync + 'static> From<E> for Failure {
+    fn from(error: E) -> Self {
+        let reason = caught(|| chain_of(&error));
+        let reason =
+            reason.unwrap_or_else(|panic| format!("the handler failed, and the text of its error panicked: {panic}"));
+        Self { error: Some(Arc::new(error)), ..Self::retry(reason) }
+    }
+}
+
+/// An error's text with those of its sources.
+fn chain_of(error: &dyn Error) -> String {
+    let mut reason = error.to_string();
+    let mut source = error.source();
+    for _ in 0..SOURCES {
+        let Some(cause) = source else { break };
+        let text = cause.to_string();
+        if !reason.ends_with(&text) {
+            let _ = write!(reason, ": {text}"); // a String takes everything
+        }
+        source = cause.source();
+    }
+    reason
+}
+
+/// Sources of an error whose texts are kept at most.
+const SOURCES: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::Failure;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("the mail was not sent")]
+    struct Outer(#[source] Middle);
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("no answer: {0}")]
+    struct Middle(#[source] std::fmt::Error);
+
+    #[test]
+    fn the_reason_is_the_chain_of_sources_each_told_once() {
+        let failure = Failure::from(Outer(Middle(std::fmt::Error)));
+        let end = std::fmt::Error.to_string();
+        assert_eq!(failure.reason(), format!("the mail was not sent: no answer: {end}"));
+    }
+
+    #[derive(Debug)]
+    struct Mute;
+
+    impl std::fmt::Display for Mute {
+        fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            panic!("no words")
+        }
+    }
+
+    impl std::error::Error for Mute {}
+
+    #[test]
+    fn an_error_whose_text_panics_is_a_plain_failure() {
+        let failure = Failure::from(Mute);
+        assert_eq!(failure.reason(), "the handler failed, and the text of its error panicked: no words");
+        assert!(failure.downcast_ref::<Mute>().is_some());
+    }
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{}", "long".repeat(1 << 20))]
+    struct Long;
+
+    #[test]
+    fn a_long_reason_is_bounded_at_once() {
+        for failure in [Failure::from(Long), Failure::retry("x".repeat(1 << 20)), Failure::dead("x".repeat(1 << 20))] {
+            assert!(failure.reason().len() < 17_000);
+        }
+    }
+
+    #[test]
+    fn the_error_and_its_sources_can_be_asked_for() {
+        let failure = Failure::from(Outer(Middle(std::fmt::Error)));
+        assert!(failure.error().and_then(|error| error.downcast_ref::<Outer>()).is_some());
+        assert!(failure.downcast_ref::<Outer>().is_some() && failure.downcast_ref::<std::fmt::Error>().is_some());
+        assert!(failure.downcast_ref::<std::io::Error>().is_none());
+        assert!(Failure::dead("x").error().is_none() && Failure::dead("x").downcast_ref::<Outer>().is_none());
+    }
+}

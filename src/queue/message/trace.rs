@@ -1,0 +1,273 @@
+//! Which trace a piece of work belongs to, as the W3C's recommendation writes it, and how it gets from a handler into the messages
+//! that the handler enqueues.
+
+use std::{borrow::Cow, fmt};
+
+use futures_util::future::BoxFuture;
+use uuid::Uuid;
+
+use crate::queue::message::metadata::Metadata;
+
+tokio::task_local! {
+    static CURRENT: TraceContext;
+}
+
+/// The longest `tracestate` that is passed on, in bytes; the W3C asks for at least as much.
+const MAX_STATE: usize = 512;
+
+/// A place in a distributed trace: the trace, and the span that what comes next belongs under. It travels as `traceparent` and
+/// `tracestate` of [W3C Trace Context](https://www.w3.org/TR/trace-context/) in a message's [`Metadata`].
+///
+/// Within [`TraceContext::scope`], whatever is enqueued continues the trace. A [`Worker`](crate::Worker) runs each handler within the
+/// scope of its message, so a message's follow-ups belong to its trace, without a line of code. Outside of any scope nothing is
+/// added to messages. Spans and their export are the business of `tracing` and whoever subscribes to it.
+///
+/// ```
+/// # use trunkline::{Queue, Result, TraceContext};
+/// # async fn example(mails: Queue<String>, header: &str) -> Result<()> {
+/// let context = TraceContext::parse(header, None).unwrap_or_else(TraceContext::root); // say, of an HTTP request
+/// context.scope(mails.enqueue("ada@example.org".to_owned())).await?;
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct TraceContext {
+    trace_id: u128,
+    span_id: u64,
+    sampled: bool,
+    state: Option<Box<str>>,
+}
+
+impl TraceContext {
+    /// The beginning of a trace, with ids by chance, sampled.
+    #[must_use]
+    pub fn root() -> Self {
+        let (high, low) = (random(), random());
+        Self { trace_id: u128::from(high) << 64 | u128::from(low), span_id: random(), sampled: true, state: None }
+    }
+
+    /// Reads what was written by any version of the recommendation. `None` where `traceparent` is malformed: then the trace begins
+    /// anew, as the W3C asks. A `tracestate` is passed on as it is, up to 512 characters.
+    #[must_use]
+    pub fn parse(traceparent: &str, tracestate: Option<&str>) -> Option<Self> {
+        let (version, rest) = traceparent.split_at_checked(2)?;
+        let version = hex(version)?;
+        let (ids, more) = rest.split_at_checked(53)?;
+        let mut parts = ids.strip_prefix('-')?.split('-');
+        let (trace_id, span_id, flags) = (parts.next()?, parts.next()?, parts.next()?);
+        if trace_id.len() != 32 || span_id.len() != 16 || flags.len() != 2 || parts.next().is_some() {
+            return None;
+        }
+        // Version 255 is forbidden. What a later version may have appended is no business of ours.
+        if version == 255 || !(more.is_empty() || version > 0 && more.starts_with('-')) {
+            return None;
+        }
+        let (trace_id, span_id) = (hex(trace_id)?, hex(span_id)? as u64);
+        let state = tracestate.filter(|state| (1..=MAX_STATE).contains(&state.len()) && state.is_ascii());
+        let found = Self { trace_id, span_id, sampled: hex(flags)? & 1 == 1, state: state.map(Into::into) };
+        (found.trace_id != 0 && found.span_id != 0).then_some(found)
+    }
+
+    /// The context in a message's metadata, unless it is malformed.
+    #[must_use]
+    pub fn of(metadata: &Metadata) -> Option<Self> {
+        Self::parse(metadata.traceparent()?, metadata.tracestate())
+    }
+
+    /// Another span of the same trace.
+    #[must_use]
+    pub fn child(&self) -> Self {
+        Self { span_id: random(), ..self.clone() }
+    }
+
+    /// The innermost scope that the caller runs in.
+    #[must_use]
+    pub fn current() -> Option<Self> {
+        CURRENT.try_with(Self::clone).ok()
+    }
+
+    /// Runs a future within this context. Tasks that it spawns are not within it.
+    pub fn scope<F: Future>(self, work: F) -> impl Future<Output = F::Output> {
+        CURRENT.scope(self, work)
+    }
+
+    /// The trace's id, never 0.
+    #[must_use]
+    pub fn trace_id(&self) -> u128 {
+        self.trace_id
+    }
+
+    /// The span's id, never 0.
+    #[must_use]
+    pub fn span_id(&self) -> u64 {
+        self.span_id
+    }
+
+    /// Whether somebody records this trace.
+    #[must_use]
+    pub fn is_sampled(&self) -> bool {
+        self.sampled
+    }
+
+    /// As the W3C's version 00 writes it; as [`Display`](fmt::Display) does.
+    #[must_use]
+    pub fn traceparent(&self) -> String {
+        self.to_string()
+    }
+
+    /// The `tracestate`: vendors' data beside the trace.
+    #[must_use]
+    pub fn tracestate(&self) -> Option<&str> {
+        self.state.as_deref()
+    }
+}
+
+impl fmt::Display for TraceContext {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "00-{:032x}-{:016x}-{:02x}", self.trace_id, self.span_id, u8::from(self.sampled))
+    }
+}
+
+/// The trace that messages enqueued now continue: a new span of the current one.
+pub(crate) fn next() -> Option<TraceContext> {
+    CURRENT.try_with(TraceContext::child).ok()
+}
+
+/// The same for one message, whose own metadata decides if it names a trace.
+pub(crate) fn for_message(metadata: &Metadata) -> Option<TraceContext> {
+    match metadata.traceparent() {
+        None => next(),
+        Some(_) => TraceContext::of(metadata),
+    }
+}
+
+/// Calls a function and runs the future that it returns, both within a context if there is one.
+pub(crate) fn within<R: 'static>(
+    trace: Option<TraceContext>,
+    call: impl FnOnce() -> BoxFuture<'static, R>,
+) -> BoxFuture<'static, R> {
+    match trace {
+        None => call(),
+        Some(trace) => {
+            let work = CURRENT.sync_scope(trace.clone(), call);
+            Box::pin(trace.scope(work))
+        }
+    }
+}
+
+/// The metadata of a message that continues a trace, unless its own names one already.
+pub(crate) fn stamped<'a>(metadata: &'a Metadata, trace: Option<&TraceContext>) -> Cow<'a, Metadata> {
+    match trace {
+        Some(trace) if metadata.traceparent().is_none() => {
+            let mut stamped = metadata.clone();
+            stamped.insert("traceparent", trace.traceparent());
+            if let Some(state) = trace.tracestate() {
+                stamped.insert("tracestate", state);
+            }
+            Cow::Owned(stamped)
+        }
+        _ => Cow::Borrowed(metadata),
+    }
+}
+
+/// Lower-case hexadecimal digits and nothing else.
+fn hex(digits: &str) -> Option<u128> {
+    digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f')).then_some(())?;
+    u128::from_str_radix(digits, 16).ok()
+}
+
+/// Not 0. A random UUID has six bits that are not random, no two of which meet here.
+fn random() -> u64 {
+    let (high, low) = Uuid::new_v4().as_u64_pair();
+    (high ^ low).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+    const SPAN: &str = "00f067aa0ba902b7";
+
+    #[test]
+    fn what_the_recommendation_allows_is_read_and_written_as_version_00() {
+        for (text, sampled) in [
+            (format!("00-{TRACE}-{SPAN}-01"), true),
+            (format!("00-{TRACE}-{SPAN}-00"), false),
+            (format!("00-{TRACE}-{SPAN}-02"), false), // other flags are not for us
+            (format!("00-{TRACE}-{SPAN}-ff"), true),
+            (format!("cc-{TRACE}-{SPAN}-01"), true), // a future version, and what it may append
+            (format!("cc-{TRACE}-{SPAN}-01-what-the-future-will-be-like"), true),
+            (format!("fe-{TRACE}-{SPAN}-00-"), false),
+        ] {
+            let context = TraceContext::parse(&text, None).unwrap_or_else(|| panic!("{text}"));
+            assert_eq!(
+                (context.trace_id(), context.span_id()),
+                (0x4bf9_2f35_77b3_4da6_a3ce_929d_0e0e_4736, 0x00f0_67aa_0ba9_02b7)
+            );
+            assert_eq!(context.is_sampled(), sampled, "{text}");
+            assert_eq!(context.traceparent(), format!("00-{TRACE}-{SPAN}-0{}", u8::from(sampled)));
+        }
+    }
+
+    #[test]
+    fn what_it_forbids_is_ignored() {
+        let zeros = "0".repeat(32);
+        for text in [
+            String::new(),
+            "00".to_owned(),
+            format!("ff-{TRACE}-{SPAN}-01"),
+            format!("FE-{TRACE}-{SPAN}-01"),
+            format!("0-{TRACE}-{SPAN}-01"),
+            format!("000-{TRACE}-{SPAN}-01"),
+            format!(".0-{TRACE}-{SPAN}-01"),
+            format!("+0-{TRACE}-{SPAN}-01"),
+            format!("00-{zeros}-{SPAN}-01"),
+            format!("00-{TRACE}-{}-01", &zeros[..16]),
+            format!("00-{}-{SPAN}-01", TRACE.to_uppercase()),
+            format!("00-{TRACE}-{}-01", SPAN.to_uppercase()),
+            format!("00-{}.-{SPAN}-01", &TRACE[..31]),
+            format!("00-+{}-{SPAN}-01", &TRACE[..31]),
+            format!("00-{TRACE}0-{SPAN}-01"),
+            format!("00-{}-{SPAN}-01", &TRACE[..31]),
+            format!("00-{TRACE}-{}-01", &SPAN[..15]),
+            format!("00-{TRACE}-{SPAN}0-01"),
+            format!("00-{TRACE}-{SPAN}-1"),
+            format!("00-{TRACE}-{SPAN}-001"),
+            format!("00-{TRACE}-{SPAN}-.0"),
+            format!("00-{TRACE}-{SPAN}-0G"),
+            format!("00-{TRACE}-{SPAN}-01-more"),
+            format!("00-{TRACE}-{SPAN}-01-"),
+            format!("00-{TRACE}-{SPAN}"),
+            format!("00_{TRACE}_{SPAN}_01"),
+            format!("cc-{TRACE}-{SPAN}-01.what-the-future-will-not-be-like"),
+            format!("cc-{TRACE}-{SPAN}-0"),
+            format!(" 00-{TRACE}-{SPAN}-01"),
+            format!("00-{}é-{SPAN}-01", &TRACE[..30]),
+            format!("0é{}", "x".repeat(60)),
+        ] {
+            assert_eq!(TraceContext::parse(&text, None), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_child_is_another_span_of_the_same_trace_with_the_same_state() {
+        let text = format!("00-{TRACE}-{SPAN}-01");
+        let context = TraceContext::parse(&text, Some("congo=t61rcWkgMzE,rojo=1")).expect("valid");
+        let child = context.child();
+        assert_ne!(child.span_id(), context.span_id());
+        assert_eq!(TraceContext { span_id: context.span_id(), ..child }, context);
+        let long = "x".repeat(MAX_STATE + 1);
+        assert_eq!(TraceContext::parse(&text, Some(&long)).expect("valid").tracestate(), None);
+        assert_ne!(TraceContext::root().trace_id(), TraceContext::root().trace_id());
+    }
+
+    #[test]
+    fn a_message_takes_the_trace_over_unless_it_names_one() {
+        let (own, trace) = (Metadata::new().with("traceparent", "mine"), TraceContext::root());
+        assert_eq!(*stamped(&own, Some(&trace)), own);
+        let stamp = stamped(&Metadata::new().with("tenant", "acme"), Some(&trace)).into_owned();
+        assert_eq!(TraceContext::of(&stamp), Some(trace));
+        assert_eq!(stamp.get("tenant"), Some("acme"));
+        assert!(matches!(stamped(&Metadata::new(), None), Cow::Borrowed(_)));
+    }
+}

@@ -1,0 +1,72 @@
+//! Every span of the library, with its name and its fields. A span without a subscriber costs the read of an atomic.
+
+use tracing::{Span, debug_span, field::Empty, info_span};
+
+use crate::queue::message::{Message, trace::TraceContext};
+
+/// Messages on their way into a queue, until they are committed. Of more interest where it is part of a trace.
+pub(crate) fn enqueue(queue: &str, n: usize, trace: Option<&TraceContext>) -> Span {
+    match trace {
+        None => debug_span!("enqueue", queue, n),
+        Some(trace) => info_span!(
+            "enqueue",
+            queue,
+            n,
+            trace_id = format_args!("{:032x}", trace.trace_id()),
+            span_id = format_args!("{:016x}", trace.span_id()),
+            parent_span_id = TraceContext::current().map(|parent| format!("{:016x}", parent.span_id())),
+        ),
+    }
+}
+
+/// A statement that leases messages, `got` of at most `n`.
+pub(crate) fn lease(queue: &str, n: usize) -> Span {
+    debug_span!("lease", queue, n, got = Empty)
+}
+
+/// A statement that takes them.
+pub(crate) fn take(queue: &str, n: usize) -> Span {
+    debug_span!("take", queue, n, got = Empty)
+}
+
+/// A statement that looks for a message by its id.
+pub(crate) fn find(queue: &str, id: i64) -> Span {
+    debug_span!("find", queue, id, state = Empty)
+}
+
+/// A statement that cancels messages, `got` of `n`.
+pub(crate) fn cancel(queue: &str, n: usize) -> Span {
+    debug_span!("cancel", queue, n, got = Empty)
+}
+
+/// A statement that makes messages due at another time, `got` of `n`.
+pub(crate) fn reschedule(queue: &str, n: usize) -> Span {
+    debug_span!("reschedule", queue, n, got = Empty)
+}
+
+/// One call of a handler, with one message or several.
+pub(crate) fn handle<T>(queue: &str, messages: &[Message<T>]) -> Span {
+    let first = messages.first();
+    let span = info_span!(
+        "handle",
+        queue,
+        id = first.map(|first| first.id),
+        attempt = first.map(|first| first.attempt),
+        messages = messages.len(),
+        trace_id = Empty,
+        parent_span_id = Empty,
+        outcome = Empty
+    );
+    if !span.is_disabled()
+        && let Some(trace) = TraceContext::of_all(messages)
+    {
+        span.record("trace_id", format_args!("{:032x}", trace.trace_id()));
+        span.record("parent_span_id", format_args!("{:016x}", trace.span_id()));
+    }
+    span
+}
+
+/// A statement that ends leases, of `n` messages.
+pub(crate) fn settle(queue: &str, outcome: &'static str, n: usize) -> Span {
+    debug_span!("settle", queue, outcome, n)
+}

@@ -1,0 +1,74 @@
+//! The archive: messages kept after their acknowledgement; and emptying a queue.
+
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use crate::{
+    error::Result,
+    postgres::{array::Received, wire::only},
+    queue::{
+        handle::Queue,
+        message::{metadata::Metadata, payload::Payload},
+    },
+};
+
+/// A message that was acknowledged by [`Queue::archive`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Archived<T> {
+    /// The message's id.
+    pub id: i64,
+    /// When it was enqueued.
+    pub enqueued_at: SystemTime,
+    /// When it was acknowledged.
+    pub archived_at: SystemTime,
+    /// Deliveries that it took.
+    pub attempt: i32,
+    /// The payload.
+    pub payload: T,
+    /// The metadata that was enqueued with it.
+    pub metadata: Metadata,
+    /// Its priority; 0 also where the queue has none.
+    pub priority: u8,
+    /// Its key, where the queue's messages have keys.
+    pub key: Option<Arc<str>>,
+}
+
+impl<T: Payload> Queue<T> {
+    /// A page of up to `n` archived messages, by id, after the id `after` (0 for the first page).
+    ///
+    /// # Errors
+    /// A payload that is no `T` fails its whole page, and the error names its id; with [`Readable`](crate::Readable) none does.
+    pub async fn archived(&self, after: i64, n: usize) -> Result<Vec<Archived<T>>> {
+        let (shared, limit) = (&self.shared, i64::try_from(n).unwrap_or(i64::MAX));
+        let mut archived = Vec::new();
+        for row in shared.query_again(&shared.sql.archived, &[&after, &limit]).await? {
+            let payload: Received<'_> = row.read(4)?;
+            let (enqueued_at, archived_at, attempt) = (row.read(1)?, row.read(2)?, row.read(3)?);
+            let (priority, key) = (row.read::<i32>(6)? as u8, row.read::<Option<&str>>(7)?);
+            for (id, payload) in shared.column.decode_all(shared.name(), row.read(0)?, &payload)? {
+                let metadata = row.read::<Option<Metadata>>(5)?.unwrap_or_default();
+                let key = key.map(Into::into);
+                archived.push(Archived { id, enqueued_at, archived_at, attempt, payload, metadata, priority, key });
+            }
+        }
+        Ok(archived)
+    }
+}
+
+impl<T> Queue<T> {
+    /// Deletes messages that were archived longer ago than `age`. Returns how many.
+    pub async fn prune(&self, age: Duration) -> Result<u64> {
+        let rows = self.shared.query(&self.shared.sql.prune, &[&age.as_secs_f64().min(3e9)]).await?;
+        Ok(only(&rows)?.read::<i64>(0)?.unsigned_abs())
+    }
+
+    /// Empties the queue: due, delayed and leased messages; dead letters and the archive stay. Returns how many
+    /// messages.
+    pub async fn purge(&self) -> Result<u64> {
+        let rows = self.shared.query(&self.shared.sql.purge, &[]).await?;
+        Ok(only(&rows)?.read::<i64>(0)?.unsigned_abs())
+    }
+}

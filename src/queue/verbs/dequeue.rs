@@ -1,0 +1,328 @@
+//! Between the statement and the caller: a dequeue runs in a task of its own, and its messages are given back if the
+//! caller went away meanwhile. So a dropped future neither loses messages nor holds them until their lease ends.
+
+mod back;
+
+use std::{
+    sync::Arc,
+    time::{Instant, SystemTime},
+};
+
+use tokio::sync::oneshot;
+use tokio_postgres::types::ToSql;
+use tracing::{Instrument, Span, warn};
+
+use self::back::unanswered;
+use crate::{
+    error::{Result, caught},
+    postgres::{array::Received, db::Class, in_transaction::Fetched, sql::Sql, time::Time},
+    queue::{
+        batch::{
+            give_way::give_way,
+            ownerless::{Ownerless, Unreadable},
+            share::{Batches, Call, Dequeue, PAGE, Turn},
+        },
+        handle::Shared,
+        message::{
+            Message, Ranges, Settled,
+            keys::{Rate, key_of},
+            metadata::Carried,
+            payload::{self, Payload},
+        },
+        observe::{metric::End, span},
+        wait::linger::Linger,
+    },
+};
+
+impl Dequeue {
+    fn span(self, queue: &str, n: i32) -> Span {
+        match self {
+            Self::Take => span::take(queue, n as usize),
+            Self::Lease(_) | Self::LeaseApart(_) | Self::Lanes(..) => span::lease(queue, n as usize),
+        }
+    }
+}
+
+impl Shared {
+    /// Dequeues up to `n` messages, each statement in a transaction of its own.
+    pub async fn dequeue<T: Payload>(self: &Arc<Self>, n: usize, how: Dequeue) -> Result<Dequeued<T>> {
+        self.send_back_kept();
+        let mut pages = Vec::new();
+        let mut got = 0;
+        while got < n {
+            let wanted = self.fitting(n - got);
+            let page = match self.dequeue_page(wanted, how).await {
+                Err(_) if got > 0 => break, // what was dequeued before is the caller's
+                outcome => outcome?,
+            };
+            let size = page.size;
+            pages.push(page);
+            got += size;
+            if size < wanted {
+                break;
+            }
+        }
+        self.open(pages, got)
+    }
+
+    /// Ends leases and begins others, both in one transaction. Where nothing is due, something may come first.
+    pub async fn dequeue_and_ack<T: Payload>(
+        self: &Arc<Self>,
+        n: usize,
+        how: Dequeue,
+        done: Ranges,
+        linger: Option<Linger>,
+    ) -> Result<(Dequeued<T>, Vec<Settled>)> {
+        self.send_back_kept();
+        let (shared, n, (answer, answered)) = (self.clone(), n.min(PAGE) as i32, oneshot::channel());
+        let asked = done.messages();
+        let settle = span::settle(self.name(), End::Done.name(), asked);
+        let span = settle.in_scope(|| span::lease(self.name(), n as usize));
+        let noted = span.clone();
+        let work = async move {
+            if let Some(linger) = linger {
+                linger.over().await;
+            }
+            let began = Instant::now();
+            let (floor, rows) = (shared.floor(), shared.rows_for(n as usize));
+            let ack: [&(dyn ToSql + Sync); 3] = [&done.ids, &done.sizes, &done.attempts];
+            let (sql, lease): (_, [&(dyn ToSql + Sync); 4]) = match &how {
+                Dequeue::Lanes(holder, time) => (&shared.sql.lanes, [&n, time, holder, &floor]),
+                Dequeue::Lease(time) | Dequeue::LeaseApart(time) => {
+                    (&shared.sql.lease_apart, [&n, time, &floor, &rows])
+                }
+                Dequeue::Take => return,
+            };
+            let both: [(&Sql, &[&(dyn ToSql + Sync)]); 2] = [(&shared.sql.ack, &ack), (sql, &lease)];
+            let session = shared.db.session(Class::Main).await;
+            let outcome = match session {
+                Ok(session) => session.query_together(&both, Some(done.ids.len() + most_rows(n))).await,
+                Err(error) => Err(error),
+            };
+            let outcome = outcome.map_err(|error| error.or_no_queue(shared.name())).and_then(|mut answers| {
+                let (leased, ended) = (answers.pop().unwrap_or_default(), answers.pop().unwrap_or_default());
+                // The leased rows first: if the rest of the reply cannot be read, they are given back.
+                let leased = shared.dequeued(leased, how, began, &noted);
+                let ended = ended.iter().map(Settled::of).collect::<Result<Vec<_>>>()?;
+                let lost = asked.saturating_sub(Settled::messages(ended.iter().copied()));
+                shared.metrics.settled(End::Done, asked, lost, began);
+                Ok((leased, ended))
+            });
+            let _ = answer.send(outcome); // dropped there, given back
+        };
+        tokio::spawn(work.instrument(span).instrument(settle));
+        let (page, ended) = answered.await.unwrap_or_else(|_| Err(unanswered()))?;
+        let size = page.size;
+        Ok((self.open(vec![page], size)?, ended))
+    }
+
+    /// One statement's share, or all of it.
+    pub async fn dequeue_page(self: &Arc<Self>, n: usize, how: Dequeue) -> Result<Batches> {
+        let (share, answered) = oneshot::channel();
+        if let Some(turn) = self.dequeuer.join(Call { n, how, share }) {
+            tokio::spawn(dequeue_all(self.clone(), turn));
+        }
+        answered.await.unwrap_or_else(|_| Err(unanswered()))
+    }
+
+    /// One statement for all of these calls, which dequeue in the same way.
+    async fn dequeue_for(self: &Arc<Self>, calls: Vec<Call>) {
+        let asks: Vec<usize> = calls.iter().map(|call| call.n).collect();
+        let (n, how) = (asks.iter().sum::<usize>() as i32, calls[0].how);
+        let span = how.span(self.name(), n);
+        match self.dequeue_now(n, how, &span).instrument(span.clone()).await {
+            Ok(all) => {
+                for (call, share) in calls.into_iter().zip(all.deal(&asks)) {
+                    let _ = call.share.send(Ok(share)); // dropped there, given back
+                }
+            }
+            Err(error) => {
+                for call in calls {
+                    let _ = call.share.send(Err(error.clone())); // the caller went away
+                }
+            }
+        }
+    }
+
+    async fn dequeue_now(self: &Arc<Self>, n: i32, how: Dequeue, span: &Span) -> Result<Batches> {
+        let began = Instant::now();
+        let (floor, rows) = (self.floor(), self.rows_for(n as usize));
+        let (sql, params): (_, [&(dyn ToSql + Sync); 4]) = match &how {
+            Dequeue::Take => (&self.sql.take, [&n, &floor, &rows, &true]),
+            Dequeue::Lease(time) => (&self.sql.lease, [&n, time, &floor, &rows]),
+            Dequeue::LeaseApart(time) => (&self.sql.lease_apart, [&n, time, &floor, &rows]),
+            Dequeue::Lanes(holder, time) => (&self.sql.lanes, [&n, time, holder, &floor]),
+        };
+        let session = self.db.session(Class::Main).await?;
+        let rows = session.query_rows(sql, &params, Some(most_rows(n))).await;
+        let rows = rows.map_err(|error| error.or_no_queue(self.name()))?;
+        Ok(self.dequeued(rows, how, began, span))
+    }
+
+    /// Decodes. From here to the caller nothing waits, so nothing can be dropped in between.
+    ///
+    /// Taken messages that cannot be read are on their way back when this returns, and charged.
+    pub fn open<T: Payload>(self: &Arc<Self>, pages: Vec<Batches>, count: usize) -> Result<Dequeued<T>> {
+        self.open_as(pages, count, |payload: T| Ok(payload))
+    }
+
+    /// The same; a payload that `read` refuses cannot be read either.
+    pub fn open_as<T: Payload, U>(
+        self: &Arc<Self>,
+        pages: Vec<Batches>,
+        count: usize,
+        mut read: impl FnMut(T) -> Read<U>,
+    ) -> Result<Dequeued<U>> {
+        let mut dequeued =
+            Dequeued { messages: Vec::with_capacity(count.min(PAGE)), unreadable: Vec::new(), met_unreadable: false };
+        for page in &pages {
+            let apart = matches!(page.how, Dequeue::LeaseApart(_) | Dequeue::Lanes(..));
+            let keyed = matches!(page.how, Dequeue::Lanes(..));
+            for row in &page.rows {
+                let ran_out = apart && row.read(6)?;
+                let keys: Vec<&str> = if keyed { row.read(8)? } else { Vec::new() };
+                let rate = if keyed { row.read::<Option<Vec<f64>>>(9)? } else { None };
+                let rate = rate.and_then(|told| Rate::of(&told));
+                let released = row.read(7)?;
+                let row = Opened {
+                    id: row.read(0)?,
+                    attempt: row.read(1)?,
+                    size: row.read(2)?,
+                    enqueued_at: (row.read(3)?, row.read(3)?),
+                    batch: row.read(4)?,
+                    metadata: row.read(5)?,
+                    released,
+                    own: if page.how == Dequeue::Take { row.read(8)? } else { None },
+                };
+                let message = |message: Message<U>| {
+                    let (key, rate) = (key_of(&keys, message.id - row.id), rate.clone());
+                    Message { key, rate, ran_out, ..message }
+                };
+                self.open_row(&row, (message, &mut read), &mut dequeued)?;
+            }
+        }
+        dequeued.met_unreadable = !dequeued.unreadable.is_empty();
+        for mut page in pages {
+            page.rows.clear(); // it is the caller's now
+            if page.how == Dequeue::Take {
+                self.send_back(dequeued.unreadable.drain(..).map(Ownerless::Unreadable).collect());
+            }
+        }
+        Ok(dequeued)
+    }
+
+    /// Decodes the rows of a statement in the caller's transaction.
+    pub fn read_fetched<T: Payload>(&self, rows: &[Fetched], how: Dequeue) -> Result<Dequeued<T>> {
+        let mut dequeued = Dequeued { messages: Vec::new(), unreadable: Vec::new(), met_unreadable: false };
+        for row in rows {
+            let row = Opened {
+                id: row.read(0)?,
+                attempt: row.read(1)?,
+                size: row.read(2)?,
+                enqueued_at: (row.read(3)?, row.read(3)?),
+                batch: row.read(4)?,
+                metadata: row.read(5)?,
+                released: row.read(7)?,
+                own: if how == Dequeue::Take { row.read(8)? } else { None },
+            };
+            self.open_row(&row, (|message| message, &mut |payload: T| Ok(payload)), &mut dequeued)?;
+        }
+        dequeued.met_unreadable = !dequeued.unreadable.is_empty();
+        Ok(dequeued)
+    }
+
+    fn open_row<T: Payload, U>(
+        &self,
+        row: &Opened<'_>,
+        (complete, read): (impl Fn(Message<U>) -> Message<U>, &mut impl FnMut(T) -> Read<U>),
+        dequeued: &mut Dequeued<U>,
+    ) -> Result<()> {
+        let Opened { id: first, attempt, released, size, enqueued_at: (enqueued_at, time), batch, metadata, own } = row;
+        let mut carried = Carried::of(metadata.as_ref().map(|metadata| Received::of(metadata.bytes())));
+        let Dequeued { messages, unreadable, .. } = dequeued;
+        let before = unreadable.len();
+        let whole =
+            self.column.decode(self.name(), (*first, size.unsigned_abs() as usize), batch, |id, raw, payload| {
+                let metadata = carried.next();
+                let refused = |cause| payload::refused(self.name(), id, cause);
+                match payload.and_then(|payload: T| accepted(|| read(payload)).map_err(refused)) {
+                    Ok(payload) => {
+                        let (attempt, enqueued_at, ran_out, released) = (*attempt, *enqueued_at, false, *released);
+                        messages.push(complete(Message {
+                            id,
+                            attempt,
+                            enqueued_at,
+                            payload,
+                            metadata,
+                            key: None,
+                            rate: None,
+                            ran_out,
+                            released,
+                        }));
+                    }
+                    Err(error) => {
+                        let (message, element) = ((id, (*attempt, *released), *time), (self.column.element(), raw));
+                        unreadable.push(Unreadable::of_message(message, element, &metadata, error.to_string()));
+                    }
+                }
+            })?;
+        if let Some(error) = whole {
+            let row = (*first, *size, (*attempt, *released), *time);
+            unreadable.push(Unreadable::of_row(row, batch, metadata.as_ref(), error.to_string()));
+        }
+        for Unreadable { id, reason, own: kept, .. } in &mut unreadable[before..] {
+            *kept = own.map(str::to_owned);
+            warn!(queue = self.name(), id, reason, "message payload cannot be decoded");
+        }
+        Ok(())
+    }
+}
+
+/// Dequeues for the calls that have gathered, statement after statement, until none waits.
+async fn dequeue_all(shared: Arc<Shared>, mut turn: Turn) {
+    loop {
+        let calls = turn.next();
+        if calls.is_empty() {
+            return;
+        }
+        let answered = calls.len();
+        shared.dequeue_for(calls).await;
+        give_way(answered, turn.others_wait()).await;
+    }
+}
+
+/// A payload as its reader makes it, or why it is none.
+pub(crate) type Read<U> = std::result::Result<U, Box<dyn std::error::Error + Send + Sync>>;
+
+/// Rows of a dequeue of `n` messages: at most one for each, and one that says that something was left alone.
+fn most_rows(n: i32) -> usize {
+    n.unsigned_abs() as usize + 1
+}
+
+/// A reader of the user's that panics refuses the payload.
+fn accepted<U>(read: impl FnOnce() -> Read<U>) -> Read<U> {
+    caught(read).unwrap_or_else(|panic| Err(payload::panicked(&panic)))
+}
+
+/// A row, of either driver.
+struct Opened<'a> {
+    id: i64,
+    attempt: i32,
+    size: i32,
+    /// For the caller, and as it was.
+    enqueued_at: (SystemTime, Time),
+    batch: Received<'a>,
+    metadata: Option<Received<'a>>,
+    released: i32,
+    /// Its values in the user's own columns, where it may have to go back.
+    own: Option<&'a str>,
+}
+
+/// The messages of a dequeue.
+pub(crate) struct Dequeued<T> {
+    pub messages: Vec<Message<T>>,
+    /// Messages that are no `T`. Those of a take by a statement of its own are on their way back already.
+    pub unreadable: Vec<Unreadable>,
+    /// Whether there was any; where there was nothing else, something else may be due.
+    pub met_unreadable: bool,
+}

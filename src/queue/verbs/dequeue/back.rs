@@ -1,0 +1,250 @@
+//! The way back to the queue, for dequeued messages whose caller is gone.
+
+use std::{
+    collections::VecDeque,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use tokio::runtime::Handle;
+use tokio_postgres::{
+    error::SqlState,
+    types::{ToSql, Type},
+};
+use tracing::{Span, warn};
+
+use crate::{
+    error::{Error, Result},
+    postgres::{array::Received, db::Class, in_transaction::InTransaction, time::Time, wire::Row},
+    queue::{
+        batch::{
+            ownerless::{Ownerless, Unreadable},
+            share::{Batches, Dequeue, GiveBack},
+        },
+        handle::Shared,
+        message::{Ranges, Settled},
+        observe::metric::End,
+    },
+};
+
+/// Seconds that a message which could not be read waits for a consumer that can.
+const PAUSE: f64 = 1.0;
+
+impl GiveBack for Shared {
+    fn give_rows_back(self: Arc<Self>, rows: Vec<Row>, how: Dequeue) {
+        self.send_back(match how {
+            Dequeue::Take => rows.into_iter().map(Ownerless::Taken).collect(),
+            Dequeue::Lease(_) | Dequeue::LeaseApart(_) | Dequeue::Lanes(..) => {
+                [Ownerless::Leased(ranges(&rows))].into()
+            }
+        });
+    }
+}
+
+/// The leases of rows. A row that cannot be read is passed over: its lease ends, and that is charged.
+fn ranges(rows: &[Row]) -> Ranges {
+    let mut ranges = Ranges::default();
+    for row in rows {
+        if let (Ok(id), Ok(attempt), Ok(size)) = (row.read(0), row.read(1), row.read(2)) {
+            ranges.ids.push(id);
+            ranges.attempts.push(attempt);
+            ranges.sizes.push(size);
+        }
+    }
+    ranges
+}
+
+/// Messages on their way back. Those whose statement was not sent when the runtime ended are kept for the next dequeue.
+struct Returning {
+    shared: Arc<Shared>,
+    left: VecDeque<Ownerless>,
+}
+
+impl Drop for Returning {
+    fn drop(&mut self) {
+        self.shared.ownerless.keep(self.left.drain(..));
+    }
+}
+
+impl Returning {
+    async fn run(mut self) {
+        let (shared, mut pauses) = (self.shared.clone(), PAUSES.iter());
+        while let Some(next) = self.left.pop_front() {
+            let Err(error) = shared.give_back(&next).await else {
+                pauses = PAUSES.iter();
+                continue;
+            };
+            match pauses.next() {
+                // It is nowhere else, and is certain not to be back.
+                Some(pause) if !matches!(next, Ownerless::Leased(_)) && is_not_back(&error) => {
+                    self.left.push_front(next);
+                    tokio::time::sleep(*pause).await;
+                }
+                _ => {
+                    warn!(queue = shared.name(), %error, what = %Listed(&next), "dequeued messages not given back");
+                    pauses = PAUSES.iter();
+                }
+            }
+        }
+    }
+}
+
+/// Between the tries to put back what was taken.
+const PAUSES: [Duration; 6] = [
+    Duration::from_millis(20),
+    Duration::from_millis(100),
+    Duration::from_millis(500),
+    Duration::from_secs(2),
+    Duration::from_secs(8),
+    Duration::from_secs(30),
+];
+
+fn is_not_back(error: &Error) -> bool {
+    let is_there = error.sqlstate() == Some(&SqlState::UNIQUE_VIOLATION);
+    error.is_refusal() && !is_there || error.is_closed() && !error.is_outcome_unknown()
+}
+
+impl Shared {
+    /// The rows of a statement that was sent at `began`.
+    pub(super) fn dequeued(self: &Arc<Self>, rows: Vec<Row>, how: Dequeue, began: Instant, span: &Span) -> Batches {
+        let batches = Batches::of(rows, how, self.clone());
+        span.record("got", batches.size);
+        match how {
+            Dequeue::Take => self.metrics.taken(batches.size, began),
+            Dequeue::Lease(_) | Dequeue::LeaseApart(_) | Dequeue::Lanes(..) => self.metrics.leased(batches.size, began),
+        }
+        self.saw_batches(batches.size, batches.rows.len());
+        self.saw_bytes(batches.bytes_each());
+        batches
+    }
+
+    /// Sends messages back in a task.
+    pub(crate) fn send_back(self: &Arc<Self>, left: VecDeque<Ownerless>) {
+        let returning = Returning { shared: self.clone(), left };
+        if !returning.left.is_empty()
+            && let Ok(runtime) = Handle::try_current()
+        {
+            runtime.spawn(returning.run());
+        }
+    }
+
+    /// Sends back the messages that an earlier runtime left.
+    pub(crate) fn send_back_kept(self: &Arc<Self>) {
+        self.send_back(self.ownerless.take());
+    }
+
+    async fn give_back(&self, what: &Ownerless) -> Result<()> {
+        match what {
+            Ownerless::Taken(row) => {
+                let (id, attempt, size): (i64, i32, i32) = (row.read(0)?, row.read(1)?, row.read(2)?);
+                let (enqueued_at, payload): (Time, Received<'_>) = (row.read(3)?, row.read(4)?);
+                let metadata: Option<Received<'_>> = row.read(5)?;
+                let (error, released): (Option<&str>, i32) = (row.read(6)?, row.read(7)?);
+                let own: Option<&str> = row.read(8)?;
+                let row: [&(dyn ToSql + Sync); 9] =
+                    [&id, &enqueued_at, &attempt, &released, &error, &size, &payload, &metadata, &own];
+                self.query(&self.sql.put_back, &row).await?;
+            }
+            Ownerless::Leased(ranges) => match self.release_ranges(ranges).await {
+                Err(error) if error.is_refusal() && ranges.ids.len() > 1 => {
+                    for range in ranges.apart() {
+                        if let Err(error) = self.release_ranges(&range).await {
+                            warn!(queue = self.name(), id = range.ids[0], %error, "a lease not given back");
+                        }
+                    }
+                }
+                outcome => outcome?,
+            },
+            Ownerless::Unreadable(unreadable) => self.put_back_charged(unreadable).await?,
+        }
+        self.db.wake(&self.channel);
+        Ok(())
+    }
+
+    async fn release_ranges(&self, ranges: &Ranges) -> Result<()> {
+        let (began, asked) = (Instant::now(), ranges.messages());
+        let released = self.query(&self.sql.release, &[&ranges.ids, &ranges.sizes, &ranges.attempts]).await?;
+        let released = released.iter().map(Settled::of).collect::<Result<Vec<_>>>()?;
+        let lost = asked.saturating_sub(Settled::messages(released));
+        self.metrics.settled(End::Released, asked, lost, began);
+        Ok(())
+    }
+
+    /// Puts a message back that was taken and cannot be read, and charges it: another consumer may be able to read it, and it
+    /// dies after its last attempt. One transaction, so it is never there uncharged.
+    async fn put_back_charged(&self, unreadable: &Unreadable) -> Result<()> {
+        let (payload, metadata) = (unreadable.payload(), unreadable.metadata());
+        let Unreadable { id, size, attempt, released, enqueued_at, reason, own, .. } = unreadable;
+        let row: [&(dyn ToSql + Sync); 9] =
+            [id, enqueued_at, attempt, released, reason, size, &payload, &metadata, own];
+        let one = (vec![*id], vec![*size], vec![*attempt], vec![PAUSE], vec![reason]);
+        let charge: [&(dyn ToSql + Sync); 5] = [&one.0, &one.1, &one.2, &one.3, &one.4];
+        let both: [(_, &[&(dyn ToSql + Sync)]); 2] = [(&self.sql.put_back, &row), (&self.sql.charge, &charge)];
+        let together = async || self.db.session(Class::Main).await?.query_together(&both, None).await;
+        let outcome = match together().await {
+            Err(error) if error.is_outcome_unknown() => match together().await {
+                // It was put back before the connection broke.
+                Err(error) if error.sqlstate() == Some(&SqlState::UNIQUE_VIOLATION) => return Ok(()),
+                outcome => outcome,
+            },
+            outcome => outcome,
+        };
+        outcome.map(drop).map_err(|error| error.or_no_queue(self.name()))
+    }
+
+    /// The same in the transaction that took it: it is charged if and when that commits.
+    pub(crate) async fn put_back_charged_in(
+        &self,
+        transaction: &impl InTransaction,
+        unreadable: &Unreadable,
+    ) -> Result<()> {
+        let (payload, metadata) = (unreadable.payload(), unreadable.metadata());
+        let Unreadable { id, size, attempt, released, enqueued_at, reason, own, .. } = unreadable;
+        let row: [(&(dyn ToSql + Sync), Type); 9] = [
+            (id, Type::INT8),
+            (enqueued_at, Type::TIMESTAMPTZ),
+            (attempt, Type::INT4),
+            (released, Type::INT4),
+            (reason, Type::TEXT),
+            (size, Type::INT4),
+            (&payload, self.column.array.clone()),
+            (&metadata, Type::JSONB_ARRAY),
+            (own, Type::TEXT),
+        ];
+        let one = (vec![*id], vec![*size], vec![*attempt], vec![PAUSE], vec![reason]);
+        let charge: [(&(dyn ToSql + Sync), Type); 5] = [
+            (&one.0, Type::INT8_ARRAY),
+            (&one.1, Type::INT4_ARRAY),
+            (&one.2, Type::INT4_ARRAY),
+            (&one.3, Type::FLOAT8_ARRAY),
+            (&one.4, Type::TEXT_ARRAY),
+        ];
+        transaction.fetch(&self.sql.put_back.text, &row).await.map_err(|error| error.or_no_queue(self.name()))?;
+        transaction
+            .fetch(&self.sql.charge.text, &charge)
+            .await
+            .map(drop)
+            .map_err(|error| error.or_no_queue(self.name()))
+    }
+}
+
+/// Which messages, for the log.
+struct Listed<'a>(&'a Ownerless);
+
+impl std::fmt::Display for Listed<'_> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            Ownerless::Taken(row) => match (row.read::<i32>(2), row.read::<i64>(0)) {
+                (Ok(size), Ok(id)) => write!(out, "{size} taken from {id} on"),
+                _ => out.write_str("a taken row that cannot be read"),
+            },
+            Ownerless::Leased(ranges) => write!(out, "{} leased", ranges.messages()),
+            Ownerless::Unreadable(one) => write!(out, "{}, which cannot be read: {}", one.id, one.reason),
+        }
+    }
+}
+
+/// An answer that never came.
+pub(super) fn unanswered() -> Error {
+    Error::ended("a dequeue", true)
+}

@@ -1,0 +1,338 @@
+//! `enqueue`: into a coalesced batch, which a task writes; and many at once.
+
+mod cut;
+mod new_row;
+pub(in crate::queue::verbs) mod unique;
+
+use std::{cell::RefCell, sync::Arc, time::Instant};
+
+use bytes::BytesMut;
+use tokio_postgres::types::ToSql;
+use tracing::{Instrument, debug};
+
+use self::{
+    cut::{Cut, Cuttings},
+    new_row::NewRow,
+};
+use crate::{
+    error::{Error, Kind, Result, Search},
+    postgres::{
+        db::{Class, Session},
+        wire,
+    },
+    queue::{
+        batch::{
+            coalesce::{Batch, Insertion, New, Writer},
+            give_way::give_way,
+        },
+        handle::{Queue, Shared, finish},
+        message::{
+            draft::IntoDraft,
+            keys,
+            payload::Payload,
+            trace::{self, TraceContext},
+            unique::Enqueued,
+        },
+        observe::span,
+    },
+};
+
+/// For the error of a call whose task is gone.
+const ENQUEUE: &str = "an enqueue";
+
+thread_local! {
+    static SCRATCH: RefCell<BytesMut> = RefCell::default();
+}
+
+/// A scratch buffer that grew beyond this is not kept.
+const SCRATCH_KEPT: usize = 1 << 20;
+
+impl<T: Payload> Queue<T> {
+    /// Enqueues a message and returns its id once it is committed, as durable as the server's settings make a commit. A message is a
+    /// payload, or a [`Draft`](crate::Draft) of one, which says when it is due and has metadata.
+    ///
+    /// Concurrent calls share one row and one commit. If the call is dropped while it waits, the message may be
+    /// enqueued all the same. For a message that need not survive and should be fast, see [`Queue::hand_over`].
+    ///
+    /// # Errors
+    /// A payload that cannot be stored fails its own caller only. [`Error::is_outcome_unknown`](crate::Error): the
+    /// connection broke before the answer, and the message may or may not be in the queue. A delay or time is out of bounds, or the
+    /// metadata is larger than [`MAX_METADATA`](crate::MAX_METADATA).
+    pub async fn enqueue(&self, message: impl IntoDraft<T>) -> Result<i64> {
+        self.enqueue_unique(message).await.map(Enqueued::id)
+    }
+
+    /// As [`Queue::enqueue`], and says whether the message is new, or another has its unique key: see [`Unique`](crate::Unique).
+    ///
+    /// # Errors
+    /// As [`Queue::enqueue`]; and the key is out of bounds, or the queue was created without
+    /// [`Settings::uniqueness`](crate::Settings::uniqueness).
+    pub async fn enqueue_unique(&self, message: impl IntoDraft<T>) -> Result<Enqueued> {
+        message.unique().map_or(Ok(()), |unique| self.shared.check_unique(unique))?;
+        let (due, lane) = (message.due().number()?, self.shared.lane_of(message.priority(), message.key())?);
+        let mut element = SCRATCH.take();
+        element.clear();
+        self.shared.column.encode(message.payload(), &mut element)?;
+        let end = element.len();
+        let span = {
+            let metadata = message.metadata();
+            let trace = trace::for_message(metadata);
+            if !metadata.is_empty() || trace.is_some() {
+                trace::stamped(metadata, trace.as_ref()).encode(&mut element)?;
+            }
+            // Boxed if there is one: the future of a call without a subscriber stays small.
+            let span = span::enqueue(self.shared.name(), 1, trace.as_ref());
+            (!span.is_disabled()).then(|| Box::new(span))
+        };
+        // Boxed for the same reason; it is there if the queue has uniqueness.
+        let unique = message.unique().zip(self.shared.unique.as_ref());
+        let unique = unique.map(|(unique, coalescer)| (Box::new(unique.clone()), coalescer));
+        let (coalescer, claim) = match &unique {
+            None => (&self.shared.coalescer, None),
+            Some((unique, coalescer)) => (*coalescer, Some(&**unique)),
+        };
+        let joined = {
+            let (key, (element, metadata)) = (message.key(), element.split_at(end));
+            coalescer.join(New { due, lane, key, element, metadata, claim }).await
+        };
+        drop(message);
+        if element.capacity() <= SCRATCH_KEPT {
+            SCRATCH.set(element);
+        }
+        if let Some(writer) = joined.writer {
+            match unique {
+                None => tokio::spawn(write(self.shared.clone(), writer)),
+                Some(_) => tokio::spawn(unique::write(self.shared.clone(), writer)),
+            };
+        }
+        match span {
+            None => joined.place.outcome().await,
+            Some(span) => Box::pin(joined.place.outcome().instrument(*span)).await,
+        }
+    }
+
+    /// Enqueues all messages in one transaction, and returns their ids in their order. Neighbours that are due together share rows.
+    ///
+    /// # Errors
+    /// As [`Queue::enqueue`]; one bad payload fails the whole call, and then none is stored.
+    pub async fn enqueue_many<M: IntoDraft<T> + Send + Sync>(
+        &self,
+        messages: impl IntoIterator<Item = M>,
+    ) -> Result<Vec<i64>> {
+        let (messages, trace): (Vec<M>, _) = (messages.into_iter().collect(), trace::next());
+        if messages.iter().any(|message| message.unique().is_some()) {
+            let all = self.enqueue_unique_many(messages).await?;
+            return Ok(all.into_iter().map(Enqueued::id).collect());
+        }
+        let span = span::enqueue(self.shared.name(), messages.len(), trace.as_ref());
+        if !self.shared.is_laned() && !self.shared.is_keyed() {
+            return self.enqueue_cut(Cut::new(&self.shared, messages.iter(), trace)).instrument(span).await;
+        }
+        let mut learned = 0;
+        loop {
+            match self.enqueue_laned(&messages, trace.clone()).instrument(span.clone()).await {
+                // It may get more again meanwhile; each time at least twice as many, and never more than 256.
+                Err(error) if error.is_of_other_lanes() && learned < 8 => {
+                    self.shared.learn_lanes().await?;
+                    learned += 1;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// Those of a lane share rows wherever they stand.
+    async fn enqueue_laned<M: IntoDraft<T> + Send + Sync>(
+        &self,
+        messages: &[M],
+        trace: Option<TraceContext>,
+    ) -> Result<Vec<i64>> {
+        let lanes = messages
+            .iter()
+            .map(|message| self.shared.lane_of(message.priority(), message.key()))
+            .collect::<Result<Vec<_>>>()?;
+        let mut order: Vec<usize> = (0..messages.len()).collect();
+        order.sort_by_key(|at| lanes[*at]);
+        let sorted = order.iter().map(|at| &messages[*at]);
+        let ids = self.enqueue_cut(Cut::new(&self.shared, sorted, trace)).await?;
+        let mut placed: Vec<(usize, i64)> = order.into_iter().zip(ids).collect();
+        placed.sort_unstable();
+        Ok(placed.into_iter().map(|(_, id)| id).collect())
+    }
+
+    async fn enqueue_cut<'a, M: IntoDraft<T> + 'a>(
+        &'a self,
+        mut cut: Cut<'a, impl ExactSizeIterator<Item = &'a M>, T>,
+    ) -> Result<Vec<i64>> {
+        let mut ids = Vec::with_capacity(cut.len());
+        let mut rows = cut.next_rows()?;
+        if rows.is_empty() {
+            return Ok(ids);
+        }
+        let shared = self.shared.clone();
+        // The commit runs in a task of its own: a dropped caller must not leave consumers unwoken.
+        if cut.is_done() {
+            // The usual case: one statement is the transaction. On a connection of others, in one round trip.
+            return finish(ENQUEUE, async move {
+                let session = shared.db.session(Class::Store).await?;
+                shared.insert(&session, &rows, Woken::WithIt, &mut ids).await?;
+                Ok(ids)
+            })
+            .await;
+        }
+        let session = shared.db.own_session_for(Class::Store).await?;
+        session.batch("enqueue", "begin").await?;
+        while !rows.is_empty() {
+            shared.insert(&session, &rows, Woken::Later, &mut ids).await?; // dropping the session rolls back
+            rows = cut.next_rows()?;
+        }
+        finish(ENQUEUE, async move {
+            session.batch("enqueue", "commit").await?;
+            shared.db.give_back(session);
+            shared.db.wake(&shared.channel);
+            Ok(ids)
+        })
+        .await
+    }
+}
+
+/// When an insert wakes consumers: as it commits, or later, because its transaction goes on.
+#[derive(Clone, Copy)]
+enum Woken {
+    WithIt,
+    Later,
+}
+
+/// Writes gathered batches, insert after insert, until none waits.
+async fn write(shared: Arc<Shared>, mut writer: Writer) {
+    loop {
+        let batches = writer.next(shared.sql.rows());
+        if batches.is_empty() {
+            return;
+        }
+        shared.write(&batches).await;
+        give_way(batches.iter().map(|batch| batch.count).sum(), writer.others_wait()).await;
+    }
+}
+
+impl Shared {
+    /// Inserts rows by one statement and adds the ids of all their messages.
+    async fn insert(&self, session: &Session, rows: &[Cuttings], woken: Woken, ids: &mut Vec<i64>) -> Result<()> {
+        let rows: Vec<NewRow<'_>> = rows.iter().map(NewRow::of_cuttings).collect();
+        for (first, row) in self.insert_rows(session, &rows, woken).await?.into_iter().zip(&rows) {
+            ids.extend(first..first + row.count as i64);
+        }
+        Ok(())
+    }
+
+    async fn insert_rows(&self, session: &Session, rows: &[NewRow<'_>], woken: Woken) -> Result<Vec<i64>> {
+        let sizes: Vec<i32> = rows.iter().map(|row| row.count as i32).collect();
+        let arrays: Vec<_> = rows.iter().map(|row| self.column.array(row.count, row.elements)).collect();
+        let lanes: Vec<i16> = rows.iter().map(|row| row.lane.cast_signed()).collect();
+        let keys: Vec<_> = rows.iter().map(|row| keys::array(row.count, row.keys)).collect();
+        let (is_laned, is_keyed) = (self.is_laned() || self.is_keyed(), self.is_keyed());
+        let with = is_laned || rows.iter().any(|row| !row.metadata.is_empty());
+        let mut params: Vec<&(dyn ToSql + Sync)> = Vec::with_capacity(6 * rows.len());
+        for (at, row) in rows.iter().enumerate() {
+            params.extend([&row.due as &(dyn ToSql + Sync), &sizes[at], &arrays[at]]);
+            if with {
+                params.push(&row.metadata);
+            }
+            if is_laned {
+                params.push(&lanes[at]);
+            }
+            if is_keyed {
+                params.push(&keys[at]);
+            }
+        }
+        let sql = match (is_laned, with) {
+            _ if is_keyed => &self.sql.enqueue_key,
+            (true, _) => &self.sql.enqueue_priority,
+            (false, true) => &self.sql.enqueue_with,
+            (false, false) => &self.sql.enqueue,
+        };
+        let sql = &sql[rows.len() - 1];
+        let began = Instant::now();
+        let inserted = match woken {
+            Woken::WithIt => self.db.query_and_wake(session, (sql, rows.len()), &params, &self.channel).await,
+            Woken::Later => session.query(sql, &params).await,
+        };
+        let inserted = inserted.map_err(|error| error.or_no_queue(self.name()))?;
+        if inserted.len() != rows.len() {
+            return Err(self.not_stored(rows.len(), inserted.len()));
+        }
+        self.metrics.enqueued(rows.iter().map(|row| row.count).sum(), rows.len(), began);
+        inserted.iter().zip(rows).map(|(id, row)| first_id(id, row.count)).collect()
+    }
+
+    /// The server took the statement, and reports fewer rows than that.
+    pub fn not_stored(&self, inserted: usize, stored: usize) -> Error {
+        Error::new(Kind::NotStored { queue: self.name().to_owned(), inserted, stored })
+    }
+
+    /// Writes batches in one transaction and tells their callers.
+    async fn write(&self, batches: &[Batch]) {
+        let rows: Vec<NewRow<'_>> = batches.iter().map(NewRow::of).collect();
+        match self.try_write(&rows).await {
+            Ok(ids) => {
+                for (batch, id) in batches.iter().zip(ids) {
+                    let _ = batch.outcome.set(Insertion::Stored(id)); // set once: here or below
+                }
+            }
+            Err(error) => {
+                if error.is_of_other_lanes()
+                    && let Err(error) = self.learn_lanes().await
+                {
+                    debug!(queue = self.name(), %error, "the lanes of the queue are not known");
+                }
+                let (is_alone, mut search) = (batches.len() == 1, Search::default());
+                for batch in batches {
+                    let outcome = if error.is_of_other_lanes() || error.is_refusal() && (batch.count > 1 || !is_alone) {
+                        Insertion::Each(self.write_apart(NewRow::of(batch), &mut search).await)
+                    } else {
+                        Insertion::Failed(error.clone())
+                    };
+                    let _ = batch.outcome.set(outcome);
+                }
+            }
+        }
+    }
+
+    async fn try_write(&self, rows: &[NewRow<'_>]) -> Result<Vec<i64>> {
+        self.insert_rows(&*self.db.session(Class::Store).await?, rows, Woken::WithIt).await
+    }
+
+    /// Finds the messages that the server refuses, by halves, and stores the others; and, where there are more lanes than was known, the messages of each
+    /// lane: a single one is stored whatever is known.
+    async fn write_apart(&self, row: NewRow<'_>, search: &mut Search) -> Vec<Result<Enqueued>> {
+        let mut parts = vec![row];
+        let mut each = Vec::with_capacity(row.count);
+        while let Some(part) = parts.pop() {
+            match self.try_write(&[part]).await {
+                Ok(ids) => {
+                    search.found_good();
+                    each.extend(ids.iter().flat_map(|first| (*first..).take(part.count)).map(Enqueued::New).map(Ok));
+                }
+                Err(error) => {
+                    let is_apart = error.is_refusal() && search.goes_on() || error.is_of_other_lanes();
+                    if part.count > 1 && is_apart {
+                        let (left, right) = part.halves();
+                        parts.extend([right, left]);
+                    } else {
+                        each.extend((0..part.count).map(|_| Err(error.clone())));
+                    }
+                }
+            }
+        }
+        each
+    }
+}
+
+/// The id of a row's first message, which has room for the others.
+fn first_id(row: &wire::Row, count: usize) -> Result<i64> {
+    let first: i64 = row.read(0)?;
+    match first.checked_add(count as i64) {
+        Some(_) if first > 0 => Ok(first),
+        _ => Err(Error::new(Kind::Answer(format!("{count} messages from {first} on were enqueued").into()))),
+    }
+}

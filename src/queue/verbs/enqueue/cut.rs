@@ -1,0 +1,119 @@
+//! A long list of messages, cut into rows as it is encoded.
+
+use std::marker::PhantomData;
+
+use bytes::BytesMut;
+
+use crate::{
+    error::Result,
+    queue::{
+        batch::coalesce::{BATCH_BYTES, INSERT_BYTES},
+        handle::Shared,
+        message::{
+            draft::sealed::Parts,
+            keys,
+            metadata::Stamped,
+            payload::{Payload, PayloadColumn},
+            trace::{TraceContext, stamped},
+        },
+    },
+};
+
+/// A row, ready for an insert.
+#[derive(Default)]
+pub(super) struct Cuttings {
+    /// When its messages are due, as the statements take it.
+    pub due: f64,
+    /// Of their priority, or their keys.
+    pub lane: u16,
+    pub count: usize,
+    /// The payloads.
+    pub elements: BytesMut,
+    pub metadata: Stamped,
+    /// Their keys, as elements of an array.
+    pub keys: BytesMut,
+}
+
+impl Cuttings {
+    fn bytes(&self) -> usize {
+        self.elements.len() + self.metadata.len() + self.keys.len()
+    }
+}
+
+/// Cuts messages into rows, a statement's worth at a time.
+pub(super) struct Cut<'a, M, T> {
+    shared: &'a Shared,
+    column: &'a PayloadColumn,
+    max_batch: usize,
+    rest: M,
+    /// Of a message that did not fit into the row before: its payload's element, its metadata's, its key's, when it is due, its lane.
+    carried: Option<(BytesMut, BytesMut, BytesMut, f64, u16)>,
+    /// The trace that they continue.
+    trace: Option<TraceContext>,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<'a, T: Payload, D: Parts<T> + 'a, M: ExactSizeIterator<Item = &'a D>> Cut<'a, M, T> {
+    pub fn new(shared: &'a Shared, messages: M, trace: Option<TraceContext>) -> Self {
+        let max_batch = shared.description.max_batch as usize;
+        Self { shared, column: &shared.column, max_batch, rest: messages, carried: None, trace, of: PhantomData }
+    }
+
+    /// Messages that are left to be cut.
+    pub fn len(&self) -> usize {
+        self.rest.len() + usize::from(self.carried.is_some())
+    }
+
+    pub fn is_done(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub fn next_rows(&mut self) -> Result<Vec<Cuttings>> {
+        let mut rows = Vec::new();
+        let mut bytes = 0;
+        while rows.len() < self.shared.sql.rows() && bytes < INSERT_BYTES && !self.is_done() {
+            let row = self.next_row()?;
+            bytes += row.bytes();
+            rows.push(row);
+        }
+        Ok(rows)
+    }
+
+    fn next_row(&mut self) -> Result<Cuttings> {
+        let mut row = Cuttings::default();
+        let mut stamp = BytesMut::new();
+        if let Some((element, metadata, key, due, lane)) = self.carried.take() {
+            (row.elements, row.keys) = (element, key);
+            (row.due, row.lane) = (due, lane);
+            row.count = 1;
+            if !metadata.is_empty() {
+                row.metadata.push(0, &metadata);
+            }
+        }
+        while row.count < self.max_batch {
+            let Some(message) = self.rest.next() else { break };
+            let (before, metadata, due) = (row.elements.len(), message.metadata(), message.due().number()?);
+            let (lane, keys) = (self.shared.lane_of(message.priority(), message.key())?, row.keys.len());
+            self.column.encode(message.payload(), &mut row.elements)?;
+            if let Some(key) = message.key() {
+                keys::write(key, &mut row.keys);
+            }
+            stamp.clear();
+            if !metadata.is_empty() || self.trace.is_some() {
+                stamped(metadata, self.trace.as_ref()).encode(&mut stamp)?;
+            }
+            let is_another =
+                due.to_bits() != row.due.to_bits() || lane != row.lane || row.bytes() + stamp.len() > BATCH_BYTES;
+            if row.count > 0 && is_another {
+                self.carried = Some((row.elements.split_off(before), stamp, row.keys.split_off(keys), due, lane));
+                break;
+            }
+            (row.due, row.lane) = (due, lane);
+            if !stamp.is_empty() {
+                row.metadata.push(row.count, &stamp);
+            }
+            row.count += 1;
+        }
+        Ok(row)
+    }
+}

@@ -1,0 +1,44 @@
+//! A row of an insert, from wherever its messages were gathered.
+
+use super::cut::Cuttings;
+use crate::{
+    postgres::array::after,
+    queue::{batch::coalesce::Batch, message::metadata::Beside},
+};
+
+/// A row of an insert.
+#[derive(Clone, Copy)]
+pub(super) struct NewRow<'a> {
+    pub due: f64,
+    pub lane: u16,
+    pub count: usize,
+    pub elements: &'a [u8],
+    pub metadata: Beside<'a>,
+    /// Empty where there are none.
+    pub keys: &'a [u8],
+}
+
+impl<'a> NewRow<'a> {
+    pub fn of(batch: &'a Batch) -> Self {
+        let metadata = batch.metadata.as_ref().map_or_else(Beside::default, |metadata| metadata.all());
+        let Batch { due, lane, count, elements, keys, .. } = batch;
+        Self { due: *due, lane: *lane, count: *count, elements, metadata, keys }
+    }
+
+    pub fn of_cuttings(row: &'a Cuttings) -> Self {
+        let Cuttings { due, lane, count, elements, metadata, keys } = row;
+        Self { due: *due, lane: *lane, count: *count, elements, metadata: metadata.all(), keys }
+    }
+
+    /// Between two of at least two elements.
+    pub fn halves(self) -> (Self, Self) {
+        let left = self.count / 2;
+        let (one, two) = self.elements.split_at(after(left, self.elements));
+        let (beside, rest) = self.metadata.halves(left);
+        let (keys, others) = self.keys.split_at(after(left, self.keys));
+        (
+            Self { count: left, elements: one, metadata: beside, keys, ..self },
+            Self { count: self.count - left, elements: two, metadata: rest, keys: others, ..self },
+        )
+    }
+}

@@ -1,0 +1,224 @@
+//! Enqueues of which some have unique keys: one statement claims the keys, and inserts what is left.
+
+use std::{sync::Arc, time::Instant};
+
+use bytes::BytesMut;
+use tokio_postgres::{
+    error::SqlState,
+    types::{ToSql, Type},
+};
+use tracing::Instrument;
+
+use crate::{
+    error::{Result, Search},
+    postgres::{
+        array::{Elements, after},
+        db::Class,
+    },
+    queue::{
+        batch::{
+            coalesce::{Batch, Insertion, Writer},
+            give_way::give_way,
+        },
+        handle::{Queue, Shared, finish},
+        message::{
+            draft::IntoDraft,
+            metadata::{Beside, Stamped},
+            payload::Payload,
+            trace::{self, TraceContext},
+            unique::{Claims, Enqueued},
+        },
+        observe::span,
+    },
+};
+
+/// For the error of a call whose task is gone.
+const ENQUEUE: &str = "an enqueue";
+/// As often a statement is tried that met another, where a role's default is another isolation than read committed.
+const TRIES: usize = 100;
+/// The same for a part of what was refused as a whole.
+const TRIES_APART: usize = 5;
+/// Ids of rows that are inserted, and so of their first messages, are multiples of this.
+const FIRST: i64 = 1024;
+
+impl<T: Payload> Queue<T> {
+    /// As [`Queue::enqueue_many`], and says of each message whether it is new, or another has its unique key: see
+    /// [`Unique`](crate::Unique). Of those with one key the first is enqueued, and the others are duplicates of it or replace it.
+    ///
+    /// All of them go in one statement: hand over fewer at a time than take some hundred MiB.
+    ///
+    /// # Errors
+    /// As [`Queue::enqueue_many`] and [`Queue::enqueue_unique`].
+    pub async fn enqueue_unique_many<M: IntoDraft<T> + Send + Sync>(
+        &self,
+        messages: impl IntoIterator<Item = M>,
+    ) -> Result<Vec<Enqueued>> {
+        let (messages, trace): (Vec<M>, _) = (messages.into_iter().collect(), trace::next());
+        if messages.iter().all(|message| message.unique().is_none()) {
+            let ids = Box::pin(self.enqueue_many(messages)).await?;
+            return Ok(ids.into_iter().map(Enqueued::New).collect());
+        }
+        let span = span::enqueue(self.shared.name(), messages.len(), trace.as_ref());
+        let (parcel, shared) = (self.shared.parcel(&messages, trace.as_ref())?, self.shared.clone());
+        finish(ENQUEUE, async move { shared.claim(parcel.params(), TRIES).await }).instrument(span).await
+    }
+}
+
+/// Messages for one statement.
+#[derive(Debug, Default)]
+pub(in crate::queue::verbs) struct Parcel {
+    dues: Vec<f64>,
+    lanes: Vec<i32>,
+    elements: BytesMut,
+    metadata: Stamped,
+    claims: Claims,
+}
+
+/// The same, or a part of it, as parameters.
+#[derive(Clone, Copy)]
+pub(in crate::queue::verbs) struct Params<'a> {
+    dues: &'a [f64],
+    lanes: &'a [i32],
+    elements: &'a [u8],
+    metadata: Beside<'a>,
+    keys: &'a [Option<Box<str>>],
+    terms: &'a [Option<f64>],
+    replace: &'a [bool],
+}
+
+impl Parcel {
+    fn of(batch: &Batch) -> (Vec<f64>, Vec<i32>) {
+        (vec![batch.due; batch.count], vec![batch.lane.into(); batch.count])
+    }
+
+    pub fn len(&self) -> usize {
+        self.dues.len()
+    }
+
+    pub fn params(&self) -> Params<'_> {
+        let Claims { keys, terms, replace } = &self.claims;
+        let (dues, lanes, elements, metadata) = (&self.dues, &self.lanes, &self.elements, self.metadata.all());
+        Params { dues, lanes, elements, metadata, keys, terms, replace }
+    }
+}
+
+impl<'a> Params<'a> {
+    pub fn payloads(self, shared: &Shared) -> Elements<'a> {
+        shared.column.array(self.dues.len(), self.elements)
+    }
+
+    /// With their types.
+    pub fn typed<'p>(&'p self, payloads: &'p Elements<'p>, array: &Type) -> [(&'p (dyn ToSql + Sync), Type); 7] {
+        [
+            (payloads, array.clone()),
+            (&self.dues, Type::FLOAT8_ARRAY),
+            (&self.metadata, Type::JSONB_ARRAY),
+            (&self.lanes, Type::INT4_ARRAY),
+            (&self.keys, Type::TEXT_ARRAY),
+            (&self.terms, Type::FLOAT8_ARRAY),
+            (&self.replace, Type::BOOL_ARRAY),
+        ]
+    }
+
+    /// Between two of at least two messages.
+    fn halves(self) -> (Self, Self) {
+        let left = self.dues.len() / 2;
+        let (one, two) = self.elements.split_at(after(left, self.elements));
+        let (beside, rest) = self.metadata.halves(left);
+        let of = |from: usize, to: usize, elements, metadata| Self {
+            dues: &self.dues[from..to],
+            lanes: &self.lanes[from..to],
+            elements,
+            metadata,
+            keys: &self.keys[from..to],
+            terms: &self.terms[from..to],
+            replace: &self.replace[from..to],
+        };
+        (of(0, left, one, beside), of(left, self.dues.len(), two, rest))
+    }
+}
+
+/// Writes gathered batches with unique keys, one after another, until none waits.
+pub(super) async fn write(shared: Arc<Shared>, mut writer: Writer) {
+    while let Some(batch) = writer.next(1).first() {
+        let (dues, lanes) = Parcel::of(batch);
+        let Claims { keys, terms, replace } = &batch.claims;
+        let metadata = batch.metadata.as_ref().map_or_else(Beside::default, Stamped::all);
+        let params = Params { dues: &dues, lanes: &lanes, elements: &batch.elements, metadata, keys, terms, replace };
+        let _ = batch.outcome.set(shared.claim_apart(params).await); // set once: here
+        give_way(batch.count, writer.others_wait()).await;
+    }
+}
+
+impl Shared {
+    /// All of these, encoded.
+    pub(in crate::queue::verbs) fn parcel<T: Payload, M: IntoDraft<T>>(
+        &self,
+        messages: &[M],
+        trace: Option<&TraceContext>,
+    ) -> Result<Parcel> {
+        let (mut parcel, mut stamp) = (Parcel::default(), BytesMut::new());
+        for (place, message) in messages.iter().enumerate() {
+            message.unique().map_or(Ok(()), |unique| self.check_unique(unique))?;
+            parcel.claims.push(message.unique());
+            parcel.dues.push(message.due().number()?);
+            parcel.lanes.push(self.lane(message.priority())?.into());
+            self.column.encode(message.payload(), &mut parcel.elements)?;
+            if !message.metadata().is_empty() || trace.is_some() {
+                stamp.clear();
+                trace::stamped(message.metadata(), trace).encode(&mut stamp)?;
+                parcel.metadata.push(place, &stamp);
+            }
+        }
+        Ok(parcel)
+    }
+
+    /// In a transaction of its own, which is made again as often where it met another.
+    pub(super) async fn claim(&self, params: Params<'_>, mut tries: usize) -> Result<Vec<Enqueued>> {
+        let (began, payloads) = (Instant::now(), params.payloads(self));
+        let statement = params.typed(&payloads, &self.column.array).map(|(param, _)| param);
+        let session = self.db.session(Class::Store).await?;
+        let rows = loop {
+            let sql = (&self.sql.enqueue_unique, params.dues.len());
+            let rows = self.db.query_and_wake(&session, sql, &statement, &self.channel).await;
+            tries -= 1;
+            match rows {
+                Err(error) if tries > 0 && error.sqlstate() == Some(&SqlState::T_R_SERIALIZATION_FAILURE) => {}
+                rows => break rows.map_err(|error| error.or_no_queue(self.name()))?,
+            }
+        };
+        let all = rows.iter().map(|row| Ok(Enqueued::of(row.read(0)?, row.read(1)?))).collect::<Result<Vec<_>>>()?;
+        self.claimed(params.dues.len(), &all, began)?;
+        Ok(all)
+    }
+
+    /// The server took the statement, and tells what became of so many messages.
+    pub(in crate::queue::verbs) fn claimed(&self, count: usize, all: &[Enqueued], began: Instant) -> Result<()> {
+        if all.len() != count {
+            return Err(self.not_stored(count, all.len()));
+        }
+        let stored = || all.iter().filter(|one| one.is_new());
+        self.metrics.enqueued(stored().count(), stored().filter(|one| one.id() % FIRST == 0).count(), began);
+        Ok(())
+    }
+
+    /// Tells each caller of a batch; finds the messages that the server refuses by halves.
+    async fn claim_apart(&self, params: Params<'_>) -> Insertion {
+        let (mut parts, mut each) = (vec![params], Vec::with_capacity(params.dues.len()));
+        let (mut search, mut tries) = (Search::default(), TRIES);
+        while let Some(part) = parts.pop() {
+            match self.claim(part, std::mem::replace(&mut tries, TRIES_APART)).await {
+                Ok(all) => {
+                    search.found_good();
+                    each.extend(all.into_iter().map(Ok));
+                }
+                Err(error) if part.dues.len() > 1 && error.is_refusal() && search.goes_on() => {
+                    let (left, right) = part.halves();
+                    parts.extend([right, left]);
+                }
+                Err(error) => each.extend((0..part.dues.len()).map(|_| Err(error.clone()))),
+            }
+        }
+        Insertion::Each(each)
+    }
+}

@@ -1,0 +1,277 @@
+//! `enqueue_in` and `send_enqueue`: in the caller's transaction, by a statement that cuts messages into rows itself.
+
+use std::{collections::HashMap, time::Instant};
+
+use bytes::BytesMut;
+use futures_util::future::BoxFuture;
+use tokio_postgres::types::{ToSql, Type};
+use tracing::Instrument;
+
+use crate::{
+    error::Result,
+    postgres::{in_transaction::InTransaction, transaction::Transaction},
+    queue::{
+        handle::Queue,
+        message::{
+            draft::IntoDraft,
+            keys,
+            metadata::Stamped,
+            payload::Payload,
+            trace::{self, TraceContext},
+            unique::Enqueued,
+        },
+        observe::span,
+        verbs::enqueue::unique::Parcel,
+    },
+};
+
+/// Ids of rows that are inserted, and so of their first messages, are multiples of this.
+const FIRST: i64 = 1024;
+
+impl<T: Payload> Queue<T> {
+    /// Enqueues a message in the caller's transaction: it is there if and when that commits, and then wakes consumers.
+    ///
+    /// The notification is part of the transaction, which therefore takes a database-wide lock for the time of its
+    /// commit, as every `NOTIFY` does.
+    ///
+    /// # Errors
+    /// A payload that cannot be stored; the database's, after which the transaction can only be rolled back. `TL002`: the queue got more lanes while this
+    /// was under way (see [`Changes::lanes`](crate::Changes::lanes)); begin the transaction again.
+    pub async fn enqueue_in(&self, transaction: &impl InTransaction, message: impl IntoDraft<T>) -> Result<i64> {
+        if message.unique().is_some() {
+            return self.enqueue_unique_in(transaction, message).await.map(Enqueued::id);
+        }
+        let together = self.together(&[message])?;
+        let ids = self.enqueue_all_in(transaction, together).await?;
+        ids.first().copied().ok_or_else(|| self.shared.not_stored(1, 0))
+    }
+
+    /// Enqueues messages in the caller's transaction, by a statement for each due time and each priority that they have.
+    pub async fn enqueue_many_in<M: IntoDraft<T>>(
+        &self,
+        transaction: &impl InTransaction,
+        messages: impl IntoIterator<Item = M>,
+    ) -> Result<Vec<i64>> {
+        let messages: Vec<M> = messages.into_iter().collect();
+        if messages.iter().any(|message| message.unique().is_some()) {
+            let all = self.enqueue_unique_many_in(transaction, messages).await?;
+            return Ok(all.into_iter().map(Enqueued::id).collect());
+        }
+        let together = self.together(&messages)?;
+        self.enqueue_all_in(transaction, together).await
+    }
+
+    /// As [`Queue::enqueue_in`], and says whether the message is new, or another has its unique key: see [`Unique`](crate::Unique). Where another
+    /// transaction has claimed the key, this waits for its end, as others wait for yours.
+    ///
+    /// A transaction that enqueues several messages with keys does so in the order of the keys, or by one call of [`Queue::enqueue_unique_many_in`]: two that
+    /// wait for each other are a deadlock, which Postgres ends with an error for one. If it is repeatable read or serializable, it errs with `40001` where
+    /// another transaction claimed the key after its snapshot was taken.
+    pub async fn enqueue_unique_in(
+        &self,
+        transaction: &impl InTransaction,
+        message: impl IntoDraft<T>,
+    ) -> Result<Enqueued> {
+        let (shared, trace) = (&self.shared, trace::next());
+        let all = self.claim_in(transaction, shared.parcel(&[message], trace.as_ref())?, trace).await?;
+        all.first().copied().ok_or_else(|| shared.not_stored(1, 0))
+    }
+
+    /// As [`Queue::enqueue_unique_in`], for many messages, by one statement.
+    pub async fn enqueue_unique_many_in<M: IntoDraft<T>>(
+        &self,
+        transaction: &impl InTransaction,
+        messages: impl IntoIterator<Item = M>,
+    ) -> Result<Vec<Enqueued>> {
+        let (messages, trace): (Vec<M>, _) = (messages.into_iter().collect(), trace::next());
+        if messages.iter().all(|message| message.unique().is_none()) {
+            let together = self.together(&messages)?;
+            let ids = self.enqueue_all_in(transaction, together).await?;
+            return Ok(ids.into_iter().map(Enqueued::New).collect());
+        }
+        self.claim_in(transaction, self.shared.parcel(&messages, trace.as_ref())?, trace).await
+    }
+
+    async fn claim_in(
+        &self,
+        transaction: &impl InTransaction,
+        parcel: Parcel,
+        trace: Option<TraceContext>,
+    ) -> Result<Vec<Enqueued>> {
+        let (shared, params, began) = (&self.shared, parcel.params(), Instant::now());
+        let payloads = params.payloads(shared);
+        let params = params.typed(&payloads, &shared.column.array);
+        let span = span::enqueue(shared.name(), parcel.len(), trace.as_ref());
+        let rows = transaction.fetch(&shared.sql.enqueue_in_unique.text, &params).instrument(span).await;
+        let rows = rows.map_err(|error| error.or_no_queue(shared.name()))?;
+        let all = rows.iter().map(|row| Ok(Enqueued::of(row.read(0)?, row.read(1)?))).collect::<Result<Vec<_>>>()?;
+        shared.claimed(parcel.len(), &all, began)?;
+        Ok(all)
+    }
+
+    async fn enqueue_all_in(&self, transaction: &impl InTransaction, together: Vec<Together>) -> Result<Vec<i64>> {
+        let (sql, column) = (&self.shared.sql.enqueue_in, &self.shared.column);
+        let mut all = Vec::new();
+        for Together { due, lane, places, elements, mut metadata, keys, trace } in together {
+            let count = places.len();
+            let keys = keys::array(count, &keys);
+            let (payloads, metadata) = (column.array(count, &elements), metadata.whole(count));
+            let params: [(&(dyn ToSql + Sync), Type); 4] = [
+                (&payloads, column.array.clone()),
+                (&due, Type::FLOAT8),
+                (&metadata, Type::JSONB_ARRAY),
+                if self.shared.is_keyed() { (&keys, Type::TEXT_ARRAY) } else { (&lane, Type::INT4) },
+            ];
+            let params = if self.shared.is_laned() || self.shared.is_keyed() { &params[..] } else { &params[..3] };
+            let (began, span) = (Instant::now(), span::enqueue(self.shared.name(), count, trace.as_ref()));
+            let rows = transaction.fetch(&sql.text, params).instrument(span).await;
+            let rows = rows.map_err(|error| error.or_no_queue(self.shared.name()))?;
+            let ids = rows.iter().map(|row| row.read(0)).collect::<Result<Vec<i64>>>()?;
+            if ids.len() != count {
+                return Err(self.shared.not_stored(count, ids.len()));
+            }
+            let batches = ids.iter().filter(|id| **id % FIRST == 0).count();
+            self.shared.metrics.enqueued(count, batches, began);
+            all.extend(places.into_iter().zip(ids));
+        }
+        Ok(in_order(all))
+    }
+
+    /// As [`Queue::enqueue_in`], without waiting: the message leaves with the transaction's next statements, and what is returned
+    /// waits for its id.
+    ///
+    /// # Errors
+    /// As [`Transaction::send`]; what is returned errs as [`Queue::enqueue_in`].
+    pub async fn send_enqueue(
+        &self,
+        transaction: &Transaction,
+        message: impl IntoDraft<T>,
+    ) -> Result<BoxFuture<'static, Result<i64>>> {
+        if message.unique().is_some() {
+            let sent = self.send_parcel(transaction, &[message]).await?;
+            let shared = self.shared.clone();
+            return Ok(Box::pin(async move { sent.await?.first().copied().ok_or_else(|| shared.not_stored(1, 0)) }));
+        }
+        let together = self.together(&[message])?;
+        let (ids, shared) = (self.send_all(transaction, together).await?, self.shared.clone());
+        Ok(Box::pin(async move { ids.await?.first().copied().ok_or_else(|| shared.not_stored(1, 0)) }))
+    }
+
+    /// As [`Queue::enqueue_many_in`], without waiting, as [`Queue::send_enqueue`].
+    ///
+    /// # Errors
+    /// As [`Queue::send_enqueue`].
+    pub async fn send_enqueue_many<M: IntoDraft<T>>(
+        &self,
+        transaction: &Transaction,
+        messages: impl IntoIterator<Item = M>,
+    ) -> Result<BoxFuture<'static, Result<Vec<i64>>>> {
+        let messages: Vec<M> = messages.into_iter().collect();
+        if messages.iter().any(|message| message.unique().is_some()) {
+            return self.send_parcel(transaction, &messages).await;
+        }
+        self.send_all(transaction, self.together(&messages)?).await
+    }
+
+    /// Those of which some have unique keys.
+    async fn send_parcel<M: IntoDraft<T>>(
+        &self,
+        transaction: &Transaction,
+        messages: &[M],
+    ) -> Result<BoxFuture<'static, Result<Vec<i64>>>> {
+        let (shared, trace) = (self.shared.clone(), trace::next());
+        let parcel = shared.parcel(messages, trace.as_ref())?;
+        let (params, count) = (parcel.params(), parcel.len());
+        let payloads = params.payloads(&shared);
+        let params = params.typed(&payloads, &shared.column.array).map(|(param, _)| param);
+        let span = span::enqueue(shared.name(), count, trace.as_ref());
+        let pending = transaction.send_text::<Vec<(i64, i32)>>(&shared.sql.enqueue_in_unique.text, &params);
+        let pending = pending.instrument(span).await.map_err(|error| error.or_no_queue(shared.name()))?;
+        shared.metrics.sent(count);
+        Ok(Box::pin(async move {
+            let all = pending.await?;
+            if all.len() != count {
+                return Err(shared.not_stored(count, all.len()));
+            }
+            Ok(all.into_iter().map(|(id, _)| id).collect())
+        }))
+    }
+
+    async fn send_all(
+        &self,
+        transaction: &Transaction,
+        together: Vec<Together>,
+    ) -> Result<BoxFuture<'static, Result<Vec<i64>>>> {
+        let mut sent = Vec::with_capacity(together.len());
+        for Together { due, lane, places, elements, mut metadata, keys, trace } in together {
+            let count = places.len();
+            let keys = keys::array(count, &keys);
+            let (payloads, metadata) = (self.shared.column.array(count, &elements), metadata.whole(count));
+            let span = span::enqueue(self.shared.name(), count, trace.as_ref());
+            let last: &(dyn ToSql + Sync) = if self.shared.is_keyed() { &keys } else { &lane };
+            let params: [&(dyn ToSql + Sync); 4] = [&payloads, &due, &metadata, last];
+            let params = if self.shared.is_laned() || self.shared.is_keyed() { &params[..] } else { &params[..3] };
+            let pending = transaction.send_text::<Vec<(i64,)>>(&self.shared.sql.enqueue_in.text, params);
+            let pending = pending.instrument(span).await.map_err(|error| error.or_no_queue(self.shared.name()))?;
+            self.shared.metrics.sent(count);
+            sent.push((places, pending));
+        }
+        let shared = self.shared.clone();
+        Ok(Box::pin(async move {
+            let mut all = Vec::new();
+            for (places, pending) in sent {
+                let ids = pending.await?;
+                if ids.len() != places.len() {
+                    return Err(shared.not_stored(places.len(), ids.len()));
+                }
+                all.extend(places.into_iter().zip(ids.into_iter().map(|(id,)| id)));
+            }
+            Ok(in_order(all))
+        }))
+    }
+
+    /// Those that are due together and have one priority, a statement each.
+    fn together<M: IntoDraft<T>>(&self, messages: &[M]) -> Result<Vec<Together>> {
+        let (trace, mut stamp) = (trace::next(), BytesMut::new());
+        let (mut all, mut by_due): (Vec<Together>, HashMap<(u64, u16), usize>) = (Vec::new(), HashMap::new());
+        for (place, message) in messages.iter().enumerate() {
+            let (due, lane) = (message.due().number()?, self.shared.lane_of(message.priority(), message.key())?);
+            let lane = if self.shared.is_keyed() { 0 } else { lane }; // which the statement finds itself
+            let at = *by_due.entry((due.to_bits(), lane)).or_insert_with(|| {
+                all.push(Together { due, lane: lane.into(), trace: trace.clone(), ..Together::default() });
+                all.len() - 1
+            });
+            let (group, metadata) = (&mut all[at], message.metadata());
+            if let Some(key) = message.key() {
+                keys::write(key, &mut group.keys);
+            }
+            self.shared.column.encode(message.payload(), &mut group.elements)?;
+            if !metadata.is_empty() || trace.is_some() {
+                stamp.clear();
+                trace::stamped(metadata, trace.as_ref()).encode(&mut stamp)?;
+                group.metadata.push(group.places.len(), &stamp);
+            }
+            group.places.push(place);
+        }
+        Ok(all)
+    }
+}
+
+/// Messages for one statement that cuts them into rows itself.
+#[derive(Default)]
+struct Together {
+    due: f64,
+    lane: i32,
+    /// Where they stand among the caller's messages.
+    places: Vec<usize>,
+    elements: BytesMut,
+    metadata: Stamped,
+    keys: BytesMut,
+    trace: Option<TraceContext>,
+}
+
+/// The ids as the caller's messages stood.
+fn in_order(mut ids: Vec<(usize, i64)>) -> Vec<i64> {
+    ids.sort_unstable();
+    ids.into_iter().map(|(_, id)| id).collect()
+}

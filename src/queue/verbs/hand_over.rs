@@ -1,0 +1,251 @@
+//! A message inside its notification, for at-most-once consumers that wait: nothing is stored, nothing is flushed.
+
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use bytes::BytesMut;
+use tokio::{runtime::Handle, sync::mpsc, time::timeout};
+use tracing::{debug, warn};
+
+use crate::{
+    error::{Error, Result},
+    postgres::{
+        db::{Class, Subscription},
+        time::Time,
+        wire::only,
+    },
+    queue::{
+        batch::ownerless::{Ownerless, Unreadable},
+        handle::{Queue, Shared},
+        message::{
+            Message,
+            draft::{Draft, IntoDraft},
+            metadata::Metadata,
+            payload::Payload,
+            trace,
+        },
+    },
+};
+
+/// How long a notification may be on its way after the transaction that sent it has ended.
+const ON_ITS_WAY: Duration = Duration::from_secs(5);
+
+impl std::fmt::Debug for Inbox {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Inbox").field("entered", &self.entered.is_some()).finish_non_exhaustive()
+    }
+}
+
+impl<T: Payload> Queue<T> {
+    /// Hands a message to one consumer that waits for it with [`Consumer::handed_over`](crate::Consumer::handed_over),
+    /// inside the notification that wakes it: nothing is stored and no disk is waited for, and it is lost if that
+    /// consumer dies. Where nobody waits, and where the payload takes more than some 5,900 bytes, it is enqueued.
+    ///
+    /// Metadata counts towards those bytes. A [`Draft`](crate::Draft) that is due later, or has a unique key, is enqueued, too.
+    pub async fn hand_over(&self, message: impl IntoDraft<T>) -> Result<i64> {
+        if message.due().number()? != 0.0 || message.unique().is_some() {
+            return self.enqueue(message).await;
+        }
+        let mut element = BytesMut::new();
+        self.shared.column.encode(message.payload(), &mut element)?;
+        let sql = self.shared.db.statement("hand_over", include_str!("../../../sql/statements/hand_over.sql"));
+        let trace = trace::for_message(message.metadata());
+        let metadata = trace::stamped(message.metadata(), trace.as_ref()).into_owned();
+        let beside = Some(&metadata).filter(|metadata| !metadata.is_empty());
+        let rows = self.shared.db.query(Class::Store, &sql, &[&self.shared.name(), &&element[4..], &beside]).await;
+        let rows = rows.map_err(|error| error.or_no_queue(self.shared.name()))?;
+        match only(&rows)?.read(0)? {
+            Some(id) => {
+                self.shared.metrics.handed_over();
+                Ok(id)
+            }
+            None => self.enqueue(Draft::new(message.payload()).metadata(metadata)).await,
+        }
+    }
+}
+
+/// A consumer's place among those that wait for a message inside a notification.
+pub(crate) struct Inbox {
+    shared: Arc<Shared>,
+    name: String,
+    subscription: Subscription,
+    letters: mpsc::UnboundedReceiver<String>,
+    /// A message may be on its way to us, through the listening session with this lock.
+    entered: Option<i64>,
+}
+
+impl Inbox {
+    pub fn new(shared: &Arc<Shared>) -> Self {
+        let name = format!("trunkline {}", uuid::Uuid::new_v4().simple());
+        let (subscription, letters) = shared.db.subscribe_texts(&name);
+        Self { shared: shared.clone(), name, subscription, letters, entered: None }
+    }
+
+    /// Enters the list of those that wait, if notifications reach us.
+    pub async fn enter(&mut self) -> Result<()> {
+        let Some(alive) = self.subscription.heard.borrow_and_update().alive else { return Ok(()) };
+        self.entered = Some(alive); // before: the statement may arrive though its answer does not
+        let sql = self.shared.db.statement("wait_for", include_str!("../../../sql/statements/wait_for.sql"));
+        self.shared.query(&sql, &[&self.name, &self.shared.name(), &alive]).await.map(drop)
+    }
+
+    /// Until a message was handed over, or the place has to be left and entered anew: the listener changed, or what came cannot be
+    /// read.
+    pub async fn letter<T: Payload>(&mut self) -> Result<Option<Message<T>>> {
+        tokio::select! {
+            biased;
+            Some(letter) = self.letters.recv() => {
+                self.entered = None;
+                self.read(&letter)
+            }
+            _ = self.subscription.heard.changed() => Ok(None),
+        }
+    }
+
+    /// Leaves the list. A message that is on its way by then is waited for.
+    pub async fn leave<T: Payload>(&mut self) -> Result<Option<Message<T>>> {
+        if self.entered.is_none() {
+            return Ok(None);
+        }
+        if let Some(letter) = self.leave_list().await? {
+            return self.read(&letter);
+        }
+        Ok(None)
+    }
+
+    /// Leaves the list without waiting for a message that is on its way by then: the next call gets it.
+    pub async fn withdraw(&mut self) -> Result<()> {
+        if self.entered.is_none() {
+            return Ok(());
+        }
+        let sql = self.shared.db.statement("wait_no_more", include_str!("../../../sql/statements/wait_no_more.sql"));
+        let was_listed = !self.shared.query_again(&sql, &[&self.name]).await?.is_empty();
+        if was_listed {
+            self.entered = None;
+        }
+        Ok(())
+    }
+
+    async fn leave_list(&mut self) -> Result<Option<String>> {
+        let sql = self.shared.db.statement("wait_no_more", include_str!("../../../sql/statements/wait_no_more.sql"));
+        let entered = self.entered;
+        let was_listed = !self.shared.query_again(&sql, &[&self.name]).await?.is_empty();
+        let letter = match was_listed {
+            true => self.letters.try_recv().ok(),
+            false => timeout(ON_ITS_WAY, self.arriving()).await.ok().flatten(),
+        };
+        self.entered = None;
+        let is_lost = !was_listed && letter.is_none();
+        if is_lost && self.subscription.heard.borrow().alive == entered {
+            warn!(queue = self.shared.name(), "a message that was handed over did not arrive");
+        }
+        Ok(letter)
+    }
+
+    /// The letter that is on its way, unless the session that listened when the list was entered is gone: then none arrives any more. After a
+    /// crash of the server and after a failover the list is empty, though nothing was sent.
+    async fn arriving(&mut self) -> Option<String> {
+        while self.subscription.heard.borrow_and_update().alive == self.entered {
+            tokio::select! {
+                biased;
+                letter = self.letters.recv() => return letter,
+                _ = self.subscription.heard.changed() => {}
+            }
+        }
+        self.letters.try_recv().ok()
+    }
+
+    /// A message that cannot be read is enqueued, where it is charged and dies like any other of its kind.
+    fn read<T: Payload>(&self, letter: &str) -> Result<Option<Message<T>>> {
+        let Letter { id, enqueued_us, element, metadata } = Letter::parse(letter)?;
+        let enqueued_at = SystemTime::UNIX_EPOCH + Duration::from_micros(enqueued_us);
+        let (shared, column) = (&self.shared, &self.shared.column);
+        let payload = match column.decode_one(shared.name(), id, &element) {
+            Ok(payload) => payload,
+            Err(error) => {
+                warn!(queue = shared.name(), id, %error, "message payload cannot be decoded");
+                let message = (id, (0, 0), Time::of_unix(enqueued_us));
+                let element = (column.element(), Some(&element[..]));
+                let unreadable = Unreadable::of_message(message, element, &metadata, error.to_string());
+                shared.send_back([Ownerless::Unreadable(unreadable)].into());
+                return Ok(None);
+            }
+        };
+        Ok(Some(Message {
+            id,
+            attempt: 0,
+            enqueued_at,
+            payload,
+            metadata,
+            key: None,
+            rate: None,
+            ran_out: false,
+            released: 0,
+        }))
+    }
+}
+
+/// The words of a notification.
+struct Letter {
+    id: i64,
+    /// Microseconds since 1970.
+    enqueued_us: u64,
+    element: Vec<u8>,
+    /// Only where there is some.
+    metadata: Metadata,
+}
+
+impl Letter {
+    fn parse(letter: &str) -> Result<Self> {
+        let mut words = letter.split(' ');
+        let mut next = || words.next().unwrap_or_default();
+        let parts =
+            (next().parse().ok(), next().parse().ok(), STANDARD.decode(next()).ok(), STANDARD.decode(next()).ok());
+        let (Some(id), Some(enqueued_us), Some(element), Some(metadata)) = parts else {
+            return Err(Error::invalid("a notification on a channel of Trunkline was not sent by Trunkline"));
+        };
+        let metadata = serde_json::from_slice(&metadata).unwrap_or_default(); // most have none
+        Ok(Self { id, enqueued_us, element, metadata })
+    }
+}
+
+impl Inbox {
+    /// For a consumer that went away: a message that still arrives is enqueued.
+    pub fn abandon(mut self) {
+        if self.entered.is_none() {
+            return;
+        }
+        let Ok(runtime) = Handle::try_current() else { return };
+        runtime.spawn(async move {
+            let put_back = async {
+                match self.leave_list().await? {
+                    Some(letter) => self.shared.put_back_letter(&letter).await,
+                    None => Ok(()),
+                }
+            };
+            if let Err(error) = put_back.await {
+                debug!(%error, "a message that was handed over to a consumer that went away is lost");
+            }
+        });
+    }
+}
+
+impl Shared {
+    async fn put_back_letter(&self, letter: &str) -> Result<()> {
+        let Letter { id, element, metadata, .. } = Letter::parse(letter)?;
+        let mut elements = BytesMut::new();
+        elements.extend_from_slice(&(element.len() as i32).to_be_bytes());
+        elements.extend_from_slice(&element);
+        let metadata = Some(metadata).filter(|metadata| !metadata.is_empty()).map(|metadata| vec![metadata]);
+        let payload = self.column.array(1, &elements);
+        // It never was in the table: the columns of the user's get their defaults.
+        let row: [&(dyn tokio_postgres::types::ToSql + Sync); 9] =
+            [&id, &SystemTime::now(), &0_i32, &0_i32, &None::<&str>, &1_i32, &payload, &metadata, &None::<&str>];
+        self.query(&self.sql.put_back, &row).await?;
+        self.db.wake(&self.channel);
+        Ok(())
+    }
+}

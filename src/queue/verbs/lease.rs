@@ -1,0 +1,139 @@
+//! At least once: leased, and ended by `ack`, `archive`, `retry`, `bury`, `release` or time.
+
+use std::time::{Duration, Instant};
+
+use futures_util::future::BoxFuture;
+use tokio_postgres::types::ToSql;
+
+use crate::{
+    error::Result,
+    postgres::{in_transaction::Fetched, transaction::Transaction},
+    queue::{
+        batch::share::{Batches, Dequeue, PAGE},
+        handle::Queue,
+        message::{Lease, Message, Ranges, payload::Payload},
+        verbs::{
+            ack::{checked, lost},
+            dequeue::Dequeued,
+        },
+        wait::linger::Linger,
+    },
+};
+
+impl<T: Payload> Queue<T> {
+    /// Dequeues up to `n` messages; none where none is due that can be read.
+    pub(crate) async fn dequeue(&self, n: usize, how: Dequeue) -> Result<Vec<Message<T>>> {
+        loop {
+            let dequeued = self.shared.dequeue(n, how).await?;
+            let nothing_else = dequeued.messages.is_empty() && dequeued.met_unreadable;
+            let messages = self.readable(dequeued);
+            if !nothing_else {
+                return Ok(messages);
+            }
+        }
+    }
+
+    /// The messages of a statement that was made for this consumer and others.
+    pub(crate) fn open(&self, batches: Batches) -> Result<Vec<Message<T>>> {
+        let count = batches.size;
+        Ok(self.readable(self.shared.open(vec![batches], count)?))
+    }
+
+    /// Leases up to `n` messages, oldest first, for the queue's lease time; none where none is due.
+    ///
+    /// Each is charged with an attempt now, so that a crash counts. Until the lease ends nobody else gets them. What
+    /// is neither acknowledged nor retried by then comes back, one message a row; after the last attempt it is a dead
+    /// letter. If the call is dropped before it returns, they are given back and the attempt is not charged.
+    ///
+    /// A message that cannot be read as `T` fails its attempt with that error; the others are returned.
+    pub async fn lease(&self, n: usize) -> Result<Vec<Message<T>>> {
+        self.dequeue(n, Dequeue::Lease(None)).await
+    }
+
+    /// As [`Queue::lease`], with a lease time of its own: more than zero, at most 365 days.
+    pub async fn lease_for(&self, n: usize, lease: Duration) -> Result<Vec<Message<T>>> {
+        self.dequeue(n, Dequeue::Lease(Some(seconds(lease)))).await
+    }
+
+    /// Those that are `T`s; the others fail their attempt.
+    pub(crate) fn readable<U>(&self, dequeued: Dequeued<U>) -> Vec<Message<U>> {
+        for unreadable in dequeued.unreadable {
+            let (queue, pause) = (self.clone(), Duration::from_secs(1));
+            let leases: Vec<Lease> = unreadable.leases().collect();
+            // If it cannot be said now, the lease ends, and that is charged just as well.
+            tokio::spawn(async move { queue.retry(leases, pause, unreadable.reason).await });
+        }
+        dequeued.messages
+    }
+
+    /// Leases up to `n` messages for the queue's lease time, in the caller's transaction and without waiting: they are leased
+    /// if and when it commits. Others pass over them meanwhile.
+    ///
+    /// # Errors
+    /// As [`Transaction::send`]; what is returned errs with the statement's error.
+    ///
+    /// A message that cannot be read as `T` is passed over: it comes back when its lease ends, and is charged for it.
+    pub async fn send_lease(
+        &self,
+        transaction: &Transaction,
+        n: usize,
+    ) -> Result<BoxFuture<'static, Result<Vec<Message<T>>>>> {
+        let shared = self.shared.clone();
+        let (n, rows) = (n.min(PAGE) as i32, shared.rows_for(n));
+        let params: [&(dyn ToSql + Sync); 4] = [&n, &None::<f64>, &shared.floor(), &rows];
+        let sent = transaction.send_text::<Vec<Fetched>>(&shared.sql.lease.text, &params).await;
+        let (leased, began) = (sent.map_err(|error| error.or_no_queue(shared.name()))?, Instant::now());
+        Ok(Box::pin(async move {
+            // A message that cannot be read comes back when its lease ends: before the commit it cannot be retried.
+            let dequeued = shared.read_fetched(&leased.await?, Dequeue::Lease(None))?;
+            shared.metrics.leased(dequeued.messages.len(), began);
+            Ok(dequeued.messages)
+        }))
+    }
+
+    /// Acknowledges messages and leases up to `n` others, at most 32,768, in one round trip and one commit. Returns the leased messages,
+    /// and the ids of those whose lease was lost before they were acknowledged.
+    ///
+    /// The leases last for the queue's lease time, or for `lease`: more than zero, at most 365 days. For callers that work on many
+    /// messages at a time: one whose last lease ran out may have killed its worker, so it comes alone, in a call of its own. For the
+    /// rest see [`Queue::lease`] and [`Queue::ack`].
+    pub async fn ack_and_lease<L: Into<Lease>>(
+        &self,
+        done: impl IntoIterator<Item = L>,
+        n: usize,
+        lease: Option<Duration>,
+    ) -> Result<(Vec<Message<T>>, Vec<i64>)> {
+        self.ack_and_lease_soon(done, n, (lease, true), None, None).await
+    }
+
+    /// The same, after a pause, and along the lanes of a holder where there is one. With the lease time, whether a message whose lease ran out comes apart.
+    pub(crate) async fn ack_and_lease_soon<L: Into<Lease>>(
+        &self,
+        done: impl IntoIterator<Item = L>,
+        n: usize,
+        (lease, apart): (Option<Duration>, bool),
+        holder: Option<i64>,
+        linger: Option<Linger>,
+    ) -> Result<(Vec<Message<T>>, Vec<i64>)> {
+        let (done, time) = (checked(self.shared.name(), done)?, lease.map(seconds));
+        let how = match holder {
+            Some(holder) => Dequeue::Lanes(holder, time),
+            None if apart => Dequeue::LeaseApart(time),
+            None => Dequeue::Lease(time),
+        };
+        if done.is_empty() {
+            let dequeued = self.shared.dequeue(n, how).await?;
+            return Ok((self.readable(dequeued), Vec::new()));
+        }
+        let (dequeued, settled) = self.shared.dequeue_and_ack(n, how, Ranges::of(&done, |_, _| true), linger).await?;
+        if self.shared.has_room_for_others() {
+            self.shared.db.wake(&self.shared.channel);
+        }
+        Ok((self.readable(dequeued), lost(&done, settled)))
+    }
+}
+
+/// A lease time as a number that Postgres can make an interval of, to say that it is out of bounds where it is.
+pub(crate) fn seconds(lease: Duration) -> f64 {
+    lease.as_secs_f64().min(1e9)
+}

@@ -1,0 +1,17 @@
+//! A verb a file, with its whole exchange.
+
+mod lane_of;
+pub(super) mod dequeue;
+mod watch;
+mod enqueue;
+mod enqueue_in;
+mod take_in;
+mod take;
+mod ack;
+pub(super) mod lease;
+pub(crate) mod dead;
+pub(crate) mod archive;
+pub(crate) mod by_id;
+mod change;
+pub(crate) mod stats;
+pub(super) mod hand_over;

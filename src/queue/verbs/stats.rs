@@ -1,0 +1,174 @@
+//! The counts of a queue, and a look at its next messages.
+
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use crate::{
+    error::Result,
+    postgres::{
+        array::Received,
+        time::Time,
+        wire::{Row, only},
+    },
+    queue::{
+        handle::Queue,
+        message::{
+            keys::key_of,
+            metadata::{Carried, Metadata},
+            payload::Payload,
+        },
+        verbs::by_id::State,
+    },
+};
+
+/// The counts of a queue. One pass over the queue's rows each time; payloads are not read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Messages that may be dequeued now; those whose lease ran out included.
+    pub due: u64,
+    /// Messages that are not due yet and were never leased.
+    pub delayed: u64,
+    /// Messages under a lease.
+    pub leased: u64,
+    /// Messages that failed and wait for their next attempt.
+    pub to_retry: u64,
+    /// Dead letters.
+    pub dead: u64,
+    /// Messages in the archive.
+    pub archived: u64,
+    /// Rows of the queue's table.
+    pub rows: u64,
+    /// Messages in those rows.
+    pub messages: u64,
+    /// How long the oldest due message has been due.
+    pub oldest_due: Option<Duration>,
+}
+
+impl Stats {
+    /// Messages that are not due now: delayed, leased or to be retried.
+    #[must_use]
+    pub fn waiting(&self) -> u64 {
+        self.delayed + self.leased + self.to_retry
+    }
+
+    /// Of both together; the oldest due is the older one.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        Self {
+            due: self.due + other.due,
+            delayed: self.delayed + other.delayed,
+            leased: self.leased + other.leased,
+            to_retry: self.to_retry + other.to_retry,
+            dead: self.dead + other.dead,
+            archived: self.archived + other.archived,
+            rows: self.rows + other.rows,
+            messages: self.messages + other.messages,
+            oldest_due: self.oldest_due.max(other.oldest_due),
+        }
+    }
+}
+
+/// A message seen without being dequeued.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Peeked<T> {
+    /// The message's id.
+    pub id: i64,
+    /// Where it is in its life: due, delayed, retrying or leased.
+    pub state: State,
+    /// When it was enqueued.
+    pub enqueued_at: SystemTime,
+    /// When it may be dequeued (next); for a lease, when it ends.
+    pub due_at: SystemTime,
+    /// Deliveries so far.
+    pub attempt: i32,
+    /// The error of the last attempt, if it failed and no other has begun.
+    pub error: Option<String>,
+    /// The payload.
+    pub payload: T,
+    /// The metadata that was enqueued with it.
+    pub metadata: Metadata,
+    /// Its priority; 0 also where the queue has none.
+    pub priority: u8,
+    /// Its key, where the queue's messages have keys.
+    pub key: Option<Arc<str>>,
+}
+
+impl<T> Queue<T> {
+    /// The counts of the queue now.
+    pub async fn stats(&self) -> Result<Stats> {
+        Stats::of(&self.shared.query_again(&self.shared.sql.stats, &[]).await?)
+    }
+}
+
+impl Stats {
+    /// As the statement says them.
+    pub(crate) fn of(rows: &[Row]) -> Result<Self> {
+        let row = only(rows)?;
+        let count = |at: usize| row.read::<i64>(at).map(i64::unsigned_abs);
+        Ok(Self {
+            due: count(0)?,
+            delayed: count(1)?,
+            leased: count(2)?,
+            to_retry: count(3)?,
+            dead: count(4)?,
+            archived: count(5)?,
+            rows: count(6)?,
+            messages: count(7)?,
+            oldest_due: row.read::<Option<f64>>(8)?.and_then(|s| Duration::try_from_secs_f64(s).ok()),
+        })
+    }
+}
+
+/// Rows that are read at a time.
+const PAGE: i64 = 64;
+
+impl<T: Payload> Queue<T> {
+    /// The first `n` messages in the order of their due times, leased and delayed ones included, without touching them.
+    ///
+    /// # Errors
+    /// A payload that is no `T` fails its whole page, and the error names its id; with [`Readable`](crate::Readable) none does.
+    pub async fn peek(&self, n: usize) -> Result<Vec<Peeked<T>>> {
+        let shared = &self.shared;
+        let mut peeked: Vec<Peeked<T>> = Vec::new();
+        let mut after = (Time::EARLIEST, 0_i64);
+        while peeked.len() < n {
+            let page = PAGE.min(i64::try_from(n - peeked.len()).unwrap_or(PAGE));
+            let rows = shared.query_again(&shared.sql.peek, &[&after.0, &after.1, &page]).await?;
+            for row in &rows {
+                after = (row.read(2)?, row.read(0)?);
+                let payload: Received<'_> = row.read(6)?;
+                let (enqueued_at, due_at, attempt) = (row.read(1)?, row.read(2)?, row.read(3)?);
+                let (error, state) = (row.read::<Option<String>>(4)?, State::of(&row.read::<String>(8)?)?);
+                let priority = row.read::<i32>(9)? as u8;
+                let keys: Vec<&str> = if shared.is_keyed() { row.read(10)? } else { Vec::new() };
+                let first: i64 = row.read(0)?;
+                let mut carried = Carried::of(row.read(7)?);
+                for (id, payload) in shared.column.decode_all(shared.name(), first, &payload)? {
+                    let (metadata, key) = (carried.next(), key_of(&keys, id - first));
+                    let error = error.clone();
+                    peeked.push(Peeked {
+                        id,
+                        state,
+                        enqueued_at,
+                        due_at,
+                        attempt,
+                        error,
+                        payload,
+                        metadata,
+                        priority,
+                        key,
+                    });
+                }
+            }
+            if rows.len() < page as usize {
+                break;
+            }
+        }
+        peeked.truncate(n);
+        Ok(peeked)
+    }
+}

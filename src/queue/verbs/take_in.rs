@@ -1,0 +1,99 @@
+//! Exactly once, the kernel: taken inside the caller's transaction. Commit and it is gone; roll back and it is there.
+
+use std::time::Instant;
+
+use tokio_postgres::types::{ToSql, Type};
+use tracing::Instrument;
+
+use crate::{
+    error::Result,
+    postgres::in_transaction::InTransaction,
+    queue::{
+        batch::share::Dequeue,
+        handle::{Queue, Shared},
+        message::{Message, payload::Payload},
+        observe::span,
+        verbs::dequeue::Dequeued,
+    },
+};
+
+/// Rounds of cutting before a take is content with less: others keep changing what stands first.
+const CUTS: usize = 16;
+
+impl<T: Payload> Queue<T> {
+    /// Takes up to `n` messages inside the caller's transaction, oldest first; none where none is due.
+    ///
+    /// If the transaction commits, the messages are gone together with whatever else it did; if it rolls back or its
+    /// connection breaks, they are due again at once and no attempt is charged. Other consumers pass over them
+    /// meanwhile. A batch larger than what is wanted is split beforehand, outside the transaction, so that the rest
+    /// stays available to everybody.
+    ///
+    /// A message that cannot be read as `T` stays in the queue and fails an attempt with that error, if the transaction commits;
+    /// the others are returned. So commit where nothing was returned, too.
+    pub async fn take_in(&self, transaction: &impl InTransaction, n: usize) -> Result<Vec<Message<T>>> {
+        Ok(self.take_and_charge(transaction, n).await?.messages)
+    }
+
+    /// As [`Queue::take_in`], with what could not be read and is charged by the transaction.
+    pub(crate) async fn take_and_charge(&self, transaction: &impl InTransaction, n: usize) -> Result<Dequeued<T>> {
+        let mut taken = Dequeued { messages: Vec::new(), unreadable: Vec::new(), met_unreadable: false };
+        for _ in 0..CUTS {
+            let wanted = n.saturating_sub(taken.messages.len());
+            if wanted == 0 {
+                break;
+            }
+            let (more, left_alone) = self.shared.take_whole::<T>(transaction, wanted).await?;
+            let (met_unreadable, got) = (more.met_unreadable, more.messages.len());
+            for unreadable in &more.unreadable {
+                self.shared.put_back_charged_in(transaction, unreadable).await?;
+            }
+            taken.messages.extend(more.messages);
+            taken.unreadable.extend(more.unreadable);
+            taken.met_unreadable |= met_unreadable;
+            if left_alone && wanted > got {
+                self.shared.cut(wanted - got).await?;
+            } else if !met_unreadable {
+                break;
+            }
+        }
+        Ok(taken)
+    }
+}
+
+impl Shared {
+    /// Takes what fits as it is. Says whether something due was left alone because it has to be cut first.
+    async fn take_whole<T: Payload>(
+        self: &std::sync::Arc<Self>,
+        transaction: &impl InTransaction,
+        n: usize,
+    ) -> Result<(Dequeued<T>, bool)> {
+        self.send_back_kept();
+        let n = n.min(i32::MAX as usize);
+        let (wanted, floor, rows) = (n as i32, self.floor(), self.rows_for(n));
+        let params: [(&(dyn ToSql + Sync), Type); 4] =
+            [(&wanted, Type::INT4), (&floor, floor.ty()), (&rows, Type::INT4), (&false, Type::BOOL)];
+        let (began, span) = (Instant::now(), span::take(self.name(), n));
+        let taken = transaction.fetch(&self.sql.take.text, &params).instrument(span.clone()).await;
+        let mut taken = taken.map_err(|error| error.or_no_queue(self.name()))?;
+        let left_alone = match taken.last() {
+            Some(row) => row.read::<Option<i64>>(0)?.is_none(),
+            None => false,
+        };
+        if left_alone {
+            taken.pop();
+        }
+        let dequeued = self.read_fetched(&taken, Dequeue::Take)?;
+        let got = dequeued.messages.len();
+        span.record("got", got);
+        self.metrics.taken(got, began);
+        self.saw_batches(got + dequeued.unreadable.len(), taken.len());
+        Ok((dequeued, left_alone))
+    }
+
+    /// Cuts what stands first down to `n` messages, in a transaction of its own that ends at once.
+    async fn cut(self: &std::sync::Arc<Self>, n: usize) -> Result<()> {
+        let wanted = n.min(i32::MAX as usize) as i32;
+        self.query_again(&self.sql.cut, &[&wanted, &self.floor()]).await?;
+        Ok(())
+    }
+}
