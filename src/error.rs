@@ -1,5 +1,6 @@
 //! What can go wrong, as facts observed. Whether to try again is the caller's verdict.
 
+pub(crate) mod server;
 mod advice;
 mod caught;
 mod described;
@@ -7,7 +8,6 @@ mod refusal;
 mod stripes;
 mod text;
 mod words;
-pub(crate) mod server;
 #[cfg(trunkline_mutant)]
 pub(crate) mod mutant;
 

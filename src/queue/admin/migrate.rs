@@ -82,8 +82,12 @@ impl Db {
         let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
         let templates = self.statement("template", include_str!("../../../sql/statements/template.sql"));
         session.query(&templates, &[&names, &kinds, &texts]).await?;
-        session.query(&self.statement("install_queues", include_str!("../../../sql/statements/install_queues.sql")), &[]).await?;
-        session.query(&self.statement("shared_rights", include_str!("../../../sql/statements/shared_rights.sql")), &[]).await?;
+        session
+            .query(&self.statement("install_queues", include_str!("../../../sql/statements/install_queues.sql")), &[])
+            .await?;
+        session
+            .query(&self.statement("shared_rights", include_str!("../../../sql/statements/shared_rights.sql")), &[])
+            .await?;
         let record = self.statement("migrate_record", include_str!("../../../sql/statements/migrate_record.sql"));
         for (version, (name, _)) in (1..).zip(STEPS).skip(STEPS.len() - pending.len().max(1)) {
             session.query(&record, &[&version, name, &fingerprint(), &OLDEST.min(version)]).await?;
@@ -152,8 +156,10 @@ impl Db {
         }
         let version = match first {
             true => {
-                let version =
-                    self.statement("schema_version_first", include_str!("../../../sql/statements/schema_version_first.sql"));
+                let version = self.statement(
+                    "schema_version_first",
+                    include_str!("../../../sql/statements/schema_version_first.sql"),
+                );
                 only(&session.query(&version, &[]).await?)?.read(0)?
             }
             false => 0,

@@ -3,8 +3,8 @@
 //!
 //! No timer and no linger: a call that finds no statement on its way begins one at once.
 
-mod batches;
 mod deal;
+mod batches;
 
 use std::{
     collections::VecDeque,

@@ -110,7 +110,7 @@ impl Guard {
             Access::Anybody => Some(self.plain("local", Role::Operator)),
             Access::Passwords(_) => {
                 let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-                let (visitor, begun) = sessions.get(&cookie_named(headers, COOKIE)?)?;
+                let (visitor, begun) = sessions.get(&super::notice::cookie_named(headers, COOKIE)?)?;
                 (begun.elapsed() < SESSION).then(|| visitor.clone())
             }
             Access::Proxy { header, operators } => {
@@ -157,7 +157,7 @@ impl Guard {
     }
 
     pub fn log_out(&self, headers: &HeaderMap) {
-        if let Some(id) = cookie_named(headers, COOKIE) {
+        if let Some(id) = super::notice::cookie_named(headers, COOKIE) {
             self.sessions.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
         }
     }
@@ -202,15 +202,6 @@ fn random<const N: usize>() -> String {
     getrandom::fill(&mut bytes).expect("the system's random numbers");
     let digit = |half: u8| char::from(b"0123456789abcdef"[usize::from(half)]);
     bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(digit).collect()
-}
-
-/// The value of a cookie.
-pub fn cookie_named(headers: &HeaderMap, cookie: &str) -> Option<String> {
-    let named = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    named.flat_map(|line| line.split(';')).find_map(|pair| {
-        let (name, value) = pair.trim().split_once('=')?;
-        (name == cookie).then(|| value.to_owned())
-    })
 }
 
 /// The hash of a password, as [`User::hash`] has it.

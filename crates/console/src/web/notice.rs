@@ -31,7 +31,7 @@ impl Notice {
 
     /// The one that a request brings along. It is text to show, and nothing else: a visitor can write any.
     pub fn read(headers: &HeaderMap) -> Option<Self> {
-        let value = super::access::cookie_named(headers, COOKIE).filter(|value| value.len() <= MOST)?;
+        let value = cookie_named(headers, COOKIE).filter(|value| value.len() <= MOST)?;
         let text = percent_decode_str(&value).decode_utf8().ok()?;
         let (message, text) = text.split_once('\n')?;
         let message = message.split_once(' ').and_then(|(queue, id)| Some((queue.to_owned(), id.parse().ok()?)));
@@ -80,4 +80,13 @@ mod tests {
         assert_eq!(read(&long), None);
         assert_eq!(read("trunkline_notice=a%22%3E%201%0Ax"), Some(Notice::of("x")));
     }
+}
+
+/// The value of a cookie.
+pub fn cookie_named(headers: &HeaderMap, cookie: &str) -> Option<String> {
+    let named = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    named.flat_map(|line| line.split(';')).find_map(|pair| {
+        let (name, value) = pair.trim().split_once('=')?;
+        (name == cookie).then(|| value.to_owned())
+    })
 }
