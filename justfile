@@ -1,0 +1,61 @@
+# What the project's people run. The hosted checks call the same targets.
+
+# The fast lane: what every queue promises.
+contract:
+    cargo test --test all contract::
+
+# All tests of the product that need only Rust and a PostgreSQL.
+test:
+    cargo test --workspace
+
+# All tests of the product, on PostgreSQL 18 with everything fetched.
+test-all:
+    .ci/run tests
+
+# Format, clippy, lock files, documentation.
+check:
+    .ci/run lint
+
+# Writes the golden files.
+bless:
+    TRUNKLINE_BLESS=1 cargo test --workspace -- the_schema_is
+
+# The older servers: the library on 14, the contract on 15 and 16, an ordinary role on 17.
+versions:
+    .ci/run versions
+
+# The Python package, from its README's first line to its types.
+python:
+    .ci/run python
+
+# The tests of the benchmarks and of the torture tests.
+lab:
+    .ci/run lab
+
+# A minute under faults.
+torture:
+    .ci/run torture
+
+# A short benchmark beside River.
+bench:
+    cargo run --release --manifest-path lab/Cargo.toml -p trunkline-bench -- run --quick -p 'throughput/*/river' -p 'throughput/*/trunkline'
+
+# What would be published, and the README's first command.
+packages:
+    .ci/run packages
+
+# Licences, sources and known vulnerabilities of all dependencies.
+deny:
+    cargo deny --workspace check
+
+# The oldest compiler that is supported.
+msrv:
+    .ci/run msrv
+
+# The guide, with its links checked.
+book:
+    .ci/run book
+
+# Everything.
+ci:
+    .ci/run
