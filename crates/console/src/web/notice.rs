@@ -58,6 +58,15 @@ fn set(value: &str, lasts: u32, base: &str, is_secure: bool) -> Option<HeaderVal
     HeaderValue::from_str(&cookie).ok()
 }
 
+/// The value of a cookie.
+pub fn cookie_named(headers: &HeaderMap, cookie: &str) -> Option<String> {
+    let named = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    named.flat_map(|line| line.split(';')).find_map(|pair| {
+        let (name, value) = pair.trim().split_once('=')?;
+        (name == cookie).then(|| value.to_owned())
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,13 +89,4 @@ mod tests {
         assert_eq!(read(&long), None);
         assert_eq!(read("trunkline_notice=a%22%3E%201%0Ax"), Some(Notice::of("x")));
     }
-}
-
-/// The value of a cookie.
-pub fn cookie_named(headers: &HeaderMap, cookie: &str) -> Option<String> {
-    let named = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    named.flat_map(|line| line.split(';')).find_map(|pair| {
-        let (name, value) = pair.trim().split_once('=')?;
-        (name == cookie).then(|| value.to_owned())
-    })
 }
