@@ -472,3 +472,44 @@ def test_messages_go_to_processes_and_can_be_copied(url: str, run: Any) -> None:
         await queue.ack(made)
 
     run(story())
+
+
+@pytest.mark.parametrize("batch", [None, 2])
+def test_handlers_that_are_cancelled_with_the_loop_before_they_begin_are_not_counted(url: str, run: Any, batch: int | None) -> None:
+    app = trunkline.App(url)
+
+    async def note(number: Any) -> None: ...
+
+    task: Any = app.task(batch=batch, max_attempts=1)(note)  # type: ignore[call-overload]
+
+    async def begin() -> None:
+        await app.setup()
+        await task.enqueue_many(range(6))
+
+    async def ended() -> None:
+        loop: Any = asyncio.get_running_loop()
+        made = loop.create_task
+
+        def cancelled(work: Any, **named: Any) -> Any:
+            task = made(work, **named)
+            if work.__qualname__.startswith("Life._handler") or work.__qualname__.startswith("Life._batches"):
+                for one in asyncio.all_tasks():
+                    one.cancel()
+            return task
+
+        loop.create_task = cancelled
+        await app.run(shutdown_after=1)
+
+    run(begin())
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(ended())
+
+    async def story() -> None:
+        queue = await app.queue(task)
+        while (await queue.stats()).leased:
+            await asyncio.sleep(0)
+        stats = await queue.stats()
+        assert (stats.due, stats.dead) == (6, 0)
+        assert (await app.drain()).done == 6
+
+    run(story())

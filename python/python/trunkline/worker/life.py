@@ -95,7 +95,7 @@ class Life:
         logs.begin()
         self._station = Station(options, concurrency, wait, drains, reports)
         self._loop = asyncio.get_running_loop()
-        self._running: dict[int, tuple[asyncio.Task[None], Context | None]] = {}
+        self._running: dict[int, tuple[asyncio.Task[None], Context | None, Delivery]] = {}
         self._answers: list[tuple[Delivery, Ending | list[Ending]]] = []
         self._failure: BaseException | None = None
         self._ends = False
@@ -122,6 +122,7 @@ class Life:
             return summary
         finally:
             self._loop.remove_reader(self._station.fileno())
+            self._release_unbegun()
             self._threads.close()
             if self._processes is not None:
                 self._processes.close()
@@ -133,7 +134,7 @@ class Life:
 
     def running(self) -> list[Running]:
         """The messages that are handled at present, but for those in batches."""
-        return [context.running() for _, context in self._running.values() if context is not None]
+        return [context.running() for _, context, _ in self._running.values() if context is not None]
 
     def _fail(self, failure: BaseException) -> None:
         """Ends in order, and with this failure; one that comes while it ends has ended nothing."""
@@ -152,7 +153,7 @@ class Life:
                 self._starts[one.task](one)
                 continue
             what, nr = one
-            running, context = self._running.get(nr, (None, None))
+            running, context, _ = self._running.get(nr, (None, None, None))
             if context is not None:
                 context.cancel()
             if what == "over" and running is not None:
@@ -163,13 +164,19 @@ class Life:
         """One that was cancelled before its first step has not come to its own end."""
         self._running.pop(nr, None)
 
+    def _release_unbegun(self) -> None:
+        """What was cancelled before its first step, as with the whole event loop, has not answered."""
+        unbegun = [delivery for task, _, delivery in self._running.values() if task.cancelled()]
+        unbegun += [one for one in self._station.news() if isinstance(one, Delivery)]
+        self._station.settle([(delivery, [RELEASED] * len(delivery.messages())) for delivery in unbegun], True)
+
     def _start_of(self, task: Task[Any]) -> Callable[[Delivery], None]:
         create_task, running = self._loop.create_task, self._running
         handle = self._handler(task) if task.batch is None else self._batches(task)
 
         def start(delivery: Delivery) -> None:
             context = Context(delivery, task.queue, self._loop) if task.batch is None else None
-            running[delivery.nr] = (create_task(handle(delivery, context)), context)
+            running[delivery.nr] = create_task(handle(delivery, context)), context, delivery
 
         return start
 
