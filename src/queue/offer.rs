@@ -52,19 +52,20 @@ impl<T: Payload> Offer<T> {
         Ok(self.accept_if(read, Some)?.unwrap_or_default())
     }
 
-    /// As [`accept`](Self::accept), and makes of the messages what the program works with. Where `make` returns `None` nothing is accepted: no
-    /// attempt has failed, and all messages go back. For a program in another language, which may be interrupted meanwhile.
+    /// As [`accept`](Self::accept), and `confirm` makes of the messages what the program works with.
+    /// Where it returns `None` nothing is accepted: no attempt has failed, and all messages go back.
+    /// For a program in another language, which may be interrupted while it reads.
     ///
     /// # Errors
     /// As [`accept`](Self::accept).
     pub fn accept_if<U, R>(
         self,
         read: impl FnMut(T) -> Read<U>,
-        make: impl FnOnce(Vec<Message<U>>) -> Option<R>,
+        confirm: impl FnOnce(Vec<Message<U>>) -> Option<R>,
     ) -> Result<Option<R>> {
         let Self { queue, pages, count } = self;
         let mut opened = queue.shared.open_rows(&pages, count, read)?;
-        let made = make(mem::take(&mut opened.messages));
+        let made = confirm(mem::take(&mut opened.messages));
         if made.is_some() {
             queue.readable(queue.shared.keep(pages, opened));
         } // else the pages are dropped, which gives them back

@@ -139,8 +139,9 @@ class Json:
             text = write(payload)
             if "\\u0000" in text and _ZERO.search(text):
                 raise ValueError("PostgreSQL has no zero byte in a text")
-            if self._read is not None and text.count("{") + text.count("[") > _SHALLOW and depth(text) > _SHALLOW:
-                _deeper(_MARGIN, lambda: self.decode(text))  # it is read back where it may be too deep for that
+            # A text is long before it is deep, and deep before it is too deep: few are looked through, and fewer are read back.
+            if len(text) > 2 * _SHALLOW and self._read is not None and text.count("{") + text.count("[") > _SHALLOW < depth(text):
+                _deeper(_MARGIN, lambda: self.decode(text))
             return text.encode()
         except (TypeError, ValueError, RecursionError) as error:
             raise _refused(payload, self.column, error) from None
