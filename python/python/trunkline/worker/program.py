@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import asdict
 from types import FrameType
 from typing import Any
@@ -202,11 +202,11 @@ def _run(work: Coroutine[Any, Any, Summary]) -> Summary:
         loop.close()
 
 
-def console() -> None:
+def console(program: Callable[[], object] = main) -> None:
     """The program as a shell starts it: it ends though a thread that a handler started does not."""
     code: object = 1
     try:
-        main()
+        program()
         code = 0
     except SystemExit as end:
         code = end.code
