@@ -104,7 +104,8 @@ impl<T: Payload> Station<T> {
             let _ = stop.run_until_cancelled(self.changed.notified()).await; // either will do
             return Ok(Asked::Nothing);
         }
-        let was_idle = settling.is_empty();
+        // A handler that ends while this is asked may have given its message back behind the answer.
+        let was_idle = settling.is_empty() && running.is_empty();
         let linger = consumer.linger(rings).filter(|_| !self.options.drains && !stop.is_cancelled() && ear.is_none());
         let paused = linger.as_ref().map(Linger::rings);
         let mut exchange = pin!(self.settle_and_lease(settling, n, linger));

@@ -50,6 +50,28 @@ async fn what_nobody_accepts_goes_back_uncharged() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_made_of_an_offer_goes_back_uncharged() {
+    let Place { queue, db: _db, .. } = place(settings().max_batch(4)).await;
+    let all = enqueued(&queue, 10).await;
+    for how in 0..4 {
+        let offer = if how % 2 == 0 { queue.offer_take(7).await } else { queue.offer_lease(7, None).await };
+        // A payload that is refused meanwhile is as unread as the others.
+        let read = |number: i64| if how < 2 { Ok(number) } else { Err("interrupted".into()) };
+        let made = offer.expect("dequeued").accept_if(read, |messages| {
+            assert_eq!(messages.len(), if how < 2 { 7 } else { 0 });
+            None::<()>
+        });
+        assert_eq!(made.expect("rows of this library"), None);
+        eventually("all are back", || async { counts(&queue).await == (10, 0) }).await;
+    }
+    assert_eq!(queue.stats().await.expect("counted").dead, 0);
+    let offer = queue.offer_lease(10, None).await.expect("leased");
+    let made = offer.accept_if(Ok, |messages| Some(ids(&messages))).expect("rows of this library");
+    assert_eq!(made.expect("made").into_iter().collect::<BTreeSet<_>>(), all.into_iter().collect(), "each once");
+    assert_eq!(counts(&queue).await, (0, 10));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_accepted_is_the_callers_in_the_order_of_the_queue_and_no_more_than_he_asked_for() {
     let Place { queue, db: _db, .. } = place(settings().max_batch(16)).await;
     let all = enqueued(&queue, 100).await;

@@ -12,6 +12,7 @@ mod draft;
 mod ending;
 mod offer;
 mod pages;
+mod depth;
 mod settings;
 mod db;
 mod schedule;
@@ -32,6 +33,7 @@ mod _trunkline {
         consumer::Consumer,
         db::Db,
         delivery::Delivery,
+        depth::depth,
         draft::Draft,
         embedded::{Cluster, test_database},
         logs::{begin_logs, end_logs, log_levels, next_logs, test_logs},

@@ -1,8 +1,12 @@
 //! A message and the name of its lease.
 
-use std::{sync::Arc, time::SystemTime};
+use std::{collections::HashMap, sync::Arc, time::SystemTime};
 
-use pyo3::{exceptions::PyTypeError, prelude::*, types::PyDict};
+use pyo3::{
+    exceptions::PyTypeError,
+    prelude::*,
+    types::{PyDict, PyTuple},
+};
 use trunkline::Metadata;
 
 /// The right to one message under one attempt.
@@ -18,6 +22,11 @@ impl Lease {
     #[new]
     fn new(id: i64, attempt: i32) -> Self {
         Self { id, attempt }
+    }
+
+    /// Its parts, so that it can be pickled and copied.
+    fn __getnewargs__(&self) -> (i64, i32) {
+        (self.id, self.attempt)
     }
 
     fn __repr__(&self) -> String {
@@ -57,6 +66,28 @@ impl Message {
 
 #[pymethods]
 impl Message {
+    /// As a pickle or a copy makes it.
+    #[new]
+    fn new(
+        id: i64,
+        attempt: i32,
+        charged: u32,
+        payload: Py<PyAny>,
+        enqueued_at: SystemTime,
+        metadata: HashMap<String, String>,
+        key: Option<String>,
+    ) -> Self {
+        let (metadata, key) = (metadata.into_iter().collect(), key.map(Arc::from));
+        Self { id, attempt, charged, payload, enqueued_at, metadata, key }
+    }
+
+    /// Its parts, so that it can be pickled and copied.
+    fn __getnewargs__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let metadata = metadata(py, &self.metadata)?;
+        let payload = self.payload.bind(py);
+        (self.id, self.attempt, self.charged, payload, self.enqueued_at, metadata, self.key()).into_pyobject(py)
+    }
+
     #[getter]
     fn enqueued_at(&self) -> SystemTime {
         self.enqueued_at

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import random
 import select
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 import trunkline
 from trunkline.loop import bridge
+from trunkline.sync import Db
 
 from opened import opened
 
@@ -148,3 +150,87 @@ def test_a_loop_that_ends_with_calls_under_way_leaves_nothing_behind(url: str) -
         assert sorted(got) == list(range(50))
 
     asyncio.run(asyncio.wait_for(count(), 30))
+
+
+class Interrupted:
+    """A codec whose reader is interrupted once, as by Ctrl-C, or by what a signal's handler raises."""
+
+    column = "int8"
+
+    def __init__(self, error: BaseException) -> None:
+        self.error: BaseException | None = error
+
+    def encode(self, payload: int, /) -> bytes:
+        return payload.to_bytes(8, "big")
+
+    def decode(self, payload: bytes, /) -> int:
+        number = int.from_bytes(payload, "big")
+        if number == 2 and self.error is not None:
+            error, self.error = self.error, None
+            raise error
+        return number
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(1), TimeoutError("the alarm clock's")], ids=repr)
+@pytest.mark.parametrize("verb", ["take", "lease", "consumer.take", "consumer.lease"])
+def test_an_interrupted_reader_gives_back_all_uncharged(url: str, verb: str, error: BaseException) -> None:
+    db = Db.connect(url)
+    db.migrate()
+    db.create_queue("numbers", int, max_attempts=1)
+    queue = db.queue("numbers", Interrupted(error))
+    queue.enqueue_many(range(5))
+    of: Any = queue.consumer() if "." in verb else queue
+    call = getattr(of, verb.rpartition(".")[2])
+    with pytest.raises(type(error)):
+        call(5)
+    limit = time.monotonic() + 30
+    while queue.stats().due < 5:
+        assert time.monotonic() < limit, queue.stats()
+    assert queue.stats().dead == 0
+    messages = call(5)
+    assert sorted(message.payload for message in messages) == list(range(5))
+    assert all(message.charged <= 1 for message in messages)
+
+
+def test_a_payload_that_cannot_be_read_fails_alone_as_before(url: str) -> None:
+    class Broken(Interrupted):
+        def decode(self, payload: bytes, /) -> int:
+            if payload[-1] == 2:
+                raise ValueError("never")
+            return payload[-1]
+
+    db = Db.connect(url)
+    db.migrate()
+    db.create_queue("numbers", int, max_attempts=1)
+    queue = db.queue("numbers", Broken(KeyboardInterrupt()))
+    queue.enqueue_many(range(5))
+    messages = queue.lease(5)
+    assert [message.payload for message in messages] == [0, 1, 3, 4]
+    queue.ack(messages)
+    limit = time.monotonic() + 30
+    while queue.stats().dead < 1:
+        assert time.monotonic() < limit, queue.stats()
+
+
+@pytest.mark.parametrize("face", ["sync", "async"])
+def test_a_consumer_that_ends_has_given_back_what_it_leased_ahead(url: str, run: Any, face: str) -> None:
+    db = Db.connect(url)
+    db.migrate()
+    db.create_queue("numbers", int)
+    queue = db.queue("numbers", int)
+    queue.enqueue_many(range(50))
+
+    async def story() -> None:
+        theirs = await (await trunkline.Db.connect(url)).queue("numbers", int)
+        async with theirs.consumer() as messages:
+            async for message in messages:
+                await theirs.ack(message)
+                break
+
+    if face == "async":
+        run(story())
+    else:
+        with queue.consumer() as messages:
+            queue.ack(next(messages))
+    stats = queue.stats()  # with no wait in between
+    assert (stats.due, stats.leased) == (49, 0)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import enum
+import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from decimal import Decimal
@@ -14,6 +16,7 @@ import msgspec
 import pydantic
 import pytest
 import trunkline
+from trunkline._trunkline import depth
 from trunkline.codec import codec_of
 from trunkline.plain import Mismatch
 
@@ -148,3 +151,61 @@ def test_a_mismatch_says_where_it_is() -> None:
 
 def test_fields_of_a_newer_program_are_passed_over() -> None:
     assert codec_of(Address).decode(b'{"street": "x", "floor": 3}') == Address("x")
+
+
+@dataclass
+class Nested:
+    within: Nested | None = None
+
+
+def test_what_is_accepted_can_be_read_however_deep_it_is() -> None:
+    codec = codec_of(Nested)
+    refused = 0
+    for depth in (10, 60, 120, 180, 240, 290, 320, 400, 600):
+        payload = None
+        for _ in range(depth):
+            payload = Nested(payload)
+        try:
+            written = codec.encode(payload)
+        except trunkline.BadPayload:
+            refused += 1
+            continue
+        assert refused == 0, "what is deeper than one that is refused is refused"
+        codec.decode(written)
+        if depth <= 120:
+            _further_down(60, lambda: codec.decode(written))
+    assert refused > 0
+
+
+def _further_down(calls: int, then: Callable[[], object]) -> None:
+    if calls:
+        _further_down(calls - 1, then)
+    else:
+        then()
+
+
+@pytest.mark.parametrize(
+    ("text", "levels"), [("1", 0), ("[]", 1), ('{"a":[{}]}', 3), ('["[[[", "\\"[[", "\\\\"]', 1), ("[[],[[]],[]]", 3), ('["a\\\\\\"[", [1]]', 2)]
+)
+def test_levels_are_counted_outside_of_texts(text: str, levels: int) -> None:
+    json.loads(text)
+    assert depth(text) == levels
+
+
+def test_a_number_of_any_length_is_refused_as_a_payload() -> None:
+    for number in (2**63, -(2**63) - 1, 10**5000):
+        with pytest.raises(trunkline.BadPayload, match="more than 64"):
+            codec_of(int).encode(number)
+
+
+def test_a_subclass_comes_back_as_the_type_that_is_declared() -> None:
+    class Name(str): ...
+
+    class Number(int): ...
+
+    for of, value, plain in [(list[str], [Name("a")], str), (list[int], [Number(3)], int), (list[float], [3], float)]:
+        codec: Any = codec_of(of)
+        (read,) = codec.decode(codec.encode(value))
+        assert read == value[0] and type(read) is plain
+    with pytest.raises(trunkline.BadPayload):
+        codec_of(bytes).encode(type("Own", (bytes,), {})(b"a"))

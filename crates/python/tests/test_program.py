@@ -15,6 +15,7 @@ from typing import Any
 import psycopg
 import pytest
 from trunkline.sync import Db, Queue
+from trunkline.worker.supervisor import _changes  # pyright: ignore[reportPrivateUsage]
 
 PROGRAM = """
 import os, time, trunkline
@@ -145,3 +146,41 @@ def test_the_demo_counts_and_loses_nothing() -> None:
     )
     told = json.loads(ended.stdout)
     assert (told["messages"], told["lost"], told["twice"], told["left"]) == (5000, 0, 0, 0)
+
+
+def test_processes_that_drain_end_once_nothing_is_due(story: Story) -> None:
+    story.queue.enqueue_many(range(12))
+    worker = story.start("--drain", "--processes", "2")
+    told = worker.communicate(timeout=60)[1]
+    assert worker.returncode == 0, told
+    assert sorted(int(number) for number, *_ in story.notes()) == list(range(12))
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["--concurrency=0", "--concurrency=-1", "--concurrency=many", "--processes=0", "--handler-processes=-1", "--shutdown-after=nan", "--shutdown-after=-1"],
+)
+def test_options_out_of_bounds_are_refused(option: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "trunkline.worker.program", "tasks:app", option]
+    refused = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert refused.returncode == 2
+    assert option.partition("=")[0] in refused.stderr and "Traceback" not in refused.stderr
+
+
+def test_folders_that_vanish_end_no_look_at_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a", "b", "c"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "one.py").touch()
+    changes = _changes(tmp_path)
+    assert next(changes) is False
+    scandir = os.scandir
+
+    def vanishing(folder: str) -> Any:
+        if str(folder) != str(tmp_path) and (tmp_path / "b").exists():  # once the names of the folders are known
+            (tmp_path / "b" / "one.py").unlink()
+            (tmp_path / "b").rmdir()
+        return scandir(folder)
+
+    assert next(changes) is False
+    monkeypatch.setattr(os, "scandir", vanishing)
+    assert next(changes) is True

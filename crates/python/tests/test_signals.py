@@ -46,8 +46,39 @@ def processes(number: int):
 async def kept(number: int):
     begun(number)
     await asyncio.to_thread(time.sleep, 3600)
+
+@app.task(max_batch=1, max_attempts=1)
+async def stubborn(number: int):
+    begun(number)
+    while True:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            pass
+
+@app.task(max_batch=1, max_attempts=1)
+async def blocking(number: int):
+    begun(number)
+    time.sleep(3600)
+
+@app.task(max_batch=1, max_attempts=1)
+async def thrown(number: int):
+    begun(number)
+    if number == 0:
+        async def leaves():
+            raise SystemExit(3)
+        await asyncio.sleep(0.2)
+        await asyncio.create_task(leaves())
+    await asyncio.sleep(3600)
+
+@app.task(max_batch=1, max_attempts=1)
+async def stopped(number: int):
+    begun(number)
+    if number == 0:
+        asyncio.get_running_loop().stop()
+    await asyncio.sleep(3600)
 """
-NAMES = ["loops", "threads", "processes", "kept"]
+NAMES = ["loops", "threads", "processes", "kept", "stubborn", "blocking", "thrown", "stopped"]
 
 
 class Place:
@@ -116,14 +147,15 @@ def test_a_signal_to_the_group_ends_all_in_order(place: Place, options: tuple[st
     assert worker.returncode == 0, told
     assert "ending at once" not in told
     begun = place.begun()
-    left = [place.counted(name) for name in NAMES]
+    left = [place.counted(name) for name in NAMES[:3]]
     assert all((counted, dead) == (0, 0) for _, counted, dead in left), (left, told)
     assert sum(waiting for waiting, _, _ in left) + begun == 90
 
 
-def test_a_second_signal_ends_at_once(place: Place) -> None:
-    worker = place.start("--queue", "threads")
-    place.queues["threads"].enqueue(-1)
+@pytest.mark.parametrize("name", ["threads", "blocking"])
+def test_a_second_signal_ends_at_once(place: Place, name: str) -> None:
+    worker = place.start("--queue", name)
+    place.queues[name].enqueue(-1)
     place.until(lambda: place.begun() == 1)
     limit = time.monotonic() + 30
     while worker.poll() is None and time.monotonic() < limit:
@@ -143,7 +175,7 @@ def test_a_drain_ends_in_order_by_a_signal(place: Place) -> None:
     assert (counted, dead) == (0, 0) and waiting + place.begun() == 60
 
 
-@pytest.mark.parametrize("name", ["threads", "processes", "kept"])
+@pytest.mark.parametrize("name", ["threads", "processes", "kept", "stubborn"])
 def test_a_handler_that_hangs_does_not_keep_the_program(place: Place, name: str) -> None:
     worker = place.start("--queue", name, "--shutdown-after", "1")
     place.queues[name].enqueue(-1)
@@ -171,6 +203,40 @@ def test_a_stop_is_remembered_from_the_call_on(url: str, run: Any, verb: str, st
         app.stop()
         ended = await asyncio.wait_for(running, 30)
         assert ended.done + (await app.drain()).done == 1, "that stop was of the call before"
+
+    run(story())
+
+
+@pytest.mark.parametrize(("name", "code"), [("thrown", 3), ("stopped", 1)])
+def test_what_ends_the_event_loop_ends_the_worker_in_order(place: Place, name: str, code: int) -> None:
+    place.queues[name].enqueue_many(range(20))
+    worker = place.start("--queue", name, "--shutdown-after", "1")
+    told = worker.communicate(timeout=60)[1]
+    assert worker.returncode == code, told
+    waiting, counted, dead = place.counted(name)
+    assert waiting + counted + dead == 20
+    assert counted + dead <= 1, "the others were given back, and not counted"
+
+
+@pytest.mark.parametrize("verb", ["run", "drain"])
+def test_a_stop_ends_what_waits_for_a_silent_database(run: Any, verb: str) -> None:
+    async def story() -> None:
+        asked = asyncio.Event()
+
+        def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            asked.set()
+
+        server = await asyncio.start_server(silent, "127.0.0.1", 0)
+        app = trunkline.App(f"postgres://postgres@127.0.0.1:{server.sockets[0].getsockname()[1]}/app?sslmode=disable")
+
+        @app.task()
+        async def note(text: str) -> None: ...
+
+        running = asyncio.ensure_future(getattr(app, verb)())
+        await asked.wait()
+        app.stop()
+        assert (await asyncio.wait_for(running, 10)).is_nothing
+        server.close()
 
     run(story())
 

@@ -178,3 +178,15 @@ def test_errors_say_what_they_are(url: str, run: Any) -> None:
             await (await db.queue("mails", str)).draft("a").after(-1).enqueue()
 
     run(story())
+
+
+@pytest.mark.parametrize("at", [datetime(1900, 1, 1), datetime.min, datetime.min.replace(tzinfo=timezone.utc), datetime(1969, 12, 31, tzinfo=timezone.utc)])
+def test_a_time_that_passed_long_ago_is_at_once(at: datetime, url: str, run: Any) -> None:
+    async def story() -> None:
+        _, queue = await opened(url, int)
+        await queue.draft(1).at(at).enqueue()
+        later = await queue.draft(2).after(hours=1).enqueue()
+        assert await queue.reschedule(later, at=at) == [later]
+        assert sorted(message.payload for message in await queue.take(5)) == [1, 2]
+
+    run(story())

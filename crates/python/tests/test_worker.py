@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import os
+import pickle
 import threading
+import time
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -390,5 +393,123 @@ def test_what_runs_at_present_is_told_with_its_progress(url: str, run: Any) -> N
         await _until(lambda: not app.running())
         app.stop()
         assert (await working).done == 2
+
+    run(story())
+
+
+def test_a_drain_works_on_what_handlers_gave_back(url: str, run: Any) -> None:
+    app = trunkline.App(url)
+    seen: dict[int, int] = {}
+
+    @app.task()
+    async def numbers(number: int, context: trunkline.Context) -> None:
+        seen[number] = seen.get(number, 0) + 1
+        if seen[number] < 10:
+            await context.release()
+
+    async def story() -> None:
+        await app.setup()
+        for number in range(40):
+            await numbers.enqueue(number)
+            assert (await app.drain()).done == 1, number
+
+    run(story())
+
+
+def test_handlers_that_never_began_are_forgotten(url: str, run: Any) -> None:
+    app = trunkline.App(url)
+
+    @app.task(timeout=0.001, retry=trunkline.Fixed(0, max_attempts=1), lease=30)
+    async def late(number: int) -> None:
+        await asyncio.sleep(3600)
+
+    async def story() -> None:
+        await app.setup()
+        queue = await app.queue(late)
+        await queue.enqueue_many(range(300))
+        working = asyncio.ensure_future(app.run())
+        while (await queue.stats()).dead < 300:
+            time.sleep(0.002)  # stops the loop for longer than the timeout, so that some are over before they begin
+            await asyncio.sleep(0)
+        while app.running():
+            await asyncio.sleep(0)
+        app.stop()
+        await working
+
+    run(story())
+
+
+def with_messages(messages: list[trunkline.Message[int]]) -> None:
+    if not all(isinstance(message.payload, int) and message.metadata == {"a": "b"} for message in messages):
+        raise AssertionError(messages)
+
+
+def with_message(message: trunkline.Message[int]) -> None:
+    with_messages([message])
+
+
+in_processes = trunkline.App()
+of_messages = in_processes.task(queue="lists", place="process", batch=5)(with_messages)
+of_message = in_processes.task(queue="ones", place="process")(with_message)
+
+
+def test_messages_go_to_processes_and_can_be_copied(url: str, run: Any) -> None:
+    in_processes.url = url
+
+    async def story() -> None:
+        await in_processes.setup()
+        for task in (of_messages, of_message):
+            await task.enqueue_many([task.draft(number).metadata({"a": "b"}) for number in range(7)])
+        summary = await in_processes.drain(processes=2)
+        assert (summary.done, summary.retried) == (14, 0)
+        queue = await in_processes.queue(of_message)
+        await queue.draft(5).metadata({"a": "b"}).enqueue()
+        (message,) = await queue.lease(1)
+        for made in (copy.copy(message), copy.deepcopy(message), pickle.loads(pickle.dumps(message))):
+            for name in ("id", "attempt", "charged", "payload", "enqueued_at", "metadata", "key", "lease"):
+                assert getattr(made, name) == getattr(message, name), name
+        assert pickle.loads(pickle.dumps(message.lease)) == copy.copy(message.lease) == message.lease
+        await queue.ack(made)
+
+    run(story())
+
+
+@pytest.mark.parametrize("batch", [None, 2])
+def test_handlers_that_are_cancelled_with_the_loop_before_they_begin_are_not_counted(url: str, run: Any, batch: int | None) -> None:
+    app = trunkline.App(url)
+
+    async def note(number: Any) -> None: ...
+
+    task: Any = app.task(batch=batch, max_attempts=1)(note)  # type: ignore[call-overload]
+
+    async def begin() -> None:
+        await app.setup()
+        await task.enqueue_many(range(6))
+
+    async def ended() -> None:
+        loop: Any = asyncio.get_running_loop()
+        made = loop.create_task
+
+        def cancelled(work: Any, **named: Any) -> Any:
+            task = made(work, **named)
+            if work.__qualname__.startswith("Life._handler") or work.__qualname__.startswith("Life._batches"):
+                for one in asyncio.all_tasks():
+                    one.cancel()
+            return task
+
+        loop.create_task = cancelled
+        await app.run(shutdown_after=1)
+
+    run(begin())
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(ended())
+
+    async def story() -> None:
+        queue = await app.queue(task)
+        while (await queue.stats()).leased:
+            await asyncio.sleep(0)
+        stats = await queue.stats()
+        assert (stats.due, stats.dead) == (6, 0)
+        assert (await app.drain()).done == 6
 
     run(story())

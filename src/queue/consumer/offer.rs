@@ -1,6 +1,6 @@
 //! What was dequeued for a caller who may be gone when the answer comes, as in a program of another language.
 
-use std::time::Duration;
+use std::{mem, time::Duration};
 
 use tokio::time::{Instant, timeout_at};
 
@@ -47,9 +47,27 @@ impl<T: Payload> Offer<T> {
     /// # Errors
     /// The server's rows are not of this library.
     pub fn accept<U>(self, read: impl FnMut(T) -> Read<U>) -> Result<Vec<Message<U>>> {
+        Ok(self.accept_if(read, Some)?.unwrap_or_default())
+    }
+
+    /// As [`accept`](Self::accept), and `confirm` makes of the messages what the program works with.
+    /// Where it returns `None` nothing is accepted: no attempt has failed, and all messages go back.
+    /// For a program in another language, which may be interrupted while it reads.
+    ///
+    /// # Errors
+    /// As [`accept`](Self::accept).
+    pub fn accept_if<U, R>(
+        self,
+        read: impl FnMut(T) -> Read<U>,
+        confirm: impl FnOnce(Vec<Message<U>>) -> Option<R>,
+    ) -> Result<Option<R>> {
         let Self { queue, pages, count } = self;
-        let opened = queue.shared.open_as(pages, count, read)?;
-        Ok(queue.readable(opened))
+        let mut opened = queue.shared.open_rows(&pages, count, read)?;
+        let made = confirm(mem::take(&mut opened.messages));
+        if made.is_some() {
+            queue.readable(queue.shared.keep(pages, opened));
+        } // else the pages are dropped, which gives them back
+        Ok(made)
     }
 }
 

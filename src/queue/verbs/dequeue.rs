@@ -163,19 +163,20 @@ impl Shared {
     ///
     /// Taken messages that cannot be read are on their way back when this returns, and charged.
     pub fn open<T: Payload>(self: &Arc<Self>, pages: Vec<Batches>, count: usize) -> Result<Dequeued<T>> {
-        self.open_as(pages, count, |payload: T| Ok(payload))
+        let opened = self.open_rows(&pages, count, |payload: T| Ok(payload))?;
+        Ok(self.keep(pages, opened))
     }
 
-    /// The same; a payload that `read` refuses cannot be read either.
-    pub fn open_as<T: Payload, U>(
-        self: &Arc<Self>,
-        pages: Vec<Batches>,
+    /// Decodes what is not the caller's yet; a payload that `read` refuses cannot be read either.
+    pub fn open_rows<T: Payload, U>(
+        &self,
+        pages: &[Batches],
         count: usize,
         mut read: impl FnMut(T) -> Read<U>,
     ) -> Result<Dequeued<U>> {
         let mut dequeued =
             Dequeued { messages: Vec::with_capacity(count.min(PAGE)), unreadable: Vec::new(), met_unreadable: false };
-        for page in &pages {
+        for page in pages {
             let apart = matches!(page.how, Dequeue::LeaseApart(_) | Dequeue::Lanes(..));
             let keyed = matches!(page.how, Dequeue::Lanes(..));
             for row in &page.rows {
@@ -202,13 +203,18 @@ impl Shared {
             }
         }
         dequeued.met_unreadable = !dequeued.unreadable.is_empty();
+        Ok(dequeued)
+    }
+
+    /// Makes what was decoded of these pages the caller's.
+    pub fn keep<U>(self: &Arc<Self>, pages: Vec<Batches>, mut dequeued: Dequeued<U>) -> Dequeued<U> {
         for mut page in pages {
-            page.rows.clear(); // it is the caller's now
+            page.rows.clear();
             if page.how == Dequeue::Take {
                 self.send_back(dequeued.unreadable.drain(..).map(Ownerless::Unreadable).collect());
             }
         }
-        Ok(dequeued)
+        dequeued
     }
 
     /// Decodes the rows of a statement in the caller's transaction.

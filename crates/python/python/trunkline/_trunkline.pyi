@@ -46,6 +46,9 @@ class Message(Generic[T_co]):
         """The name of this delivery; small, and without the payload."""
     def with_payload(self, payload: U) -> Message[U]: ...
 
+def depth(json: str) -> int:
+    """The levels of lists and objects in a JSON text."""
+
 class Bridge:
     def __init__(self, event_loop: object) -> None: ...
     def fileno(self) -> int: ...

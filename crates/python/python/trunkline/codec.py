@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 from uuid import UUID
 
 from . import models, plain
+from ._trunkline import depth
 from .errors import BadPayload
 from .plain.write import write
 
@@ -84,7 +85,7 @@ class Int:
         try:
             return payload.to_bytes(8, "big", signed=True)
         except OverflowError:
-            raise _refused(payload, self.column, f"{payload} has more than 64 bits") from None
+            raise _refused(payload, self.column, f"one of {payload.bit_length()} bits has more than 64") from None
 
     def decode(self, payload: bytes, /) -> int:
         return int.from_bytes(payload, "big", signed=True)
@@ -108,6 +109,18 @@ class Uuid:
 _ZERO = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
+#: Levels that are read in any case; and how much deeper in calls a handler may be than the program that enqueues.
+_SHALLOW, _MARGIN = 50, 100
+
+
+def _deeper(calls: int, then: Callable[[], object]) -> None:
+    """Calls it as many calls further down."""
+    if calls:
+        _deeper(calls - 1, then)
+    else:
+        then()
+
+
 class Json:
     """Anything that has a form in JSON, in ``jsonb``; checked against the annotated type when it is written and when it is read, and read back
     as that. Of ``Any``, ``dict`` and ``list`` the contents are JSON's: tuples come back as lists, times and keys as texts."""
@@ -126,11 +139,14 @@ class Json:
             text = write(payload)
             if "\\u0000" in text and _ZERO.search(text):
                 raise ValueError("PostgreSQL has no zero byte in a text")
+            # A text is long before it is deep, and deep before it is too deep: few are looked through, and fewer are read back.
+            if len(text) > 2 * _SHALLOW and self._read is not None and text.count("{") + text.count("[") > _SHALLOW < depth(text):
+                _deeper(_MARGIN, lambda: self.decode(text))
             return text.encode()
         except (TypeError, ValueError, RecursionError) as error:
             raise _refused(payload, self.column, error) from None
 
-    def decode(self, payload: bytes, /) -> Any:
+    def decode(self, payload: bytes | str, /) -> Any:
         try:
             value = json.loads(payload)
             return value if self._read is None else self._read(value)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ._trunkline import Message
+from .errors import TrunklineError
 from .loop import arrival, bridge
 from .times import Duration, seconds_or_none
 
@@ -16,6 +19,9 @@ if TYPE_CHECKING:
     from .queue import Queue, Wait
 
 T = TypeVar("T")
+
+#: Seconds that a database has, at the end of a consumer, to take back what was leased ahead.
+_LONGEST = 5.0
 
 
 class Consumer(Generic[T]):
@@ -65,9 +71,8 @@ class Consumer(Generic[T]):
 
     def close(self) -> None:
         """Gives back what was leased ahead. The consumer can be used again."""
-        if self._ahead and not self._takes:
-            self._queue.native.release_unheard(list(self._ahead))
-        self._ahead.clear()
+        if ahead := self._taken_ahead():
+            self._queue.native.release_unheard(ahead)
 
     async def __aenter__(self) -> Consumer[T]:
         return self
@@ -75,7 +80,20 @@ class Consumer(Generic[T]):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        ahead = self._taken_ahead()
+        if ahead:
+            # A program that ends behind this has given back all. What cannot be given back by then comes back when its lease ends.
+            release = asyncio.ensure_future(self._queue.release(ahead))
+            await asyncio.wait([release], timeout=_LONGEST)
+            if release.done():
+                with suppress(TrunklineError):
+                    release.result()
+
+    def _taken_ahead(self) -> list[Message[T]]:
+        """What is to be given back, and is not held any more."""
+        ahead = [] if self._takes else list(self._ahead)
+        self._ahead.clear()
+        return ahead
 
     def __del__(self) -> None:
         ahead = getattr(self, "_ahead", None)

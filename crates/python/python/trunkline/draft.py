@@ -65,6 +65,8 @@ def check(options: Options) -> None:
     for what, text in [("key", options.key), ("unique key", options.unique), *_texts(options.metadata)]:
         if text is None:
             continue
+        if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # for what is not checked
+            raise TypeError(f"a {what} is a text, not {text!r:.50}")
         try:
             text.encode()
         except UnicodeEncodeError as error:

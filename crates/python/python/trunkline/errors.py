@@ -125,6 +125,8 @@ def text_of(error: BaseException) -> str:
 def sendable(text: str) -> str:
     """A text for people as PostgreSQL can keep it: what UTF-8 cannot write, as half a surrogate in the name of a file, becomes a question mark,
     and a zero byte U+FFFD."""
+    if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # for what is not checked
+        raise TypeError(f"an error or a reason is kept as a text, not {text!r:.50}: say str(error)")
     return text.encode(errors="replace").decode().replace("\0", "\ufffd")
 
 

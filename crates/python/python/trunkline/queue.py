@@ -30,6 +30,13 @@ Wait = Literal["adaptive", "notify", "poll"] | float
 _PLAIN = Options()
 
 
+def takes(guarantee: str) -> bool:
+    """Whether messages are gone when they come."""
+    if guarantee not in ("at least once", "at most once"):
+        raise ValueError(f"a consumer's guarantee is 'at least once' or 'at most once', not {guarantee!r}; exactly once: trunkline.transaction")
+    return guarantee == "at most once"
+
+
 def ids_of(ids: Ids) -> list[int]:
     """One id, or several."""
     return [ids] if isinstance(ids, int) else list(ids)
@@ -120,7 +127,7 @@ class Queue(Generic[T]):
         self, wait: Wait = "adaptive", *, prefetch: int = 100, guarantee: Literal["at least once", "at most once"] = "at least once"
     ) -> Consumer[T]:
         """A consumer that waits for messages: ``async for message in queue.consumer()``."""
-        return Consumer(self, wait, prefetch, takes=guarantee == "at most once")
+        return Consumer(self, wait, prefetch, takes=takes(guarantee))
 
     async def ack(self, messages: Leases) -> None:
         """Acknowledges messages: they are done and gone. Raises :class:`LeaseLost` for its ``lost_ids``; the others are acknowledged."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from time import monotonic
@@ -23,8 +24,8 @@ from ._trunkline import Db as NativeDb, Queue as NativeQueue, Message
 from .codec import Codec, codec_of
 from .db import check_column
 from .draft import Drafted, Options
-from .errors import sendable
-from .queue import Ids, Leases, Wait, encoded, ids_of
+from .errors import TrunklineError, sendable
+from .queue import Ids, Leases, Wait, encoded, ids_of, takes
 from .schedule import Schedule
 from .seen import Archived, DeadLetter, Description, Enqueued, Found, Peeked, Scheduled, Stats, record, seen
 from .settings import Setting, settings
@@ -92,7 +93,7 @@ class Queue(Generic[T]):
         self, wait: Wait = "adaptive", *, prefetch: int = 100, guarantee: Literal["at least once", "at most once"] = "at least once"
     ) -> Consumer[T]:
         """A consumer that waits for messages: ``for message in queue.consumer()``."""
-        return Consumer(self, wait, prefetch, takes=guarantee == "at most once")
+        return Consumer(self, wait, prefetch, takes=takes(guarantee))
 
     def ack(self, messages: Leases) -> None:
         """Acknowledges messages: they are done and gone."""
@@ -197,16 +198,24 @@ class Consumer(Generic[T]):
             if self._ahead and monotonic() > self._until:
                 self.close()
             if self._ahead:
-                return self._ahead.popleft()
-            leased = self.take(1) if self._takes else self.lease(self._prefetch)
+                # A signal's handler may raise behind each call, but not in here: the message is in the one place or the other.
+                message = self._ahead[0]
+                del self._ahead[0]
+                return message
+            self._ahead.extend(self.take(1) if self._takes else self.lease(self._prefetch))
             self._until = monotonic() + self._queue.native.lease_seconds / 2
-            self._ahead.extend(leased)
 
     def close(self) -> None:
-        """Gives back what was leased ahead. The consumer can be used again."""
-        if self._ahead and not self._takes:
-            self._queue.native.release_unheard(list(self._ahead))
+        """Gives back what was leased ahead, and waits for that. The consumer can be used again."""
+        if ahead := self._taken_ahead():
+            with suppress(TrunklineError):  # what cannot be given back now comes back when its lease ends
+                self._queue.release(ahead)
+
+    def _taken_ahead(self) -> list[Message[T]]:
+        """What is to be given back, and is not held any more."""
+        ahead = [] if self._takes else list(self._ahead)
         self._ahead.clear()
+        return ahead
 
     def __enter__(self) -> Consumer[T]:
         return self
@@ -217,8 +226,8 @@ class Consumer(Generic[T]):
         self.close()
 
     def __del__(self) -> None:
-        if getattr(self, "_ahead", None):
-            self.close()
+        if getattr(self, "_ahead", None) and (ahead := self._taken_ahead()):
+            self._queue.native.release_unheard(ahead)
 
 
 class Db:

@@ -70,6 +70,20 @@ def test_the_command_works_with_the_orm_and_acknowledges_with_the_effect(manage,
     assert count("select from trunkline.messages('confirmations')") == count("select from trunkline.messages('invoices')") == 0
 
 
+LEFT = """
+import threading
+from django.core.management import execute_from_command_line
+threading.Thread(target=threading.Event().wait).start()
+execute_from_command_line(["manage.py", "trunkline_worker", "--drain"])
+"""
+
+
+def test_the_command_ends_though_a_thread_does_not(manage, count):
+    program(manage, VIEW)
+    assert "still runs: ending without it" in manage("shell", "--command", LEFT)
+    assert count("select from shop_order where is_confirmed") == 1
+
+
 def test_the_program_of_the_package_works_on_the_same_tasks(manage, url, count):
     program(manage, VIEW)
     place = conninfo_to_dict(url)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Literal, TypeVar, overload
 from weakref import WeakSet
 
@@ -12,7 +13,7 @@ from ..errors import NoQueue
 from ..queue import Queue, Wait
 from ..schedule import Schedule
 from ..settings import Setting
-from ..times import Duration, seconds_or_none
+from ..times import Duration, bounded, checked_count, seconds_or_none
 from .backoff import Backoff, Retry
 from .context import Context, Running
 from .life import Life, Summary
@@ -237,6 +238,7 @@ class App:
         With ``reports`` it tells of itself every ten seconds, in a row of the table ``trunkline.worker`` for each queue: what it handled, what
         failed, how long its handlers took, how many run. The console and ``trunkline doctor`` show it. A database that does not take the row
         stops no work: the logger ``trunkline.worker.tell`` says so, once."""
+        _checked(concurrency, processes, shutdown_after)
         names, run = self._named(queues), _Run(self._runs)
 
         async def working() -> Summary:
@@ -271,6 +273,7 @@ class App:
     ) -> Coroutine[Any, Any, Summary]:
         """Works until nothing is due and no handler runs, or until :meth:`stop`: for tests, and for programs that are started every so
         often. The options are those of :meth:`run`."""
+        _checked(concurrency, processes, shutdown_after)
         names, run = self._named(queues), _Run(self._runs)
 
         async def working() -> Summary:
@@ -299,7 +302,7 @@ class App:
     ) -> Life:
         tasks = [self.tasks[name] for name in self._named(queues)]
         if not tasks:
-            raise ValueError("the application has no task")
+            raise UnknownQueue("the application has no task: declare one with App.task")
         opened = [await self.queue(task) for task in tasks]
         return Life(tasks, opened, concurrency, wait, seconds_or_none(shutdown_after) or 0.0, processes, drains, reports)
 
@@ -312,6 +315,14 @@ class App:
         return names
 
 
+def _checked(concurrency: int, processes: int | None, shutdown_after: Duration) -> None:
+    """Refuses what no worker can have, where it is said."""
+    checked_count("concurrency", concurrency)
+    if processes is not None:
+        checked_count("processes", processes)
+    bounded(shutdown_after)
+
+
 class _Run:
     """A call of :meth:`App.run` or :meth:`App.drain`, which may be stopped before it has begun to work."""
 
@@ -319,6 +330,7 @@ class _Run:
         self._runs = runs
         self.life: Life | None = None
         self.is_stopped = False
+        self._opening: asyncio.Future[Life] | None = None
         runs.add(self)
 
     def __enter__(self) -> _Run:
@@ -327,8 +339,18 @@ class _Run:
     def __exit__(self, *_: object) -> None:
         self._runs.discard(self)
 
-    async def live(self, made: Callable[[], Awaitable[Life]]) -> Summary:
-        self.life = life = await made()
+    async def live(self, made: Callable[[], Coroutine[Any, Any, Life]]) -> Summary:
+        if self.is_stopped:
+            return Summary()
+        self._opening = opening = asyncio.ensure_future(made())
+        try:
+            self.life = life = await opening
+        except asyncio.CancelledError:
+            if self.is_stopped:
+                return Summary()  # the database did not answer yet
+            raise
+        finally:
+            self._opening = None
         if self.is_stopped:
             life.stop()
         try:
@@ -338,6 +360,8 @@ class _Run:
 
     def stop(self) -> None:
         self.is_stopped = True
+        if self._opening is not None:
+            self._opening.cancel()
         if self.life is not None:
             self.life.stop()
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..times import Duration, seconds
+from ..times import Duration, checked_count, seconds
 
 #: Seconds that a message may wait at most.
 MOST = 365 * 86400.0
@@ -64,10 +64,12 @@ def delay_of(value: object) -> float:
 
 def as_native(retry: Retry) -> tuple[bool, float, float, int | None]:
     """As the native module takes a policy; one of the user's own is asked before. Raises where it is none."""
+    if isinstance(retry, (Fixed, Backoff)) and retry.max_attempts is not None:
+        checked_count("max_attempts", retry.max_attempts)
     if isinstance(retry, Fixed):
         return False, delay_of(retry.delay), 0.0, retry.max_attempts
     if isinstance(retry, Backoff):
         return True, delay_of(retry.first), delay_of(retry.most), retry.max_attempts
-    if not callable(retry):
+    if not callable(retry) or isinstance(retry, type):
         raise TypeError(f"{retry!r} is no retry policy: give a Backoff, a Fixed, or a function of the attempt and the error")
     return True, 1.0, 3600.0, None

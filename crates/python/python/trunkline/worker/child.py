@@ -7,12 +7,13 @@ import os
 import pickle
 import signal
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from multiprocessing.connection import Connection
 from types import FrameType
 from typing import Any, cast
 
+from . import forks
 from .ending import check_finished, reason_of
 
 
@@ -34,12 +35,13 @@ def main(pipe: Connection, modules: list[str]) -> None:
         pipe.send_bytes(pickle.dumps(reason_of(error)))
         return
     pipe.send_bytes(pickle.dumps(None))
+    end_fork = forks.ending()
     while True:
         try:
             request = pipe.recv_bytes()
         except (EOFError, OSError):
             return
-        pipe.send_bytes(pickle.dumps(_done(request)))
+        pipe.send_bytes(pickle.dumps(_done(request, end_fork)))
 
 
 def _leave_to_the_worker(number: int, frame: FrameType | None) -> None:
@@ -54,16 +56,18 @@ def _until_orphaned() -> None:
         os._exit(1)
 
 
-def _done(request: bytes) -> tuple[str, Any]:
-    """What became of a call."""
+def _done(request: bytes, end_fork: Callable[[BaseException | None], None]) -> tuple[str, Any]:
+    """What became of a call. A child that it forked answers nothing: the pipe is this process'."""
     try:
         module, name, is_batch, pickled = pickle.loads(request)
         result = _function(module, name)(*pickle.loads(pickled))
+        end_fork(None)
         check_finished(result)
         if not is_batch or result is None:
             return "done", None
         return "each", [_outcome(one) for one in outcomes(result)]
     except BaseException as error:
+        end_fork(error)
         return "failed", _written(error)
 
 

@@ -18,6 +18,8 @@ def app_of(target: str) -> App:
     module, _, name = target.partition(":")
     if "" not in sys.path and "." not in sys.path:
         sys.path.insert(0, "")
+    if not module or not all(part.isidentifier() for part in module.split(".")):
+        raise NoApp(f"{module!r} names no module: say module:name, with dots between folders, as in mails.tasks:app")
     try:
         found: Any = import_module(module)
     except ModuleNotFoundError as error:

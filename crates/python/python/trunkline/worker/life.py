@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from .. import logs
@@ -16,6 +17,7 @@ from .._trunkline import Delivery, Station
 from ..loop import bridge
 from ..queue import Queue, Wait
 from ..tracing import handling, is_installed, is_recorded
+from . import forks
 from .backoff import Bury, RetryAfter, as_native
 from .child import error_in, outcomes
 from .context import Context, Running, enter
@@ -93,10 +95,11 @@ class Life:
         logs.begin()
         self._station = Station(options, concurrency, wait, drains, reports)
         self._loop = asyncio.get_running_loop()
-        self._running: dict[int, tuple[asyncio.Task[None], Context | None]] = {}
+        self._running: dict[int, tuple[asyncio.Task[None], Context | None, Delivery]] = {}
         self._answers: list[tuple[Delivery, Ending | list[Ending]]] = []
         self._failure: BaseException | None = None
         self._ends = False
+        self._end_fork = forks.ending()
         self._threads = Threads(concurrency, self._fail)
         self._processes = Processes(count, in_processes, self._threads) if in_processes else None
         self._starts: list[Callable[[Delivery], None]] = [self._start_of(task) for task in tasks]
@@ -119,6 +122,7 @@ class Life:
             return summary
         finally:
             self._loop.remove_reader(self._station.fileno())
+            self._release_unbegun()
             self._threads.close()
             if self._processes is not None:
                 self._processes.close()
@@ -130,7 +134,7 @@ class Life:
 
     def running(self) -> list[Running]:
         """The messages that are handled at present, but for those in batches."""
-        return [context.running() for _, context in self._running.values() if context is not None]
+        return [context.running() for _, context, _ in self._running.values() if context is not None]
 
     def _fail(self, failure: BaseException) -> None:
         """Ends in order, and with this failure; one that comes while it ends has ended nothing."""
@@ -143,16 +147,28 @@ class Life:
         return Summary(**await self._station.run(bridge()))
 
     def _news(self) -> None:
+        self._end_fork(None)  # one that a handler made would take the parent's news
         for one in self._station.news():
             if isinstance(one, Delivery):
                 self._starts[one.task](one)
                 continue
             what, nr = one
-            running, context = self._running.get(nr, (None, None))
+            running, context, _ = self._running.get(nr, (None, None, None))
             if context is not None:
                 context.cancel()
             if what == "over" and running is not None:
                 running.cancel()
+                running.add_done_callback(partial(self._forget, nr))
+
+    def _forget(self, nr: int, _: object) -> None:
+        """One that was cancelled before its first step has not come to its own end."""
+        self._running.pop(nr, None)
+
+    def _release_unbegun(self) -> None:
+        """What was cancelled before its first step, as with the whole event loop, has not answered."""
+        unbegun = [delivery for task, _, delivery in self._running.values() if task.cancelled()]
+        unbegun += [one for one in self._station.news() if isinstance(one, Delivery)]
+        self._station.settle([(delivery, [RELEASED] * len(delivery.messages())) for delivery in unbegun], True)
 
     def _start_of(self, task: Task[Any]) -> Callable[[Delivery], None]:
         create_task, running = self._loop.create_task, self._running
@@ -160,7 +176,7 @@ class Life:
 
         def start(delivery: Delivery) -> None:
             context = Context(delivery, task.queue, self._loop) if task.batch is None else None
-            running[delivery.nr] = (create_task(handle(delivery, context)), context)
+            running[delivery.nr] = create_task(handle(delivery, context)), context, delivery
 
         return start
 
@@ -245,13 +261,14 @@ class Life:
 
     def _failed(self, task: Task[Any], charged: int, error: BaseException, is_read: bool) -> Ending:
         """How a message ends whose call raised."""
+        self._end_fork(error)
         if isinstance(error, ProcessFailed):
             self._fail(error)
             return RELEASED
         if isinstance(error, asyncio.CancelledError):
             # By the end of the event loop, which is known once the worker itself is cancelled; or by the handler's own doing.
             return _CANCELLED
-        if isinstance(error, KeyboardInterrupt) and task.place == "loop":
+        if isinstance(error, KeyboardInterrupt) and (task.place == "loop" or not is_read):
             self._fail(error)  # in this thread it may be the user's, which is not to be swallowed
             return RELEASED
         return failed(task.retry, charged, error) if is_read else unreadable(error)
@@ -301,8 +318,9 @@ class Life:
         )
 
     def _answer(self, delivery: Delivery, ending: Ending | list[Ending]) -> None:
+        self._end_fork(None)
         self._running.pop(delivery.nr, None)
-        if not self._answers:
+        if not self._answers and not self._loop.is_closed():  # closed, its handlers are thrown away, and the worker with them
             self._loop.call_soon(self._settle)
         self._answers.append((delivery, ending))
 

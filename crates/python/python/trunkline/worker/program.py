@@ -11,11 +11,13 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import asdict
+from types import FrameType
 from typing import Any
 
 from ..errors import TrunklineError
+from ..times import bounded
 from .app import App
 from .ending import log
 from .find import NoApp, app_of
@@ -39,12 +41,12 @@ def arguments(of: Sequence[str] | None = None) -> argparse.Namespace:
         "given back uncharged. A second signal, a second or more after the first, ends it at once.",
     )
     parser.add_argument("app", metavar="MODULE:APP", help="the trunkline.App, as in mails.tasks:app")
-    parser.add_argument("--concurrency", type=int, default=100, metavar="N", help="handlers at a time in each process (100)")
-    parser.add_argument("--processes", type=int, default=1, metavar="N", help="processes; one that dies is replaced (1)")
-    parser.add_argument("--handler-processes", type=int, metavar="N", help="handlers at a time of tasks that run in processes, for each process (one for each processor)")
+    parser.add_argument("--concurrency", type=_count, default=100, metavar="N", help="handlers at a time in each process (100)")
+    parser.add_argument("--processes", type=_count, default=1, metavar="N", help="processes; one that dies is replaced (1)")
+    parser.add_argument("--handler-processes", type=_count, metavar="N", help="handlers at a time of tasks that run in processes, for each process (one for each processor)")
     parser.add_argument("--queue", action="append", metavar="NAME", help="only this queue; may be said several times")
     parser.add_argument("--wait", default="adaptive", choices=["adaptive", "notify", "poll"], help="how it waits (adaptive)")
-    parser.add_argument("--shutdown-after", type=float, default=30, metavar="S", help="seconds that handlers have at the end (30)")
+    parser.add_argument("--shutdown-after", type=_seconds, default=30, metavar="S", help="seconds that handlers have at the end (30)")
     parser.add_argument("--no-setup", action="store_true", help="do not migrate, nor create queues and schedules; they are made as far as the role may, and what it may not is said")
     parser.add_argument("--drop-schedules", action="store_true", help="drop schedules of these queues that no task declares any more")
     parser.add_argument("--drain", action="store_true", help="end once nothing is due")
@@ -55,9 +57,24 @@ def arguments(of: Sequence[str] | None = None) -> argparse.Namespace:
     return parser.parse_args(of)
 
 
+def _count(said: str) -> int:
+    """A number of the command line that is at least one."""
+    if not said.isascii() or not said.isdigit() or not 0 < int(said) < 2**31:
+        raise argparse.ArgumentTypeError(f"{said!r} is no number from 1 to 2,147,483,647")
+    return int(said)
+
+
+def _seconds(said: str) -> float:
+    """A time of the command line."""
+    try:
+        return bounded(float(said))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{said!r} are no seconds: a number of at least zero") from None
+
+
 #: Seconds within which signals are one: a terminal, a service manager or a supervisor may send the same one to a process twice.
 _ONE = 1.0
-#: Seconds that threads have which a handler started, at the program's end.
+#: Seconds that threads and tasks have which a handler started, at the program's end.
 _LAST = 5.0
 
 
@@ -67,13 +84,22 @@ async def work(app: App, said: argparse.Namespace) -> Summary:
     running = asyncio.ensure_future(_work(app, said))
     orphaned = asyncio.ensure_future(_until_orphaned())
     told = asyncio.ensure_future(ending.begun.wait())
-    await asyncio.wait([running, orphaned, told], return_when=asyncio.FIRST_COMPLETED)
+    is_cancelled = False
+    try:
+        await asyncio.wait([running, orphaned, told], return_when=asyncio.FIRST_COMPLETED)
+    except asyncio.CancelledError:  # by a handler's doing: the worker ends in order all the same
+        is_cancelled = True
     app.stop()
     if not running.done() and not app.is_running:
         running.cancel()  # it is still being set up
     try:
-        return await running
+        summary = await running
+        if is_cancelled:
+            raise asyncio.CancelledError("the worker was cancelled")
+        return summary
     except asyncio.CancelledError:
+        if is_cancelled:
+            raise
         return Summary()
     finally:
         orphaned.cancel()
@@ -108,17 +134,18 @@ class _Ending:
     def __init__(self, is_supervised: bool) -> None:
         self.begun = asyncio.Event()
         self._is_supervised = is_supervised
-        self._since = 0.0
+        self._since: float | None = None
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._came, number.name)
+            # The event loop's way wakes it. What counts is done by a handler of Python's, which runs where a handler stops the loop, too.
+            loop.add_signal_handler(number, self.begun.set)
+            signal.signal(number, self._came)
 
-    def _came(self, name: str) -> None:
-        now = time.monotonic()
-        if not self.begun.is_set():
+    def _came(self, number: int, _: FrameType | None) -> None:
+        now, name = time.monotonic(), signal.Signals(number).name
+        if self._since is None:
             self._since = now
             log(logging.INFO, "%s: ending in order", name)
-            self.begun.set()
         elif now - self._since >= _ONE and not self._is_supervised:  # a supervisor kills by itself
             log(logging.WARNING, "%s again: ending at once; messages come back when their leases end", name)
             os._exit(1)
@@ -138,7 +165,7 @@ def main(of: Sequence[str] | None = None) -> None:
     begin(said.log_level, said.log_json)
     if SUPERVISOR not in os.environ and (said.processes > 1 or said.reload):
         given = list(sys.argv[1:] if of is None else of)
-        sys.exit(supervise([sys.executable, "-m", "trunkline.worker.program", *given], said.processes, said.reload, SUPERVISOR))
+        sys.exit(supervise([sys.executable, "-m", "trunkline.worker.program", *given], said.processes, said.reload, SUPERVISOR, said.drain))
     try:
         summary = _run(work(app_of(said.app), said))
     except (NoApp, UnknownQueue, TrunklineError, ProcessFailed) as error:
@@ -151,25 +178,35 @@ def main(of: Sequence[str] | None = None) -> None:
 
 
 def _run(work: Coroutine[Any, Any, Summary]) -> Summary:
-    """As ``asyncio.run``, but waits for no thread of the loop's own executor: a handler may have left one there that hangs."""
+    """As ``asyncio.run``, but what a handler throws out of the loop, or stops it by, has the worker end in order; and no thread of the loop's own
+    executor, nor a task that does not end, is waited for without a bound: a handler may have left either."""
     loop = asyncio.new_event_loop()
+    worker = loop.create_task(work)
     try:
-        return loop.run_until_complete(work)
+        return loop.run_until_complete(worker)
     finally:
+        worker.cancel()
+        while not worker.done():
+            try:
+                loop.run_until_complete(asyncio.wait([worker]))
+            except BaseException as error:
+                log(logging.ERROR, "while the worker ends: %s", error)
         left = asyncio.all_tasks(loop)
         for task in left:
             task.cancel()
         if left:
-            loop.run_until_complete(asyncio.wait(left))
+            _, left = loop.run_until_complete(asyncio.wait(left, timeout=_LAST))
+            if left:
+                _logger.warning("%d tasks still run, though they were cancelled: ending without them", len(left))
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()
 
 
-def console() -> None:
+def console(program: Callable[[], object] = main) -> None:
     """The program as a shell starts it: it ends though a thread that a handler started does not."""
     code: object = 1
     try:
-        main()
+        program()
         code = 0
     except SystemExit as end:
         code = end.code

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
@@ -30,15 +31,22 @@ class _Place:
         self._began = 0.0
         self.process: subprocess.Popen[bytes] | None = None
         self.code = 0
+        #: It ended by itself, and well.
+        self.is_done = False
 
     def begin(self) -> None:
-        self._began = time.monotonic()
+        self._began, self.is_done = time.monotonic(), False
         self.process = subprocess.Popen(self._command, env=self._environment)
 
-    def look(self) -> None:
-        """Replaces what died, when its pause is over."""
+    def look(self, drains: bool) -> None:
+        """Replaces what died, when its pause is over; where processes drain, one that ended well has done so."""
+        if self.is_done:
+            return
         now = time.monotonic()
         if self.process is not None and (code := self.process.poll()) is not None:
+            if drains and code == 0:
+                self.code, self.process, self.is_done = code, None, True
+                return
             lived = now - self._began
             self._pause = _PAUSE[0] if lived > _SHORT else min(self._pause * 2, _PAUSE[1])
             self._after = now + self._pause
@@ -62,17 +70,18 @@ def _changes(folder: Path) -> Iterator[bool]:
     seen: dict[str, float] | None = None
     while True:
         now: dict[str, float] = {}
-        for file in folder.rglob("*.py"):
-            try:
-                now[str(file)] = file.stat().st_mtime
-            except OSError:
-                continue  # it was there a moment ago
+        for path, _, names in os.walk(folder):  # which passes over a folder that is gone when it comes to it, as `rglob` does not
+            for name in names:
+                if name.endswith(".py"):
+                    file = os.path.join(path, name)
+                    with suppress(OSError):  # it was there a moment ago
+                        now[file] = os.stat(file).st_mtime
         yield seen is not None and now != seen
         seen = now
 
 
-def supervise(command: Sequence[str], count: int, reloads: bool, mark: str) -> int:
-    """Until a signal, which is passed on. Returns the worst code of the processes."""
+def supervise(command: Sequence[str], count: int, reloads: bool, mark: str, drains: bool = False) -> int:
+    """Until a signal, which is passed on, or until all have drained. Returns the worst code of the processes."""
     environment = {**os.environ, mark: str(os.getpid())}
     places = [_Place(command, environment) for _ in range(max(1, count))]
     told: list[int] = []
@@ -115,7 +124,9 @@ def supervise(command: Sequence[str], count: int, reloads: bool, mark: str) -> i
             continue
         for place in places:
             if not told:
-                place.look()
+                place.look(drains)
+        if not reloads and all(place.is_done for place in places):
+            return 0
     # One that began while the signal came has not got it.
     for place in places:
         place.tell(told[0])

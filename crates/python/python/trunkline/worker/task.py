@@ -13,7 +13,8 @@ from ..draft import Drafted, Options
 from ..schedule import Schedule
 from ..seen import Enqueued
 from ..settings import Setting, checked
-from .backoff import Retry, as_native
+from ..times import bounded, checked_count
+from .backoff import MOST, Retry, as_native
 from .context import Context
 
 if TYPE_CHECKING:
@@ -73,6 +74,20 @@ class Task(Generic[T]):
             raise TypeError(f"{function.__qualname__} is async, so it runs in the event loop, not in a {place}")
         if not is_async and place == "loop":
             raise TypeError(f"{function.__qualname__} is not async, so it would stop the event loop: run it in a thread")
+        if place is not None and place not in get_args(Place):
+            raise ValueError(f"a handler runs in a 'loop', a 'thread' or a 'process', not in {place!r}")
+        if place == "process" and "<locals>" in function.__qualname__:
+            raise TypeError(
+                f"{function.__qualname__} is within another function, so no other process finds it: define it in its module, and decorate it "
+                "by functools.wraps"
+            )
+        if timeout is not None and bounded(timeout) == 0:
+            raise ValueError(f"{function.__qualname__} has no time: its timeout is more than zero")
+        if lease is not None and not 0 < lease <= MOST:
+            raise ValueError(f"a lease of {lease:g} s is out of bounds: more than zero, at most 365 days")
+        if batch is not None:
+            checked_count("batch", batch)
+        checked_count("weight", weight)
         self.app = app
         self.function = function
         #: Whether it may return what is to be awaited.
@@ -131,7 +146,11 @@ class _Parameters:
             hint = hints.get(name, Any)
             if hint is Context:
                 self.context = name
+                if parameter.kind is parameter.POSITIONAL_ONLY:
+                    raise TypeError(f"{function.__qualname__} takes its context by place: let it be passed by its name")
             elif not self.takes_payload:
+                if parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_KEYWORD) or self.context is not None:
+                    raise TypeError(f"{function.__qualname__} takes its payload as its first argument, which {name} cannot be")
                 self.takes_payload = True
                 self.type = hint
             elif parameter.default is inspect.Parameter.empty:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
 
+from . import forks
 from .ending import log
 
 #: How a function ended: whether it returned, and what it returned or raised. An error is a value here: a ``StopIteration`` that is raised
@@ -89,11 +90,14 @@ class Threads:
 
 
 def _run(work: SimpleQueue[Any], loop: asyncio.AbstractEventLoop) -> None:
+    end_fork = forks.ending()
     while (one := work.get()) is not None:
         function, ended = one
         try:
             outcome = True, function()
+            end_fork(None)
         except BaseException as error:
+            end_fork(error)
             outcome = False, error
         try:
             loop.call_soon_threadsafe(ended, outcome)

@@ -25,6 +25,9 @@ class Command(BaseCommand):
             parser.add_argument(f"--{name.replace('_', '-')}", action="store_true")
         parser.add_argument("--queue", action="append", default=[], help="only this queue; may be said several times")
 
+    def run_from_argv(self, argv: list[str]) -> None:
+        program.console(lambda: super(Command, self).run_from_argv(argv))
+
     def handle(self, *arguments: Any, **options: Any) -> None:
         application()  # says what is wrong with the setting
         given = [f"--{name.replace('_', '-')}={options[name]}" for name in VALUES if options[name] is not None]

@@ -1,0 +1,105 @@
+"""What no worker could do is refused where it is declared, and not message by message."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+import trunkline
+from trunkline.sync import Db
+
+NAN, INFINITE = float("nan"), float("inf")
+
+
+async def plain(number: int) -> None: ...
+
+
+def blocking(number: int) -> None: ...
+
+
+async def named(*, number: int) -> None: ...
+
+
+async def options(**number: int) -> None: ...
+
+
+async def behind(context: trunkline.Context, number: int) -> None: ...
+
+
+def within() -> Any:
+    def local(number: int) -> None: ...
+
+    return local
+
+
+OPTIONS: list[dict[str, Any]] = [
+    *({"timeout": value} for value in (0, -1, NAN, INFINITE, timedelta(seconds=-1))),
+    *({"lease": value} for value in (0, -1, NAN, INFINITE, timedelta(days=366))),
+    *({"weight": value} for value in (0, -1, 1.5, "x", 2**40)),
+    *({"batch": value} for value in (0, -1, 1.5, "x", True)),
+    *({"place": value} for value in ("moon", "")),
+    *({"retry": trunkline.Backoff(max_attempts=value)} for value in (0, -1, 1.5)),  # type: ignore[arg-type]
+    *({"retry": trunkline.Fixed(1, max_attempts=value)} for value in (0, -1)),
+    {"retry": trunkline.Backoff},
+]
+
+
+@pytest.mark.parametrize("option", OPTIONS, ids=str)
+def test_options_out_of_bounds_are_refused_at_the_declaration(option: dict[str, Any]) -> None:
+    app = trunkline.App()
+    with pytest.raises((TypeError, ValueError)) as refused:
+        app.task(queue="mails", **option)(plain)
+    assert "failed to extract" not in str(refused.value)
+    assert not app.tasks
+
+
+@pytest.mark.parametrize("handler", [named, options, behind], ids=lambda of: of.__name__)
+def test_a_handler_that_takes_no_first_argument_is_refused(handler: Any) -> None:
+    with pytest.raises(TypeError, match="first argument"):
+        trunkline.App().task(queue="mails")(handler)
+
+
+def test_what_no_other_process_finds_is_refused() -> None:
+    with pytest.raises(TypeError, match="within another function"):
+        trunkline.App().task(queue="mails", place="process")(within())
+    trunkline.App().task(queue="mails", place="process")(blocking)
+
+
+@pytest.mark.parametrize("verb", ["run", "drain"])
+@pytest.mark.parametrize(
+    "option",
+    [{"concurrency": 0}, {"concurrency": -1}, {"concurrency": 1.5}, {"processes": 0}, {"shutdown_after": NAN}, {"shutdown_after": -1}],
+    ids=str,
+)
+def test_options_of_a_worker_are_refused_at_the_call(verb: str, option: dict[str, Any]) -> None:
+    app = trunkline.App()
+    app.task(queue="mails")(plain)
+    with pytest.raises((TypeError, ValueError)):
+        getattr(app, verb)(**option)
+
+
+def test_texts_that_are_none_are_named(url: str) -> None:
+    db = Db.connect(url)
+    db.migrate()
+    db.create_queue("numbers", int, uniqueness=True)
+    queue = db.queue("numbers", int)
+    draft: Any = queue.draft(1)
+    for what, made in [
+        ("a key", lambda: draft.key(5)),
+        ("a unique key", lambda: draft.unique(b"x")),
+        ("a text of metadata, 'a',", lambda: draft.metadata({"a": 1})),
+        ("a name of metadata", lambda: draft.metadata({1: "a"})),
+    ]:
+        with pytest.raises(TypeError, match=f"^{what} is a text, not "):
+            made().enqueue()
+    wrong: Any = 5
+    for end in (lambda: queue.retry([], error=wrong), lambda: queue.bury([], wrong)):
+        with pytest.raises(TypeError, match="is kept as a text, not 5"):
+            end()
+    for at in (lambda: draft.at(date(2030, 1, 1)), lambda: queue.reschedule(1, at=wrong)):
+        with pytest.raises(TypeError, match="is no datetime"):
+            at()
+    with pytest.raises(ValueError, match="guarantee"):
+        queue.consumer(guarantee="exactly once")  # type: ignore[arg-type]
+    assert queue.stats().messages == 0

@@ -1,0 +1,74 @@
+"""A handler that forks: its child ends where it comes back, and takes nothing that is the worker's."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from trunkline.sync import Db
+
+PROGRAM = """
+import asyncio, os, sys, trunkline
+
+app = trunkline.App(os.environ["URL"])
+ONCE = trunkline.Fixed(0, max_attempts=1)
+ends = os.environ["ENDS"]
+
+def noted(number):
+    with open("noted", "a") as file:
+        file.write(f"{number} {os.getpid()}\\n")
+
+def forked(number):
+    if number or os.fork():
+        return os.wait()[1] if not number else None
+    if ends == "exits":
+        sys.exit(0)
+    if ends == "raises":
+        raise ValueError("the child's")
+    return "child"
+
+@app.task(retry=ONCE, max_batch=1)
+async def loops(number: int):
+    if forked(number) != "child":
+        noted(number)
+        await asyncio.sleep(0)
+
+@app.task(retry=ONCE, max_batch=1)
+def threads(number: int):
+    if forked(number) != "child":
+        noted(number)
+
+@app.task(retry=ONCE, max_batch=1, place="process")
+def processes(number: int):
+    if forked(number) != "child":
+        noted(number)
+    if number == 3:
+        raise ValueError("three")
+"""
+COUNT = 8
+
+
+@pytest.mark.parametrize("ends", ["exits", "raises", "returns"])
+@pytest.mark.parametrize("name", ["loops", "threads", "processes"])
+def test_a_child_of_a_handler_ends_alone(name: str, ends: str, tmp_path: Path, url: str) -> None:
+    (tmp_path / "tasks.py").write_text(PROGRAM)
+    db = Db.connect(url)
+    db.migrate()
+    db.create_queue(name, int, max_batch=1)
+    queue = db.queue(name, int)
+    ids = queue.enqueue_many(range(COUNT))
+    command = [sys.executable, "-m", "trunkline.worker.program", "tasks:app", "--drain", "--queue", name, "--handler-processes", "1", "--concurrency", "1"]
+    # The pipes are the child's, too: one that lived on would keep this waiting.
+    worker = subprocess.run(
+        command, cwd=tmp_path, env={**os.environ, "URL": url, "ENDS": ends}, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert worker.returncode == 0, worker.stderr
+    noted = [line.split() for line in (tmp_path / "noted").read_text().splitlines()]
+    assert sorted(int(number) for number, _ in noted) == list(range(COUNT)), "each ran once"
+    assert len({process for _, process in noted}) == 1, "in the one process"
+    dead = [letter.id for letter in queue.dead_letters()]
+    assert dead == ([ids[3]] if name == "processes" else []), "what failed is the one that raised"
+    assert queue.stats().messages == 0
