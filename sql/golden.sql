@@ -225,6 +225,8 @@ alter table dead_emails add constraint deadkey_emails PRIMARY KEY (id);
 
 alter table dropped add constraint pk_dropped PRIMARY KEY (queue);
 
+alter table floor add constraint floor_times CHECK (((reached < 'infinity'::timestamp with time zone) AND isfinite(shown)));
+
 alter table floor add constraint pk_floor PRIMARY KEY (queue);
 
 alter table granted add constraint granted_kind CHECK ((kind = ANY (ARRAY['producer'::text, 'consumer'::text, 'operator'::text])));
@@ -283,6 +285,8 @@ alter table schedule add constraint schedule_name CHECK ((name ~ '^[a-z][a-z0-9_
 
 alter table schedule add constraint schedule_priority CHECK (((priority >= 0) AND (priority <= 9)));
 
+alter table schedule add constraint schedule_times CHECK (((next_at > '-infinity'::timestamp with time zone) AND isfinite(owed_at)));
+
 alter table stripe add constraint pk_stripe PRIMARY KEY (one);
 
 alter table stripe add constraint stripe_one CHECK (one);
@@ -298,6 +302,16 @@ alter table version add constraint pk_version PRIMARY KEY (version);
 alter table waiting add constraint pk_waiting PRIMARY KEY (consumer);
 
 alter table worker add constraint pk_worker PRIMARY KEY (at, worker);
+
+alter table worker add constraint worker_calls CHECK ((((p50 >= (0)::double precision) AND (p50 <= ('1000000000'::numeric)::double precision)) AND ((p99 >= (0)::double precision) AND (p99 <= ('1000000000'::numeric)::double precision))));
+
+alter table worker add constraint worker_numbers CHECK ((((seconds >= (0)::double precision) AND (seconds <= ('1000000000'::numeric)::double precision)) AND ((handled >= 0) AND ((handled)::numeric <= '1000000000000000'::numeric)) AND ((failed >= 0) AND ((failed)::numeric <= '1000000000000000'::numeric)) AND ((running >= 0) AND ((running)::numeric <= '1000000000000000'::numeric)) AND ((hands >= 0) AND ((hands)::numeric <= '1000000000000000'::numeric))));
+
+alter table worker add constraint worker_process CHECK ((process > 0));
+
+alter table worker add constraint worker_started_at CHECK (isfinite(started_at));
+
+alter table worker add constraint worker_version CHECK ((length(version) <= 100));
 
 CREATE INDEX age_emails ON trunkline.archive_emails USING btree (archived_at);
 
@@ -378,7 +392,7 @@ declare
 begin
     perform trunkline.lock_queue(queue);
     perform trunkline.check_queue(queue);
-    select * into now_is from trunkline.queue q where q.name = queue for update;
+    select * into now_is from trunkline.queue q where q.name = queue;
     max_attempts := coalesce(max_attempts, now_is.max_attempts);
     lease := coalesce(lease, now_is.lease);
     max_batch := coalesce(max_batch, now_is.max_batch);
@@ -433,7 +447,7 @@ begin
         if g.kind = 'operator' then
             execute format('grant update, delete on %s, %s to %I', dead, archive, g.role);
             execute format('grant select on trunkline.%I to %I', 'messages_' || queue, g.role);
-            execute format('grant usage on sequence trunkline.%I to %I', 'id_' || queue, g.role);
+            execute format('grant usage, select on sequence trunkline.%I to %I', 'id_' || queue, g.role);
         end if;
     end loop;
 end ;
@@ -851,7 +865,9 @@ begin
         null; -- by Postgres' own method, then
     end;
     if uniqueness then
-        execute format('create table trunkline.%I (key text collate "C" constraint %I primary key, id bigint not null, until timestamptz, claimed_at timestamptz)
+        -- Within these bounds the time for which a key is kept can be reckoned from a clock that was ahead: see do_right_.
+        execute format('create table trunkline.%I (key text collate "C" constraint %I primary key, id bigint not null, until timestamptz, claimed_at timestamptz,
+                        constraint kept check (isfinite(until) and until >= ''0001-01-01 00:00:00+00'' and claimed_at < ''6000-01-01 00:00:00+00''))
                         with (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.05)',
                        'unique_' || queue, 'uniquekey_' || queue);
         execute format('create index %I on trunkline.%I (id) where until is null', 'uniqueid_' || queue, 'unique_' || queue);
@@ -2754,10 +2770,12 @@ begin
     end if;
 end ;
 
-function drop_queue(queue text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp lock_timeout=10s client_min_messages=warning as 
+function drop_queue(queue text, cascade boolean DEFAULT false) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp lock_timeout=10s client_min_messages=warning as 
 declare
     routine regprocedure;
     next_id bigint;
+    along text := case when cascade then ' cascade' else '' end;
+    others text;
 begin
     perform trunkline.lock_queue(queue);
     perform trunkline.check_queue(queue);
@@ -2768,23 +2786,29 @@ begin
         raise exception 'queue % is in use', quote_literal(queue) using errcode = 'lock_not_available',
             hint = 'A transaction that touched it has been open for ten seconds. End it (see pg_stat_activity), then try again.';
     end;
-    execute format('drop trigger if exists free_keys on trunkline.%I', 'queue_' || queue);
-    execute format('drop trigger if exists free_all_keys on trunkline.%I', 'queue_' || queue);
-    for routine in
-        select p.oid from pg_proc p join trunkline.template t on p.proname = 'do_' || t.name || '_' || queue
-        where t.kind = 'function'
-          and p.pronamespace = (select c.relnamespace from pg_class c where c.oid = 'trunkline.queue'::regclass)
-    loop
-        execute format('drop function %s', routine);
-    end loop;
-    execute format('select i.last_value + case when i.is_called then 1024 else 0 end from trunkline.%I i', 'id_' || queue) into next_id;
+    next_id := trunkline.repair_sequence(queue);
     insert into trunkline.dropped as d (queue, next_id) values (drop_queue.queue, next_id)
-    on conflict on constraint pk_dropped do update set next_id = greatest(d.next_id, excluded.next_id);
-    execute format('drop view trunkline.%I', 'messages_' || queue);
-    execute format('drop table trunkline.%I, trunkline.%I, trunkline.%I', 'queue_' || queue, 'dead_' || queue, 'archive_' || queue);
-    execute format('drop table if exists trunkline.%I, trunkline.%I', 'unique_' || queue, 'limit_' || queue);
-    execute format('drop table if exists trunkline.%I, trunkline.%I', 'lane_' || queue, 'line_' || queue);
-    execute format('drop domain if exists trunkline.%I', 'payload_' || queue);
+    on conflict on constraint pk_dropped do update set next_id = excluded.next_id;
+    begin
+        execute format('drop trigger if exists free_keys on trunkline.%I', 'queue_' || queue);
+        execute format('drop trigger if exists free_all_keys on trunkline.%I', 'queue_' || queue);
+        for routine in
+            select p.oid from pg_proc p join trunkline.template t on p.proname = 'do_' || t.name || '_' || queue
+            where t.kind = 'function'
+              and p.pronamespace = (select c.relnamespace from pg_class c where c.oid = 'trunkline.queue'::regclass)
+        loop
+            execute format('drop function %s%s', routine, along);
+        end loop;
+        execute format('drop view trunkline.%I%s', 'messages_' || queue, along);
+        execute format('drop table trunkline.%I, trunkline.%I, trunkline.%I%s', 'queue_' || queue, 'dead_' || queue, 'archive_' || queue, along);
+        execute format('drop table if exists trunkline.%I, trunkline.%I%s', 'unique_' || queue, 'limit_' || queue, along);
+        execute format('drop table if exists trunkline.%I, trunkline.%I%s', 'lane_' || queue, 'line_' || queue, along);
+        execute format('drop domain if exists trunkline.%I%s', 'payload_' || queue, along);
+    exception when dependent_objects_still_exist then
+        get stacked diagnostics others = pg_exception_detail;
+        raise exception 'something of others depends on queue %', quote_literal(queue) using errcode = 'dependent_objects_still_exist', detail = others,
+            hint = 'Drop that first; or call trunkline.drop_queue(queue, cascade => true), which drops it, too.';
+    end;
     delete from trunkline.floor f where f.queue = drop_queue.queue;
     delete from trunkline.granted g where g.queue = drop_queue.queue;
     delete from trunkline.queue q where q.name = drop_queue.queue;
@@ -3304,6 +3328,10 @@ declare
     queue text := substr(tg_table_name, strpos(tg_table_name, '_') + 1);
     is_there bool := tg_op = 'UPDATE';
 begin
+    if tg_table_schema <> rtrim('trunkline.', '.') then
+        raise exception '% is no table of a queue', quote_ident(tg_table_name) using errcode = 'insufficient_privilege',
+            hint = 'Drop its trigger: trunkline.keep_letter is for the dead letters and the archive of a queue.';
+    end if;
     if not is_there then
         execute format('select exists (select from trunkline.%I o where o.id = $1)', tg_table_name) into is_there using new.id;
     end if;
@@ -3322,8 +3350,8 @@ declare
     is_placed bool;
 begin
     new.place := coalesce(new.place, new.due_at);
-    if cardinality(new.keys) is distinct from new.size or array_lower(new.keys, 1) <> 1 then
-        raise exception 'a row of % is no batch: it has % messages, and keys for %', tg_table_name, new.size, coalesce(cardinality(new.keys), 0)
+    if cardinality(new.keys) is distinct from new.size or array_lower(new.keys, 1) <> 1 or array_ndims(new.keys) <> 1 then
+        raise exception 'a row of % is no batch: it has % messages, and keys for %, or these are no array of one dimension, from 1 on', tg_table_name, new.size, coalesce(cardinality(new.keys), 0)
             using errcode = 'check_violation', hint = 'Enqueue through trunkline.enqueue or enqueue_many.';
     end if;
     if new.id % 1024 > 0 then
@@ -3460,7 +3488,7 @@ begin
             execute format('lock table trunkline.%I in exclusive mode', 'limit_' || queue); -- as a dequeue does: see do_bucket_
         end if;
         if max_leased is null and per_second is null then
-            execute format('drop table if exists trunkline.%I', 'limit_' || queue);
+            execute format('drop table if exists trunkline.%I cascade', 'limit_' || queue);
             delete from trunkline.bucket b where b.queue = queue;
         else
             execute format('create table if not exists trunkline.%I ()', 'limit_' || queue);
@@ -3744,7 +3772,7 @@ begin
         execute format('create table if not exists trunkline.%I ()', 'limit_' || queue);
     end if;
     insert into trunkline.floor as f (queue) values (queue) on conflict on constraint pk_floor do update set reached = excluded.reached;
-    execute format('select i.last_value + case when i.is_called then 1024 else 0 end from trunkline.%I i', 'id_' || queue) into next_id;
+    execute format('select least(i.last_value, 9223372036854774783) + case when i.is_called then 1024 else 0 end from trunkline.%I i', 'id_' || queue) into next_id;
     what := 'sequences behind their ids';
     changed := (trunkline.repair_sequence(queue) <> next_id)::int;
     return next;
@@ -3812,16 +3840,17 @@ end ;
 
 function repair_sequence(queue text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off as 
 declare
+    half constant bigint := 4611686018427387904;
     next_id bigint;
 begin
     perform trunkline.check_queue(queue);
     execute format($q$
-        select greatest((select i.last_value + case when i.is_called then 1024 else 0 end from trunkline.%1$I i),
-                        ((select q.id from trunkline.%2$I q order by q.id desc limit 1) / 1024 + 1) * 1024,
-                        ((select d.id from trunkline.%3$I d order by d.id desc limit 1) / 1024 + 1) * 1024,
-                        ((select a.id from trunkline.%4$I a order by a.id desc limit 1) / 1024 + 1) * 1024,
-                        (select r.next_id from trunkline.dropped r where r.queue = $1)) $q$,
-        'id_' || queue, 'queue_' || queue, 'dead_' || queue, 'archive_' || queue) into next_id using queue;
+        select greatest((select i.last_value + case when i.is_called then 1024 else 0 end from trunkline.%1$I i where i.last_value < $2),
+                        ((select q.id from trunkline.%2$I q where q.id < $2 order by q.id desc limit 1) / 1024 + 1) * 1024,
+                        ((select d.id from trunkline.%3$I d where d.id < $2 order by d.id desc limit 1) / 1024 + 1) * 1024,
+                        ((select a.id from trunkline.%4$I a where a.id < $2 order by a.id desc limit 1) / 1024 + 1) * 1024,
+                        (select r.next_id from trunkline.dropped r where r.queue = $1 and r.next_id < $2), 1024) $q$,
+        'id_' || queue, 'queue_' || queue, 'dead_' || queue, 'archive_' || queue) into next_id using queue, half;
     next_id := (next_id + 1023) / 1024 * 1024; -- a row begins there, whatever a hand has set
     perform setval(format('trunkline.%I', 'id_' || queue), next_id, false);
     return next_id;
@@ -4195,7 +4224,7 @@ end ;
 function wait_no_more(consumer text) returns SETOF text language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off as 
 #variable_conflict use_variable
 begin
-    return query delete from trunkline.waiting w where w.consumer = consumer returning w.consumer;
+    return query delete from trunkline.waiting w where w.consumer = consumer collate "default" returning w.consumer;
 end ;
 
 function written(payload anyelement) returns text language plpgsql stable set search_path=pg_catalog, pg_temp DateStyle=ISO IntervalStyle=postgres TimeZone=UTC extra_float_digits=1 bytea_output=hex lc_monetary=C xmloption=content as 

@@ -15,7 +15,7 @@ declare
 begin
     perform trunkline.lock_queue(queue);
     perform trunkline.check_queue(queue);
-    select * into now_is from trunkline.queue q where q.name = queue for update;
+    select * into now_is from trunkline.queue q where q.name = queue;
     max_attempts := coalesce(max_attempts, now_is.max_attempts);
     lease := coalesce(lease, now_is.lease);
     max_batch := coalesce(max_batch, now_is.max_batch);

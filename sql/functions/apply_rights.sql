@@ -39,7 +39,7 @@ begin
         if g.kind = 'operator' then
             execute format('grant update, delete on %s, %s to %I', dead, archive, g.role);
             execute format('grant select on trunkline.%I to %I', 'messages_' || queue, g.role);
-            execute format('grant usage on sequence trunkline.%I to %I', 'id_' || queue, g.role);
+            execute format('grant usage, select on sequence trunkline.%I to %I', 'id_' || queue, g.role);
         end if;
     end loop;
 end $$;

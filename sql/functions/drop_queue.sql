@@ -1,13 +1,17 @@
 -- Drops a queue with all that is in it, dead letters and archive included.
 --
+-- cascade: what others made of its tables, types and functions, such as a view or a column, goes with it, whoever owns it. Else it is an error, which names them.
+--
 -- Example:
 --     select trunkline.create_queue('obsolete', 'text');
 --     select trunkline.drop_queue('obsolete');
-create or replace function trunkline.drop_queue(queue text) returns void
+create or replace function trunkline.drop_queue(queue text, cascade bool default false) returns void
     language plpgsql set search_path = pg_catalog, pg_temp set lock_timeout = '10s' set client_min_messages = warning as $$
 declare
     routine regprocedure;
     next_id bigint;
+    along text := case when cascade then ' cascade' else '' end;
+    others text;
 begin
     perform trunkline.lock_queue(queue);
     perform trunkline.check_queue(queue);
@@ -18,23 +22,29 @@ begin
         raise exception 'queue % is in use', quote_literal(queue) using errcode = 'lock_not_available',
             hint = 'A transaction that touched it has been open for ten seconds. End it (see pg_stat_activity), then try again.';
     end;
-    execute format('drop trigger if exists free_keys on trunkline.%I', 'queue_' || queue);
-    execute format('drop trigger if exists free_all_keys on trunkline.%I', 'queue_' || queue);
-    for routine in
-        select p.oid from pg_proc p join trunkline.template t on p.proname = 'do_' || t.name || '_' || queue
-        where t.kind = 'function'
-          and p.pronamespace = (select c.relnamespace from pg_class c where c.oid = 'trunkline.queue'::regclass)
-    loop
-        execute format('drop function %s', routine);
-    end loop;
-    execute format('select i.last_value + case when i.is_called then 1024 else 0 end from trunkline.%I i', 'id_' || queue) into next_id;
+    next_id := trunkline.repair_sequence(queue);
     insert into trunkline.dropped as d (queue, next_id) values (drop_queue.queue, next_id)
-    on conflict on constraint pk_dropped do update set next_id = greatest(d.next_id, excluded.next_id);
-    execute format('drop view trunkline.%I', 'messages_' || queue);
-    execute format('drop table trunkline.%I, trunkline.%I, trunkline.%I', 'queue_' || queue, 'dead_' || queue, 'archive_' || queue);
-    execute format('drop table if exists trunkline.%I, trunkline.%I', 'unique_' || queue, 'limit_' || queue);
-    execute format('drop table if exists trunkline.%I, trunkline.%I', 'lane_' || queue, 'line_' || queue);
-    execute format('drop domain if exists trunkline.%I', 'payload_' || queue);
+    on conflict on constraint pk_dropped do update set next_id = excluded.next_id;
+    begin
+        execute format('drop trigger if exists free_keys on trunkline.%I', 'queue_' || queue);
+        execute format('drop trigger if exists free_all_keys on trunkline.%I', 'queue_' || queue);
+        for routine in
+            select p.oid from pg_proc p join trunkline.template t on p.proname = 'do_' || t.name || '_' || queue
+            where t.kind = 'function'
+              and p.pronamespace = (select c.relnamespace from pg_class c where c.oid = 'trunkline.queue'::regclass)
+        loop
+            execute format('drop function %s%s', routine, along);
+        end loop;
+        execute format('drop view trunkline.%I%s', 'messages_' || queue, along);
+        execute format('drop table trunkline.%I, trunkline.%I, trunkline.%I%s', 'queue_' || queue, 'dead_' || queue, 'archive_' || queue, along);
+        execute format('drop table if exists trunkline.%I, trunkline.%I%s', 'unique_' || queue, 'limit_' || queue, along);
+        execute format('drop table if exists trunkline.%I, trunkline.%I%s', 'lane_' || queue, 'line_' || queue, along);
+        execute format('drop domain if exists trunkline.%I%s', 'payload_' || queue, along);
+    exception when dependent_objects_still_exist then
+        get stacked diagnostics others = pg_exception_detail;
+        raise exception 'something of others depends on queue %', quote_literal(queue) using errcode = 'dependent_objects_still_exist', detail = others,
+            hint = 'Drop that first; or call trunkline.drop_queue(queue, cascade => true), which drops it, too.';
+    end;
     delete from trunkline.floor f where f.queue = drop_queue.queue;
     delete from trunkline.granted g where g.queue = drop_queue.queue;
     delete from trunkline.queue q where q.name = drop_queue.queue;

@@ -42,7 +42,7 @@ begin
             execute format('lock table trunkline.%I in exclusive mode', 'limit_' || queue); -- as a dequeue does: see do_bucket_
         end if;
         if max_leased is null and per_second is null then
-            execute format('drop table if exists trunkline.%I', 'limit_' || queue);
+            execute format('drop table if exists trunkline.%I cascade', 'limit_' || queue);
             delete from trunkline.bucket b where b.queue = queue;
         else
             execute format('create table if not exists trunkline.%I ()', 'limit_' || queue);

@@ -91,7 +91,7 @@ begin
         execute format('create table if not exists trunkline.%I ()', 'limit_' || queue);
     end if;
     insert into trunkline.floor as f (queue) values (queue) on conflict on constraint pk_floor do update set reached = excluded.reached;
-    execute format('select i.last_value + case when i.is_called then 1024 else 0 end from trunkline.%I i', 'id_' || queue) into next_id;
+    execute format('select least(i.last_value, 9223372036854774783) + case when i.is_called then 1024 else 0 end from trunkline.%I i', 'id_' || queue) into next_id;
     what := 'sequences behind their ids';
     changed := (trunkline.repair_sequence(queue) <> next_id)::int;
     return next;

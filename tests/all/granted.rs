@@ -2,6 +2,7 @@
 
 mod apart;
 mod limited;
+mod outsiders;
 mod ticks;
 mod unique;
 

@@ -33,7 +33,7 @@ const ASK: Duration = Duration::from_secs(1);
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
 type Claim = Statement<(String, String, String, i64, f64), Option<(Option<String>,)>>;
-type Move = Statement<(String, i64, Option<String>, String, f64, i64, Option<i64>), u64>;
+type Move = Statement<(String, i64, Option<String>, String, f64, i64, Option<i64>, String), u64>;
 
 /// A relay from a broker into a queue: see [`relay_from`].
 pub struct Inward {
@@ -245,7 +245,9 @@ impl Running {
         let drafts: Vec<_> = messages.iter().map(|message| self.draft(message)).collect();
         let transaction = self.db.begin().await?;
         let lag = self.source.lag().and_then(|lag| i64::try_from(lag).ok());
-        let moved = (self.name.clone(), self.holder, from, to.to_owned(), HOLD, messages.len() as i64, lag);
+        let count = messages.len() as i64;
+        let queue = self.queue.description().name.clone();
+        let moved = (self.name.clone(), self.holder, from, to.to_owned(), HOLD, count, lag, queue);
         let moved = transaction.send(&self.moves, moved).await?;
         let ids =
             if drafts.is_empty() { None } else { Some(self.queue.send_enqueue_many(&transaction, drafts).await?) };
@@ -296,10 +298,11 @@ impl Running {
 
     /// Holds on, and tells how it goes. Where that fails, the next word does.
     async fn say(&mut self, error: Option<String>) {
-        type Keep = Statement<(String, i64, f64, Option<i64>, Option<String>), u64>;
+        type Keep = Statement<(String, i64, f64, Option<i64>, Option<String>, String), u64>;
         let keep: Keep = sql::of(&self.db, include_str!("../sql/keep.sql"));
         let lag = self.source.lag().and_then(|lag| i64::try_from(lag).ok());
-        match self.db.run(&keep, (self.name.clone(), self.holder, HOLD, lag, error)).await {
+        let queue = self.queue.description().name.clone();
+        match self.db.run(&keep, (self.name.clone(), self.holder, HOLD, lag, error, queue)).await {
             Ok(0) => self.state = State::Waits,
             Ok(_) => self.word = Instant::now(),
             Err(error) => warn!(relay = self.name, %error, "no word to the database"),
@@ -307,8 +310,8 @@ impl Running {
     }
 
     async fn let_go(&mut self) {
-        let let_go: Statement<(&str, i64), u64> = sql::of(&self.db, include_str!("../sql/let_go.sql"));
-        let said = self.db.run(&let_go, (&*self.name, self.holder));
+        let let_go: Statement<(&str, i64, &str), u64> = sql::of(&self.db, include_str!("../sql/let_go.sql"));
+        let said = self.db.run(&let_go, (&*self.name, self.holder, &*self.queue.description().name));
         let _ = tokio::time::timeout(Duration::from_secs(2), said).await; // the others wait a little longer
     }
 }

@@ -116,6 +116,7 @@ async fn an_operator_writes_entries_of_its_own_queues_and_chooses_no_id_or_time(
             "insert into trunkline.audit (id, who, action, what, affected) overriding system value values (2, 'me', 'purge', 'x', 1)",
             "insert into trunkline.audit (role, who, action, what, affected) values ('postgres', 'me', 'purge', 'x', 1)",
             "insert into trunkline.audit (who, action, queue, what, affected) values ('me', 'purge', 'other', 'x', 1)",
+            "insert into trunkline.audit (who, action, what, affected) values ('me', 'pause-schedule', 'x', 1)",
             "insert into trunkline.worker (at, worker, queue, process, version, started_at, ended, seconds, handled, failed, running, hands)
              values ('infinity', gen_random_uuid(), 'q', 1, '1', now(), false, 1, 1, 1, 1, 1)",
         ],
@@ -195,6 +196,11 @@ async fn rights_of_an_older_schema_are_taken_back_by_a_migration() {
                      execute format('drop table if exists trunkline.%I', 'limit_' || name);
                  end loop;
              end $$;
+             drop function trunkline.drop_queue;
+             alter table trunkline.worker drop constraint worker_process, drop constraint worker_version, drop constraint worker_started_at,
+                 drop constraint worker_numbers, drop constraint worker_calls;
+             alter table trunkline.floor drop constraint floor_times; alter table trunkline.schedule drop constraint schedule_times;
+             alter table trunkline.unique_once drop constraint kept;
              drop function trunkline.keep_letter; delete from trunkline.lane_keys where lane < 0;
              alter table trunkline.bucket drop constraint bucket_tokens, drop constraint bucket_filled_at;
              alter table trunkline.relay drop constraint pk_relay, add constraint pk_relay primary key (name);

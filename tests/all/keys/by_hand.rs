@@ -18,10 +18,20 @@ async fn a_producers_row_with_a_bad_key_or_partition_is_refused() {
             format!("insert into trunkline.queue_q (size, payload, lane, keys) values (1, array['x'], {lane}, {keys})");
         sql.batch_execute(&text).await
     };
-    for keys in ["array[null]::text[]", "array['']", "array[repeat('k', 1025)]", "array['a', 'b']", "null"] {
-        let error = insert("-1", keys).await.expect_err(keys);
-        let code = error.code().expect("the server's").clone();
-        assert!([SqlState::CHECK_VIOLATION, SqlState::NOT_NULL_VIOLATION].contains(&code), "{keys}: {error:?}");
+    for keys in [
+        "array[null]::text[]",
+        "array['']",
+        "array[repeat('k', 1025)]",
+        "array['a', 'b']",
+        "null",
+        "array[['a']]",
+        "'[0:0]={a}'",
+    ] {
+        for lane in ["-1", "0", "1", "2", "3"] {
+            let error = insert(lane, keys).await.expect_err(keys);
+            let code = error.code().expect("the server's").clone();
+            assert!([SqlState::CHECK_VIOLATION, SqlState::NOT_NULL_VIOLATION].contains(&code), "{keys}: {error:?}");
+        }
     }
     // Of each key one partition is right, and the others are another key's.
     let mut taken = 0;

@@ -5,13 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::function::texts;
 
 /// The names that the texts give to the codes.
-const CODES: [(&str, &str); 15] = [
+const CODES: [(&str, &str); 17] = [
     ("TL001", "TL001"),
     ("TL002", "TL002"),
     ("array_subscript_error", "2202E"),
     ("check_violation", "23514"),
+    ("dependent_objects_still_exist", "2BP01"),
     ("duplicate_object", "42710"),
     ("feature_not_supported", "0A000"),
+    ("insufficient_privilege", "42501"),
     ("invalid_name", "42602"),
     ("invalid_parameter_value", "22023"),
     ("invalid_transaction_state", "25000"),

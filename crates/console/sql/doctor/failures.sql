@@ -4,7 +4,7 @@ select case when w.failed * 2 >= w.handled then 'wrong' else 'advice' end, w.que
        w.since,
        'What fails is tried again until its attempts are used up, and is dead then.',
        pg_catalog.format('select f.error, pg_catalog.count(*) from trunkline.messages(%L) f where f.error is not null group by 1 order by 2 desc;', w.queue)
-from (select r.queue, pg_catalog.sum(r.handled)::bigint as handled, pg_catalog.sum(r.failed)::bigint as failed,
+from (select r.queue, pg_catalog.sum(r.handled) as handled, pg_catalog.sum(r.failed) as failed,
              pg_catalog.min(r.at) filter (where r.failed > 0) as since
       from trunkline.worker r where r.at > pg_catalog.now() - greatest(interval '{patience}', interval '1 minute') group by 1) w
 where w.failed >= 10 and w.failed * 10 >= w.handled

@@ -2,9 +2,7 @@
 select 'wrong', n.name,
        format('sequence %I has used %s %% of its numbers', s.sequencename, round(100.0 * s.last_value / s.max_value)), null::timestamptz,
        'Nothing can be enqueued once they are used up.',
-       format('select setval(%L, (greatest((select max(id) from trunkline.%I), (select max(id) from trunkline.%I), (select max(id) from trunkline.%I), '
-              '(select next_id from trunkline.dropped where queue = %L), 0) / 1024 + 1) * 1024, false); -- while nobody holds a lease',
-              format('trunkline.%I', s.sequencename), 'queue_' || n.name, 'dead_' || n.name, 'archive_' || n.name, n.name)
+       format('select trunkline.repair_sequence(%L); -- while nobody holds a lease', n.name)
 from pg_sequences s, substr(s.sequencename, 4) n (name)
 where s.schemaname = 'trunkline' and s.last_value > s.max_value * 0.8
 union all

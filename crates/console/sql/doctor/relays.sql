@@ -1,7 +1,7 @@
 -- Relays that have vanished, and those that a broker keeps from going on. A relay that ends in order takes its row away; one that works writes it every ten
 -- seconds. Where another one has taken over, nothing is wrong.
 select 'wrong', r.queue,
-       pg_catalog.format('relay %s has reported nothing for %s, and did not end in order', r.name, pg_catalog.date_trunc('second', pg_catalog.now() - r.seen_at)),
+       pg_catalog.format('relay %s has reported nothing for %s, and did not end in order', pg_catalog.left(r.name, 200), pg_catalog.date_trunc('second', pg_catalog.now() - r.seen_at)),
        r.seen_at,
        'It was killed, or does not reach the database. Its messages wait until a relay carries them.',
        pg_catalog.format('delete from trunkline.relay where queue = %L and name = %L; -- if it is not to come back; otherwise start it again', r.queue, r.name)
@@ -11,7 +11,7 @@ where r.seen_at < pg_catalog.now() - greatest(interval '{patience}', interval '1
                   where o.queue = r.queue and o.broker = r.broker and o.inward = r.inward and o.seen_at > pg_catalog.now() - interval '1 minute')
 union all
 select case when r.inward or r.lag > 0 or r.held > 0 then 'wrong' else 'advice' end, r.queue,
-       pg_catalog.format('relay %s fails: %s', r.name, pg_catalog.left(pg_catalog.regexp_replace(r.last_error, '\s+', ' ', 'g'), 200)),
+       pg_catalog.format('relay %s fails: %s', pg_catalog.left(r.name, 200), pg_catalog.left(pg_catalog.regexp_replace(pg_catalog.left(r.last_error, 1000), '\s+', ' ', 'g'), 200)),
        r.failed_at,
        'Messages wait until the broker takes them, or gives them.',
        pg_catalog.format('select name, lag, held, refused, last_error, failed_at from trunkline.relay where queue = %L;', r.queue)

@@ -1,7 +1,7 @@
 -- What the role that asks may not do, so that the checks of its queues do not look like a clean bill.
 select 'unchecked', q.name, format('role %s may not read table %I', current_user, 'queue_' || q.name), null::timestamptz,
        'Whether anybody consumes this queue was not looked at.',
-       format('select trunkline.grant_rights(%L, ''operator'', %L);', current_user, q.name)
+       format('select trunkline.grant_rights(%L, ''operator'', %L);', quote_ident(current_user), q.name)
 from trunkline.queue q
 where not has_table_privilege(format('trunkline.%I', 'queue_' || q.name), 'select')
 order by q.name

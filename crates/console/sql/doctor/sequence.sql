@@ -1,7 +1,10 @@
--- A sequence behind its queue, dead letters or archive, as after a restore of data alone or a switch to a logical replica: by the number that it gives out next.
+-- A sequence behind its queue, dead letters or archive, as after a restore of data alone or a switch to a logical replica: by the number that it gives out next. What is
+-- beyond half of all numbers was never given out: see trunkline.repair_sequence.
 select 'wrong', {name}, format('the sequence of ids gives out %s next, and message %s exists', s.next_id, m.id), null::timestamptz,
        'Enqueues fail with a duplicate key, or give the ids of dead letters and archived messages again.',
        format('select * from trunkline.rebuild(%L);', {name})
-from (select i.last_value + case when i.is_called then 1024 else 0 end as next_id from trunkline.{id} i) s,
-     (select greatest((select max(q.id) from trunkline.{queue} q), (select max(d.id) from trunkline.{dead} d), (select max(a.id) from trunkline.{archive} a)) as id) m
+from (select least(i.last_value, 9223372036854774783) + case when i.is_called then 1024 else 0 end as next_id from trunkline.{id} i) s,
+     (select 4611686018427387904 as half) h,
+     lateral (select greatest((select max(q.id) from trunkline.{queue} q where q.id < h.half), (select max(d.id) from trunkline.{dead} d where d.id < h.half),
+                              (select max(a.id) from trunkline.{archive} a where a.id < h.half)) as id) m
 where m.id >= s.next_id

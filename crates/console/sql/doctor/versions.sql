@@ -1,19 +1,21 @@
--- Workers that report, and whose library is older than the newest of those that report, or than this doctor.
+-- Workers that report, and whose library is older than the newest of those that report of the same queue, or than this doctor.
 with worker as (
     select distinct on (w.worker) w.*, case when w.version ~ '^[0-9]+([.][0-9]+)*' then
-           string_to_array(substring(w.version from '^[0-9]+(?:[.][0-9]+)*'), '.')::bigint[] end as number
+           string_to_array(substring(w.version from '^[0-9]+(?:[.][0-9]+)*'), '.')::numeric[] end as number
     from trunkline.worker w order by w.worker, w.at desc
 ), newest as (
-    select v.version, v.number from (
-        select w.version, w.number from worker w union all select '{version}', string_to_array(substring('{version}' from '^[0-9]+(?:[.][0-9]+)*'), '.')::bigint[]) v
-    where v.number is not null order by v.number desc limit 1)
+    select distinct on (v.queue) v.queue, v.version, v.number from (
+        select w.queue, w.version, w.number from worker w
+        union all
+        select w.queue, '{version}', string_to_array(substring('{version}' from '^[0-9]+(?:[.][0-9]+)*'), '.')::numeric[] from worker w) v
+    where v.number is not null order by v.queue, v.number desc)
 select 'advice', w.queue,
        format('%s of version %s work on it, and the newest version is %s: %s', case when count(*) = 1 then '1 worker' else count(*) || ' workers' end,
               w.version, n.version, left(string_agg(format('%s at %s, process %s', w.name, coalesce(host(w.address), 'this machine'), w.process), '; '), 300)),
        min(w.started_at),
        'What was mended since then is not mended there. All versions understand each other as long as they open the queue.',
        format('-- build these programs with trunkline %s, and start them anew', n.version)
-from worker w, newest n
+from worker w join newest n on n.queue = w.queue
 where w.number < n.number and not w.ended and w.at > now() - interval '30 seconds'
 group by w.queue, w.version, n.version
 order by w.queue, w.version

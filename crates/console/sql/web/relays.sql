@@ -1,4 +1,9 @@
--- The relays, those that have failed or gone silent first. One that works says a word every ten seconds, so one that was silent for a minute is not there, or cannot reach the database.
-select case when r.seen_at < clock_timestamp() - interval '1 minute' then 'silent' else 'works' end, r.name, r.queue, case when r.inward then 'from ' else 'to ' end || r.broker,
-       r.confirmed, array[r.refused, r.held], r.lag, coalesce(r.last_error, ''), r.failed_at, r.seen_at
-from trunkline.relay r order by r.seen_at < clock_timestamp() - interval '1 minute' desc, r.failed_at desc nulls last, r.name limit 500
+-- The relays, those that have failed or gone silent first. One that works says a word every ten seconds, so one that was silent for a minute is not there, or cannot reach
+-- the database. Of one queue a hundred at most, and of each text what a page shows: whoever may enqueue writes them, and hides no relay of another queue.
+select case when r.is_silent then 'silent' else 'works' end, left(r.name, 200), r.queue, case when r.inward then 'from ' else 'to ' end || left(r.broker, 200),
+       r.confirmed, array[r.refused, r.held], r.lag, coalesce(left(r.last_error, 1000), ''), r.failed_at, r.seen_at
+from (select o.*, o.seen_at < clock_timestamp() - interval '1 minute' as is_silent,
+             row_number() over (partition by o.queue order by o.seen_at < clock_timestamp() - interval '1 minute' desc, o.failed_at desc nulls last, o.name) as place
+      from trunkline.relay o) r
+where r.place <= 100
+order by r.is_silent desc, r.failed_at desc nulls last, r.name limit 500

@@ -1,7 +1,7 @@
 -- Workers of a queue that told of themselves in the last hour, as they were when they did so last; handlers that run, that run at most, and what was handled and
 -- failed in that hour.
 select format('%s at %s, process %s', w.name, coalesce(host(w.address), 'this machine'), w.process), w.version, w.started_at, w.at, w.ended,
-       array[w.running, w.hands, h.handled, h.failed], case when w.seconds > 0 then w.handled / w.seconds else 0 end, w.p50, w.p99
+       array[w.running, w.hands, h.handled, h.failed], case when w.seconds >= 0.001 then w.handled / w.seconds else 0 end, w.p50, w.p99
 from (select distinct on (r.worker) r.* from trunkline.worker r
       where r.queue = $1 and r.at > now() - interval '1 hour' order by r.worker, r.at desc) w
 join (select r.worker, sum(r.handled)::bigint as handled, sum(r.failed)::bigint as failed from trunkline.worker r

@@ -186,13 +186,14 @@ pub async fn audit(State(site): Here, Extension(visitor): Visit, Query(from): Qu
     let entries = statement::entries(&site.db, from.before.unwrap_or(i64::MAX)).await;
     let entries = failing(&site, &visitor, entries).await?;
     let next = entries.last().filter(|_| entries.len() == PAGE).map(|entry| entry.0);
-    let entries = entries.into_iter().map(|(_, at, who, action, queue, what, count)| {
+    let entries = entries.into_iter().map(|(_, at, who, role, action, queue, what, count)| {
         [
             words::time(at),
-            who,
+            words::shown(&who),
+            role,
             super::phrases::verb(&action).to_owned(),
             queue.unwrap_or_default(),
-            what,
+            words::shown(&what),
             words::thousands(count),
         ]
     });

@@ -30,8 +30,8 @@ pub type Group = (String, i64, SystemTime, SystemTime);
 /// A dead letter: id, died at, attempt, error, the payload's beginning, its length, key.
 pub type Letter = (i64, SystemTime, i32, String, String, i64, Option<String>);
 
-/// An entry of the audit: id, at, who, action, queue, what, how many.
-pub type Entry = (i64, SystemTime, String, String, Option<String>, String, i64);
+/// An entry of the audit: id, at, who, the role in Postgres, action, queue, what, how many.
+pub type Entry = (i64, SystemTime, String, String, String, Option<String>, String, i64);
 
 /// A relay: `works` or `silent`, name, queue, way and broker, messages that arrived, those refused and held, the lag, the last error, when that was, when the relay was heard of.
 pub type Relay = (String, String, String, String, i64, Vec<i64>, Option<i64>, String, Option<SystemTime>, SystemTime);

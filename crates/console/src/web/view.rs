@@ -193,7 +193,7 @@ pub struct DoctorPage {
 #[template(path = "audit.html")]
 pub struct Audit {
     pub frame: Frame,
-    pub entries: Vec<[String; 6]>,
+    pub entries: Vec<[String; 7]>,
     pub next: Option<i64>,
 }
 

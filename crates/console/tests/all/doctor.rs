@@ -3,6 +3,7 @@ mod derived;
 mod many;
 mod news;
 mod plans;
+mod rights;
 mod workers;
 
 use std::{
@@ -306,21 +307,6 @@ async fn a_floor_that_was_left_behind_is_found() {
     ward.until("select pg_stat_get_dead_tuples('trunkline.queue_q'::regclass) >= 60000").await;
     let found = ward.mended("floor").await;
     assert!(found.queue.as_deref() == Some("q") && found.severity == Severity::Advice, "{found:?}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn what_a_role_may_not_look_at_is_said() {
-    let ward = Ward::new().await;
-    ward.queue("q", Settings::new("int8")).await.enqueue(1).await.expect("enqueued");
-    ward.say("create role shop login; select trunkline.grant_rights('shop', 'producer', 'q')").await;
-    let url = ward.server.url("postgres").replace("user=trunkline", "user=shop");
-    let db = Db::connect(&url).await.expect("connected");
-    let found = Doctor::new().patience(Duration::ZERO).examine(&db).await.expect("examined");
-    let of = |check: &str| found.iter().filter(|one| one.check == check).map(|one| one.severity).collect::<Vec<_>>();
-    assert_eq!(of("rights"), [Severity::Unchecked]);
-    assert_eq!(of("hidden_sessions"), [Severity::Unchecked]);
-    assert!(of("consumers").contains(&Severity::Unchecked), "{found:#?}");
-    assert!(found.iter().all(|one| one.severity == Severity::Unchecked), "{found:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -85,6 +85,10 @@ async fn relays_that_vanished_or_fail_are_found() {
         found.len() == 1 && found[0].severity == Severity::Wrong && found[0].what.contains("no servers"),
         "{found:?}"
     );
+    // Of a text without an end the beginning is enough, and it is read in no time.
+    ward.say("update trunkline.relay set last_error = repeat('x y ', 20000000)").await;
+    let found = of(&ward, "relays").await;
+    assert!(found.len() == 1 && found[0].what.contains("x y x") && found[0].what.len() < 500, "{found:?}");
     ward.say("update trunkline.relay set failed_at = now() - interval '1 hour'").await;
     assert_eq!(of(&ward, "relays").await, [], "it works again");
 }

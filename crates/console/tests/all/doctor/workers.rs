@@ -32,7 +32,11 @@ async fn workers_of_an_older_version_are_found_until_they_are_started_anew() {
         found[0].what.contains("version 0.0.9") && found[0].what.contains("an old one at this machine, process 17"),
         "{found:?}"
     );
-    reports(&ward, "a new one", "99.10.2", 5, 1).await;
+    reports(&ward, "elsewhere", "999.0", 5, 1).await;
+    ward.say("update trunkline.worker set queue = 'another' where version = '999.0'").await;
+    let found = ward.of("versions").await;
+    assert!(found.len() == 1 && !found[0].mend.contains("999"), "what works on another queue says nothing: {found:?}");
+    reports(&ward, "a new one", &format!("99.10.2.{}", "9".repeat(80)), 5, 1).await;
     let found = ward.of("versions").await;
     assert!(found.len() == 1 && found[0].mend.contains("99.10.2"), "the newest of all: {found:?}");
     ward.say("update trunkline.worker set ended = true where version = '0.0.9'").await;

@@ -69,6 +69,37 @@ async fn relays_are_listed_with_their_lag_and_the_silent_first() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn relays_of_one_queue_hide_none_of_another() {
+    let site = Site::new().await;
+    texts(&site, "orders").await;
+    texts(&site, "mails").await;
+    site.sql
+        .batch_execute(
+            "insert into trunkline.relay (name, queue, broker, inward, last_error, failed_at, seen_at)
+             select repeat('n', 1000) || i, 'orders', repeat('b', 100000), false, repeat('e', 100000), now(), '-infinity' from generate_series(1, 600) i;
+             insert into trunkline.relay (name, queue, broker, inward) values ('honest', 'mails', 'b', false)",
+        )
+        .await
+        .expect("told");
+    let page = get(site.address, "/relays").await.body;
+    assert!(page.contains("honest") && page.len() < 1024 * 1024, "{}", page.len());
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_entry_of_the_audit_has_the_role_that_wrote_it() {
+    let site = Site::new().await;
+    site.sql
+        .batch_execute("insert into trunkline.audit (who, action, what, affected) values ('ada', 'purge', repeat('w', 5000000), 1)")
+        .await
+        .expect("written");
+    let role: String = site.sql.query_one("select session_user::text", &[]).await.expect("asked").get(0);
+    let page = get(site.address, "/audit").await.body;
+    assert!(page.contains(&format!(r#"data-label="role">{role}<"#)) && page.len() < 100_000, "{}", page.len());
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_overview_says_what_sql_says() {
     let site = Site::new().await;
     let queue = texts(&site, "mails").await;

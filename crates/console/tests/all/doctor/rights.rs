@@ -1,0 +1,32 @@
+//! What the doctor says of the role that asks.
+
+use std::time::Duration;
+
+use trunkline::{Db, Settings};
+use trunkline_console::doctor::{Doctor, Severity};
+
+use super::Ward;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_role_may_not_look_at_is_said() {
+    let ward = Ward::new().await;
+    ward.queue("q", Settings::new("int8")).await.enqueue(1).await.expect("enqueued");
+    // A name that means another role where it is not quoted.
+    ward.say(
+        "create role \"Shop\" login; create role shop; select trunkline.grant_rights('\"Shop\"', 'producer', 'q')",
+    )
+    .await;
+    let url = ward.server.url("postgres").replace("user=trunkline", "user=Shop");
+    let db = Db::connect(&url).await.expect("connected");
+    let doctor = Doctor::new().patience(Duration::ZERO);
+    let found = doctor.examine(&db).await.expect("examined");
+    let of = |check: &str| found.iter().filter(|one| one.check == check).map(|one| one.severity).collect::<Vec<_>>();
+    assert_eq!(of("rights"), [Severity::Unchecked]);
+    assert_eq!(of("hidden_sessions"), [Severity::Unchecked]);
+    assert!(of("consumers").contains(&Severity::Unchecked), "{found:#?}");
+    assert!(found.iter().all(|one| one.severity == Severity::Unchecked), "{found:#?}");
+    ward.mend(found.iter().find(|one| one.check == "rights").expect("found above")).await;
+    let found = doctor.examine(&db).await.expect("examined");
+    let hidden = found.iter().filter(|one| one.severity == Severity::Unchecked).map(|one| one.check);
+    assert_eq!(hidden.collect::<Vec<_>>(), ["hidden_sessions", "schedules"], "{found:#?}");
+}
