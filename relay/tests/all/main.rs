@@ -40,5 +40,7 @@ mod rights;
 #[cfg(any(feature = "kafka", feature = "nats", feature = "rabbitmq", feature = "redis"))]
 #[allow(dead_code, reason = "which brokers are tested, the features say")]
 mod tls;
+#[cfg(feature = "redis")]
+mod stalled;
 mod refusals;
 mod results;
