@@ -88,10 +88,12 @@ mod with_brokers {
         error::{Error, Result},
         print::{self, thousands},
         stop::Stop,
+        work::warnings,
     };
 
     pub async fn run(args: Args, database: &Database) -> Result<()> {
         let mut stop = Stop::on_signals()?;
+        warnings::show(|line| print::note(line));
         let asked = async move { stop.asked().await };
         let (progress, from) = (args.json, args.from.is_some());
         let (shown, name) = match (&args.queue, &args.from) {
@@ -116,7 +118,7 @@ mod with_brokers {
     async fn out(args: &Args, queue: &str, database: &Database) -> Result<Relay> {
         let envelope = args.envelope.parse().map_err(told)?;
         let db = database.connect().await?;
-        let queue = db.queue(queue).await?;
+        let queue = db.queue(queue).await.map_err(|error| of_type(queue, error))?;
         let (sink, route) = trunkline_relay::sink(&args.to).await.map_err(told)?;
         let mut relay = Relay::new(queue, sink).route(route).envelope(envelope);
         if let Some(hands) = args.in_hand {
@@ -130,12 +132,22 @@ mod with_brokers {
 
     async fn inward(args: &Args, address: &str, database: &Database) -> Result<Inward> {
         let db = database.connect().await?;
-        let queue = db.queue(&args.to).await?;
+        let queue = db.queue(&args.to).await.map_err(|error| of_type(&args.to, error))?;
         let relay = Inward::new(trunkline_relay::source(address).await.map_err(told)?, queue).pass_over(args.pass_over);
         Ok(match &args.name {
             Some(name) => relay.name(name),
             None => relay,
         })
+    }
+
+    fn of_type(queue: &str, error: trunkline::Error) -> Error {
+        if error.is_wrong_type() {
+            let why = format!(
+                "a relay carries bytea, text, varchar, json and jsonb, and queue {queue:?} has payloads of another type"
+            );
+            return Error::usage(why);
+        }
+        Error::Database(error)
     }
 
     /// Runs it to its end, and tells how far it is.
@@ -169,6 +181,7 @@ mod with_brokers {
         }
         match error.database() {
             Some(cause) => Error::Database(cause.clone()),
+            None if error.is_gap() => Error::new(error.to_string()),
             None => {
                 Error::new(error.to_string()).hint("its first connection has to succeed; an outage later is waited for")
             }

@@ -24,6 +24,8 @@ use crate::{
 
 /// Messages of a transaction at most.
 const MOST: usize = 1000;
+/// Bytes of a transaction at most, but for its last message: the server takes no request over a GiB, and memory holds what is under way.
+const BYTES: usize = 16 << 20;
 /// A position is held for so long without a word from its holder, in seconds.
 const HOLD: f64 = 15.0;
 /// How often the holder says a word where nothing comes, and others ask for the position.
@@ -33,7 +35,8 @@ const ASK: Duration = Duration::from_secs(1);
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
 type Claim = Statement<(String, String, String, i64, f64), Option<(Option<String>,)>>;
-type Move = Statement<(String, i64, Option<String>, String, f64, i64, Option<i64>, String), u64>;
+type Move = Statement<(String, i64, Option<String>, String, f64, i64, Option<i64>, Option<String>, String), u64>;
+type Owner = Statement<(String, String), Option<(String, String, bool)>>;
 
 /// A relay from a broker into a queue: see [`relay_from`].
 pub struct Inward {
@@ -100,6 +103,7 @@ impl Inward {
             metrics: Metrics::of(&queue, &broker),
             claim: sql::of(&db, include_str!("../sql/claim.sql")),
             moves: sql::of(&db, include_str!("../sql/move.sql")),
+            owner: sql::of(&db, include_str!("../sql/owner.sql")),
             holder: (crate::chance() >> 1) as i64,
             db,
             queue: self.queue,
@@ -134,6 +138,7 @@ struct Running {
     holder: i64,
     claim: Claim,
     moves: Move,
+    owner: Owner,
     passes_over: bool,
     progress: Arc<Progress>,
     metrics: Metrics,
@@ -148,9 +153,7 @@ impl Running {
         let queue = self.queue.description().name.clone();
         let insert: Statement<(&str, &str, &str), u64> = sql::of(&self.db, include_str!("../sql/found.sql"));
         self.db.run(&insert, (&*self.name, &*queue, &*self.broker)).await?;
-        let owner: Statement<(&str, &str), (String, String, bool)> =
-            sql::of(&self.db, include_str!("../sql/owner.sql"));
-        let (of, from, inward) = self.db.run(&owner, (&*self.name, &*queue)).await?;
+        let (of, from, inward) = self.owner().await?;
         if (&of, &from, inward) == (&queue, &self.broker, true) {
             return Ok(());
         }
@@ -162,11 +165,27 @@ impl Running {
         )))
     }
 
+    /// Whose the row by the relay's name is. It goes with its queue, and by hand: the position is gone then.
+    async fn owner(&mut self) -> Result<(String, String, bool)> {
+        let owner = self.db.run(&self.owner, (self.name.clone(), self.queue.description().name.clone())).await?;
+        owner.ok_or_else(|| {
+            Error::usage(format!(
+                "the position of relay {:?} is gone from {}.relay: its queue was dropped, or the row was deleted; a relay that is started now reads {} from its beginning",
+                self.name,
+                self.db.schema_name(),
+                self.broker
+            ))
+        })
+    }
+
     /// Step after step, with a pause where database or broker are away.
     async fn work(&mut self, stop: &CancellationToken) -> Result<()> {
         let mut pause = PAUSES.0;
         while !stop.is_cancelled() {
+            // That the position can be had says nothing of what is behind it.
+            let asks = matches!(self.state, State::Waits);
             match self.step(stop).await {
+                Ok(()) if asks => {}
                 Ok(()) => pause = PAUSES.0,
                 Err(error) if is_final(&error) => {
                     self.say(Some(error.to_string())).await;
@@ -203,7 +222,11 @@ impl Running {
             }
             return Ok(());
         }
-        self.store(position, messages).await
+        for part in parts(messages) {
+            let State::Holds(from) = &self.state else { return Ok(()) };
+            self.store(from.clone(), part).await?;
+        }
+        Ok(())
     }
 
     /// Asks for the position, and waits where another has it.
@@ -216,6 +239,7 @@ impl Running {
                 self.word = Instant::now();
             }
             None => {
+                self.owner().await?;
                 let _ = stop.run_until_cancelled(sleep(ASK)).await; // either will do
             }
         }
@@ -226,7 +250,7 @@ impl Running {
     async fn store(&mut self, from: Option<String>, messages: Vec<Incoming>) -> Result<()> {
         let Some(to) = messages.last().map(|last| last.position.clone()) else { return Ok(()) };
         let span = info_span!("relay_store", relay = self.name, messages = messages.len());
-        match self.commit(from.clone(), &to, &messages).instrument(span).await {
+        match self.commit(from.clone(), &to, Ok(&messages)).instrument(span).await {
             Err(error) if is_refusal(&error) && messages.len() > 1 => {
                 for message in messages {
                     let State::Holds(from) = &self.state else { return Ok(()) };
@@ -241,13 +265,20 @@ impl Running {
         Ok(())
     }
 
-    async fn commit(&mut self, from: Option<String>, to: &str, messages: &[Incoming]) -> Result<()> {
+    /// Moves the position, with the messages before it or the reason why there is none.
+    async fn commit(
+        &mut self,
+        from: Option<String>,
+        to: &str,
+        messages: std::result::Result<&[Incoming], &str>,
+    ) -> Result<()> {
+        let (messages, left_out) = messages.map_or_else(|why| (&[][..], Some(why.to_owned())), |all| (all, None));
         let drafts: Vec<_> = messages.iter().map(|message| self.draft(message)).collect();
         let transaction = self.db.begin().await?;
         let lag = self.source.lag().and_then(|lag| i64::try_from(lag).ok());
         let count = messages.len() as i64;
         let queue = self.queue.description().name.clone();
-        let moved = (self.name.clone(), self.holder, from, to.to_owned(), HOLD, count, lag, queue);
+        let moved = (self.name.clone(), self.holder, from, to.to_owned(), HOLD, count, lag, left_out, queue);
         let moved = transaction.send(&self.moves, moved).await?;
         let ids =
             if drafts.is_empty() { None } else { Some(self.queue.send_enqueue_many(&transaction, drafts).await?) };
@@ -293,7 +324,7 @@ impl Running {
             return Err(Error::usage(format!("{why}; mend it, or pass over what cannot be stored")));
         }
         warn!(relay = self.name, why, "passed over");
-        self.commit(from, to, &[]).await
+        self.commit(from, to, Err(&why)).await
     }
 
     /// Holds on, and tells how it goes. Where that fails, the next word does.
@@ -316,6 +347,23 @@ impl Running {
     }
 }
 
+/// Parts of so many bytes, in their order.
+fn parts(messages: Vec<Incoming>) -> Vec<Vec<Incoming>> {
+    let (mut parts, mut bytes) = (Vec::<Vec<Incoming>>::new(), 0);
+    for message in messages {
+        let size = message.size();
+        match parts.last_mut() {
+            Some(part) if bytes < BYTES => part.push(message),
+            _ => {
+                parts.push(vec![message]);
+                bytes = 0;
+            }
+        }
+        bytes += size;
+    }
+    parts
+}
+
 /// What does not pass by itself.
 fn is_final(error: &Error) -> bool {
     let of_database = |error: &trunkline::Error| {
@@ -328,8 +376,45 @@ fn is_final(error: &Error) -> bool {
 /// What the database, or the library before it, said about a message.
 fn is_refusal(error: &Error) -> bool {
     error.database().is_some_and(|error| {
-        let of_value = error.sqlstate().map(|state| state.code().starts_with("22") || state.code().starts_with("23"));
+        let code = error.sqlstate().map(|state| state.code());
         let of_library = !error.is_closed() && !error.is_outcome_unknown();
-        error.is_bad_payload() || of_value.unwrap_or(of_library)
+        error.is_bad_payload() || code.map_or(of_library, |code| !is_of_server(code))
     })
+}
+
+/// Codes of what passes, or meets every message: no verdict about one. All others are: a value, a check, a trigger's own words, a nesting that is too deep.
+fn is_of_server(code: &str) -> bool {
+    const CLASSES: [&str; 15] =
+        ["08", "25", "26", "28", "3D", "3F", "40", "42", "53", "55P03", "57", "58", "F0", "XX", "TL"];
+    CLASSES.iter().any(|class| code.starts_with(class))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_have_some_bytes_and_all_messages_in_order() {
+        let sizes = [BYTES / 2, BYTES / 2 + 1, 3, BYTES * 3, 4, 5];
+        let of = |(at, size): (usize, &usize)| Incoming {
+            position: at.to_string(),
+            body: vec![0; *size].into(),
+            ..Incoming::default()
+        };
+        let parts = parts(sizes.iter().enumerate().map(of).collect());
+        let places: Vec<Vec<_>> =
+            parts.iter().map(|part| part.iter().map(|message| &*message.position).collect()).collect();
+        assert_eq!(places, [vec!["0", "1"], vec!["2", "3"], vec!["4", "5"]]);
+        assert!(super::parts(Vec::new()).is_empty());
+    }
+
+    #[test]
+    fn what_a_message_is_refused_for_is_told_from_an_outage() {
+        for of_message in ["22P05", "23514", "54001", "54000", "P0001", "38000", "UE001", "0A000", "21000"] {
+            assert!(!is_of_server(of_message), "{of_message}");
+        }
+        for passes in ["57P01", "53100", "40001", "40P01", "25006", "42501", "08006", "55P03", "XX000", "TL002"] {
+            assert!(is_of_server(passes), "{passes}");
+        }
+    }
 }

@@ -44,3 +44,15 @@ pub struct Incoming {
     /// Its body.
     pub body: Bytes,
 }
+
+impl Incoming {
+    /// About as many bytes as it takes in memory.
+    pub(crate) fn size(&self) -> usize {
+        let metadata: usize = self.metadata.iter().map(|(name, text)| name.len() + text.len()).sum();
+        self.body.len() + self.key.as_ref().map_or(0, String::len) + metadata + 64
+    }
+}
+
+/// Bytes that a source hands over at a time, but for the last message.
+#[cfg_attr(not(any(feature = "kafka", feature = "nats", feature = "rabbitmq")), allow(dead_code))]
+pub(crate) const BYTES: usize = 16 << 20;

@@ -5,7 +5,7 @@ mod orphans;
 mod absent;
 mod lines;
 mod output;
-mod warnings;
+pub mod warnings;
 mod ending;
 mod counts;
 mod job;
@@ -115,7 +115,8 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     group::guard()?;
     let counts = Arc::new(Counts::new(&args.queue));
     let (output, writing) = Output::start(counts.clone());
-    warnings::show(output.aside());
+    let aside = output.aside();
+    warnings::show(move |line| aside.say(line));
     let job = Job {
         exec: args.exec.clone(),
         queue: args.queue.clone(),

@@ -8,20 +8,19 @@ use tracing::{
     span::{Attributes, Id, Record},
 };
 
-use super::output::Aside;
 use crate::clean::clean;
 
 /// Failed commands are told here already, with their exit codes.
 const TOLD_ELSEWHERE: &str = "trunkline::worker::hand";
 
 /// Shows them from now on.
-pub fn show(on: Aside) {
-    let _ = tracing::subscriber::set_global_default(Warnings(on)); // the program sets it once
+pub fn show(say: impl Fn(&str) + Send + Sync + 'static) {
+    let _ = tracing::subscriber::set_global_default(Warnings(say)); // the program sets it once
 }
 
-struct Warnings(Aside);
+struct Warnings<F>(F);
 
-impl Subscriber for Warnings {
+impl<F: Fn(&str) + Send + Sync + 'static> Subscriber for Warnings<F> {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         let ours = metadata.target().starts_with("trunkline") && metadata.target() != TOLD_ELSEWHERE;
         ours && metadata.is_event() && *metadata.level() <= Level::WARN
@@ -30,7 +29,7 @@ impl Subscriber for Warnings {
     fn event(&self, event: &Event<'_>) {
         let mut told = Told::default();
         event.record(&mut told);
-        self.0.say(&clean(&format!("warning: {}{}", told.message, told.fields)));
+        (self.0)(&clean(&format!("warning: {}{}", told.message, told.fields)));
     }
 
     // No span is enabled.

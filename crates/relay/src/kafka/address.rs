@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Settings that the relay's promises rest on.
-const OURS: [&str; 8] = [
+const OURS: [&str; 13] = [
     "acks",
     "request.required.acks",
     "enable.idempotence",
@@ -18,7 +18,16 @@ const OURS: [&str; 8] = [
     "enable.auto.commit",
     "auto.offset.reset",
     "isolation.level",
+    // Confirmations come for each message, of a producer without transactions; an end is no error.
+    "delivery.report.only.error",
+    "transactional.id",
+    "enable.partition.eof",
+    "enable.auto.offset.store",
+    "auto.commit.enable",
 ];
+/// Settings with two names.
+const ALIASES: [(&str, &str); 2] =
+    [("message.timeout.ms", "delivery.timeout.ms"), ("linger.ms", "queue.buffering.max.ms")];
 
 /// What an address says of the brokers. User and password are for SASL PLAIN, unless the options name another mechanism; options are settings of librdkafka, but for
 /// those that the relay's promises rest on.
@@ -56,7 +65,8 @@ pub(super) fn config(address: &Address) -> Result<ClientConfig> {
 /// Sets what the address leaves open.
 pub(super) fn preset(config: &mut ClientConfig, settings: &[(&str, &str)]) {
     for (name, value) in settings {
-        if config.get(name).is_none() {
+        let alias = ALIASES.iter().find(|(known, _)| known == name).map(|(_, alias)| *alias);
+        if config.get(name).is_none() && alias.is_none_or(|alias| config.get(alias).is_none()) {
             config.set(*name, *value);
         }
     }
@@ -82,7 +92,18 @@ mod tests {
 
     #[test]
     fn what_the_promises_rest_on_is_not_for_the_address() {
-        let error = read("kafka://a/x?acks=1").expect_err("weaker");
-        assert!(error.is_usage() && error.to_string().contains("acks"), "{error}");
+        for setting in super::OURS {
+            let error = read(&format!("kafka://a/x?{setting}=1")).expect_err(setting);
+            assert!(error.is_usage() && error.to_string().contains(setting), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_setting_by_its_other_name_is_not_preset() {
+        for (name, alias) in super::ALIASES {
+            let mut config = read(&format!("kafka://a/x?{alias}=7")).expect("an address");
+            super::preset(&mut config, &[(name, "1")]);
+            assert_eq!((config.get(alias), config.get(name)), (Some("7"), None));
+        }
     }
 }

@@ -10,6 +10,8 @@ pub(super) enum Fate {
     Known(Outcome),
     /// Too large is what Kafka says of a whole batch, whichever message is.
     TooLarge(String),
+    /// What the client says from memory: the topic may be there by now.
+    NoTopic(String),
 }
 
 pub(super) fn fate(error: &KafkaError) -> Fate {
@@ -17,6 +19,7 @@ pub(super) fn fate(error: &KafkaError) -> Fate {
     let said = words(code);
     match code {
         Code::MessageSizeTooLarge | Code::MessageBatchTooLarge => Fate::TooLarge(said),
+        Code::UnknownTopic | Code::UnknownPartition => Fate::NoTopic(said),
         _ if is_for_good(code) => Fate::Known(Outcome::RefusedForGood(said)),
         _ => Fate::Known(Outcome::RefusedForNow(said)),
     }
@@ -26,10 +29,7 @@ pub(super) fn fate(error: &KafkaError) -> Fate {
 fn is_for_good(code: Code) -> bool {
     matches!(
         code,
-        // Said by the client, after it has asked for a while.
-        Code::UnknownTopic
-            | Code::UnknownPartition
-            | Code::InvalidTopic
+        Code::InvalidTopic
             | Code::TopicAuthorizationFailed
             | Code::ClusterAuthorizationFailed
             | Code::InvalidTimestamp
@@ -41,7 +41,7 @@ fn is_for_good(code: Code) -> bool {
 
 fn words(code: Code) -> String {
     match code {
-        Code::UnknownTopic => "there is no such topic".to_owned(),
+        Code::UnknownTopic | Code::UnknownPartition => "there is no such topic".to_owned(),
         // The client's own codes have names, and the text says what happened.
         _ => format!("{code} ({code:?})"),
     }
@@ -65,5 +65,6 @@ mod tests {
         }
         assert!(matches!(of(Code::TopicAuthorizationFailed), Fate::Known(Outcome::RefusedForGood(_))));
         assert!(matches!(of(Code::MessageSizeTooLarge), Fate::TooLarge(_)));
+        assert!(matches!(of(Code::UnknownTopic), Fate::NoTopic(_)));
     }
 }

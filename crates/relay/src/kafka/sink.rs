@@ -1,6 +1,7 @@
 //! Produces to topics: one producer, `acks=all`, idempotent; the broker's word on each message.
 
 use std::{
+    collections::HashMap,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -35,6 +36,9 @@ use crate::{
 const PATIENCE: &str = "10000";
 /// How long a topic is asked for that is not there.
 const ASKED: &str = "5000";
+/// How long the brokers have to say whether a topic is there, and how they say that it is not.
+const ASKS: Duration = Duration::from_secs(5);
+const MISSING: [RDKafkaErrorCode; 2] = [RDKafkaErrorCode::UnknownTopicOrPartition, RDKafkaErrorCode::UnknownTopic];
 /// As large as a broker takes a request, unless it is set up otherwise: what is larger it would not refuse, but hang up on.
 const LARGEST: &str = "100000000";
 
@@ -85,6 +89,22 @@ impl KafkaSink {
         let asked = asked.await.map_err(|cause| Error::broker(&broker, cause))?;
         asked.map_err(|cause| Error::broker(&broker, cause))?;
         Ok(Self { broker, config, many, alone: Renewed::none() })
+    }
+
+    /// Whether there is no such topic, asked of the brokers themselves: the client remembers for minutes that one was missing. The answer is news to it, too.
+    async fn is_missing(&self, topic: &Arc<str>) -> std::result::Result<(), String> {
+        let (producer, topic) = (self.many.get(&self.config).map_err(|cause| cause.to_string())?, topic.clone());
+        let asked = spawn_blocking(move || {
+            let metadata = producer.client().fetch_metadata(Some(&topic), ASKS).map_err(|cause| cause.to_string())?;
+            match metadata.topics().first().map(|topic| (topic.error(), topic.partitions().is_empty())) {
+                Some((None, false)) => Err("the topic is there again".to_owned()),
+                Some((Some(error), _)) if !MISSING.contains(&RDKafkaErrorCode::from(error)) => {
+                    Err(RDKafkaErrorCode::from(error).to_string())
+                }
+                _ => Ok(()),
+            }
+        });
+        asked.await.unwrap_or_else(|cause| Err(cause.to_string()))
     }
 
     async fn hand_over(&self, renewed: &Renewed, config: &ClientConfig, batch: &[&Outgoing]) -> Vec<Fate> {
@@ -147,15 +167,25 @@ impl Sink for KafkaSink {
                     fates[at] = fate;
                 }
             }
-            fates.into_iter().map(settled).collect()
+            let mut missing = HashMap::new();
+            let mut outcomes = Vec::with_capacity(batch.len());
+            for (fate, message) in fates.into_iter().zip(batch) {
+                outcomes.push(match fate {
+                    Fate::Known(outcome) => outcome,
+                    Fate::TooLarge(said) => Outcome::RefusedForGood(said),
+                    Fate::NoTopic(said) => {
+                        if !missing.contains_key(&message.to) {
+                            missing.insert(message.to.clone(), self.is_missing(&message.to).await);
+                        }
+                        match &missing[&message.to] {
+                            Ok(()) => Outcome::RefusedForGood(said),
+                            Err(why) => Outcome::RefusedForNow(why.clone()),
+                        }
+                    }
+                });
+            }
+            outcomes
         })
-    }
-}
-
-fn settled(fate: Fate) -> Outcome {
-    match fate {
-        Fate::Known(outcome) => outcome,
-        Fate::TooLarge(said) => Outcome::RefusedForGood(said),
     }
 }
 

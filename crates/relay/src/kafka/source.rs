@@ -26,7 +26,7 @@ use crate::{
     address::Address,
     error::{Error, Result},
     header::{self, Broker, Header, Headers, Value},
-    source::{Incoming, Source},
+    source::{BYTES, Incoming, Source},
 };
 
 /// How long a read waits for a first message.
@@ -105,20 +105,58 @@ impl KafkaSource {
     }
 
     /// Goes on behind a position, wherever it was before.
-    fn assign(&mut self, after: Option<&str>) -> Result<()> {
+    async fn assign(&mut self, after: Option<&str>) -> Result<()> {
         let places = parse(after.unwrap_or_default())
             .ok_or_else(|| Error::usage(format!("{}: {after:?} is no position", self.broker)))?;
         self.next.values_mut().for_each(|next| *next = BEGINNING);
         self.next.extend(places);
+        // Each partition has a place from the start, so that what it drops before anything of it was read is missed.
+        let unknown: Vec<i32> = self.next.iter().filter(|(_, next)| **next == BEGINNING).map(|(id, _)| *id).collect();
+        for (partition, (first, _)) in self.ends(unknown).await? {
+            self.next.insert(partition, first);
+        }
         let mut list = TopicPartitionList::new();
         for (partition, next) in &self.next {
-            let offset = if *next == BEGINNING { Offset::Beginning } else { Offset::Offset(*next) };
-            list.add_partition_offset(&self.topic, *partition, offset).map_err(|cause| self.said(cause))?;
+            list.add_partition_offset(&self.topic, *partition, Offset::Offset(*next))
+                .map_err(|cause| self.said(cause))?;
         }
         self.consumer.assign(&list).map_err(|cause| self.said(cause))?;
         self.at = after.map(str::to_owned);
         self.assigned = true;
         Ok(())
+    }
+
+    /// The first offset of each partition that is still there, and the one behind its last.
+    async fn ends(&self, partitions: Vec<i32>) -> Result<BTreeMap<i32, (i64, i64)>> {
+        if partitions.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let (consumer, topic) = (self.consumer.clone(), self.topic.clone());
+        let asked = spawn_blocking(move || {
+            let ends = |id| Ok((id, consumer.fetch_watermarks(&topic, id, ASKED)?));
+            partitions.into_iter().map(ends).collect::<Result<_, KafkaError>>()
+        });
+        asked.await.map_err(|cause| self.said(cause))?.map_err(|cause| self.said(cause))
+    }
+
+    /// What the topic has not any more, or not yet, of what was to be read.
+    async fn gap(&self, code: Code) -> Error {
+        let ends = self.ends(self.next.keys().copied().collect()).await.unwrap_or_default();
+        let missing = ends.iter().filter_map(|(id, (first, end))| {
+            let next = *self.next.get(id)?;
+            if next < *first {
+                return Some(format!("{} messages of partition {id} are gone, {next} to {}", first - next, first - 1));
+            }
+            (next > *end).then(|| {
+                format!("partition {id} ends before {next}, which was to be read: it is another topic by that name")
+            })
+        });
+        let missing: Vec<_> = missing.collect();
+        let said = if missing.is_empty() { code.to_string() } else { missing.join("; ") };
+        Error::gap(
+            &self.broker,
+            format!("{said}; with accept-gap=true the relay goes on with the oldest that is there"),
+        )
     }
 
     async fn read_some(&mut self, after: Option<&str>, most: usize) -> Result<Vec<Incoming>> {
@@ -127,25 +165,28 @@ impl KafkaSource {
         }
         if !self.assigned || self.at.as_deref() != after {
             // What comes from before is thrown away by the client, so it is its whole state that is set.
-            self.assign(after)?;
+            self.assign(after).await?;
         }
         // Whatever ends this read before it has answered, the next one begins where it is told to.
         self.assigned = false;
-        let mut read = Vec::new();
+        let (mut read, mut bytes) = (Vec::new(), 0);
         let consumer = self.consumer.clone();
         let mut next = timeout(WAIT, consumer.recv()).await.ok();
         while let Some(one) = next.take() {
             match one {
                 Ok(message) => match self.incoming(&message) {
-                    Ok(message) => read.push(message),
+                    Ok(message) => {
+                        bytes += message.size();
+                        read.push(message);
+                    }
                     Err(_) if !read.is_empty() => return Ok(read),
                     Err(error) => return Err(error),
                 },
                 // What was read before is given out first; the error comes again.
                 Err(_) if !read.is_empty() => return Ok(read),
-                Err(error) => return Err(self.failed(&error)),
+                Err(error) => return Err(self.failed(&error).await),
             }
-            if read.len() < most {
+            if read.len() < most && bytes < BYTES {
                 next = consumer.recv().now_or_never();
             }
         }
@@ -181,9 +222,9 @@ impl KafkaSource {
         })
     }
 
-    fn failed(&self, error: &KafkaError) -> Error {
+    async fn failed(&self, error: &KafkaError) -> Error {
         match error.rdkafka_error_code() {
-            Some(code @ (Code::AutoOffsetReset | Code::OffsetOutOfRange)) => Error::gap(&self.broker, code),
+            Some(code @ (Code::AutoOffsetReset | Code::OffsetOutOfRange)) => self.gap(code).await,
             _ => self.said(error),
         }
     }

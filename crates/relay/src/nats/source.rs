@@ -23,13 +23,15 @@ use crate::{
     error::{Error, Result},
     header::{self, Broker, Header, Headers},
     outgoing::ID,
-    source::{Incoming, Source},
+    source::{BYTES, Incoming, Source},
 };
 
 /// How long a read waits for the first message.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How long `JetStream` has to answer.
 const ANSWER: Duration = Duration::from_secs(5);
+/// Messages that the server sends ahead at most.
+const AHEAD: usize = 2000;
 /// The header by which a stream finds duplicates.
 const MESSAGE_ID: &str = "Nats-Msg-Id";
 /// A consumer that nobody reads goes after that long.
@@ -60,6 +62,8 @@ struct Reading {
     /// The stream's sequence of the last message that was received, and the consumer's.
     sequence: u64,
     delivered: u64,
+    /// Up to where nothing else is on the subjects that are read.
+    looked: u64,
 }
 
 /// A place in a stream: when the stream was created, in nanoseconds, and a sequence.
@@ -126,9 +130,13 @@ impl NatsSource {
         };
         let consumer = self.context.create_consumer_on_stream(config, &*self.stream).await;
         let consumer = consumer.map_err(|cause| self.away(cause))?;
+        // What is on its way waits in memory.
+        let average = usize::try_from(state.bytes / state.messages.max(1)).unwrap_or(usize::MAX).max(1);
+        let ahead = (BYTES / average).clamp(2, AHEAD);
         let messages =
-            consumer.stream().max_messages_per_batch(2000).heartbeat(PATIENCE).expires(ANSWER).messages().await;
-        Ok(Reading { messages: messages.map_err(|cause| self.away(cause))?, created, sequence, delivered: 0 })
+            consumer.stream().max_messages_per_batch(ahead).heartbeat(PATIENCE).expires(ANSWER).messages().await;
+        let messages = messages.map_err(|cause| self.away(cause))?;
+        Ok(Reading { messages, created, sequence, delivered: 0, looked: sequence })
     }
 
     /// Something is missing: the end, or said aloud.
@@ -157,7 +165,7 @@ impl NatsSource {
             Some(reading) if after.is_none_or(|place| place == (reading.created, reading.sequence)) => reading,
             _ => self.begin(after).await?,
         };
-        let mut found = Vec::new();
+        let (mut found, mut bytes) = (Vec::new(), 0);
         let Ok(first) = timeout(PATIENCE, reading.messages.next()).await else {
             return self.stands_still(reading).await;
         };
@@ -176,8 +184,10 @@ impl NatsSource {
             }
             (reading.delivered, reading.sequence) = (place.consumer_sequence, place.stream_sequence);
             self.lag = Some(place.pending);
-            found.push(incoming(&message, (reading.created, place.stream_sequence)));
-            if found.len() == most {
+            let message = incoming(&message, (reading.created, place.stream_sequence));
+            bytes += message.size();
+            found.push(message);
+            if found.len() == most || bytes >= BYTES {
                 break;
             }
             next = pin!(reading.messages.next()).now_or_never().flatten();
@@ -189,10 +199,20 @@ impl NatsSource {
     }
 
     /// Nothing came. Either there is nothing, or it was lost on its way.
-    async fn stands_still(&mut self, reading: Reading) -> Result<Vec<Incoming>> {
+    async fn stands_still(&mut self, mut reading: Reading) -> Result<Vec<Incoming>> {
         let info = self.info().await?;
         let place = (reading.created, reading.sequence);
-        let ended = info.state.last_sequence <= place.1 && info.created.unix_timestamp_nanos() == place.0;
+        let (end, is_same) = (info.state.last_sequence, info.created.unix_timestamp_nanos() == place.0);
+        let mut ended = is_same && end <= place.1;
+        if is_same && !ended && !self.subject.is_empty() {
+            // What came since may be on other subjects.
+            let from = reading.sequence.max(reading.looked) + 1;
+            let next = stored::next(&self.context, &self.stream, from, &self.subject).await;
+            ended = next.map_err(|cause| self.away(cause))?.is_none();
+            if ended {
+                reading.looked = end;
+            }
+        }
         if ended {
             self.lag = Some(0);
             self.reading = Some(reading);

@@ -18,13 +18,15 @@ use crate::{
     error::{Error, Result},
     header::{self, Broker, Header, Headers, Value},
     outgoing::ID,
-    source::{Incoming, Source},
+    source::{BYTES, Incoming, Source},
 };
 
 /// How long a read waits for a first message.
 const WAIT: Duration = Duration::from_secs(1);
-/// Messages that the broker sends ahead.
-const AHEAD: u16 = 8192;
+/// Messages that the broker sends ahead: at first, at least and at most. They wait in memory.
+const AHEAD: u16 = 128;
+const FEWEST: usize = 4;
+const MOST: usize = 8192;
 /// How a broker says where in a stream to begin, and where a message is.
 const OFFSET: &str = "x-stream-offset";
 
@@ -40,6 +42,9 @@ pub struct RabbitmqSource {
     accepts_gap: bool,
     reach: Reach,
     reading: Option<Reading>,
+    ahead: u16,
+    /// The gap that was warned of last.
+    warned: String,
 }
 
 struct Reading {
@@ -47,6 +52,8 @@ struct Reading {
     consumer: Consumer,
     /// The offset of the last message that was read, of `None` none.
     at: Option<u64>,
+    /// What is up to here is no news.
+    behind: Option<u64>,
 }
 
 impl RabbitmqSource {
@@ -64,6 +71,8 @@ impl RabbitmqSource {
             accepts_gap: address.option("accept-gap")?.unwrap_or_default(),
             reach: Reach::of(address)?,
             reading: None,
+            ahead: AHEAD,
+            warned: String::new(),
         };
         let channel = source.reach.channel().await.map_err(|cause| source.said(cause))?;
         let passive = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::default() };
@@ -82,7 +91,7 @@ impl RabbitmqSource {
     async fn consume(&self, from: AMQPValue) -> Result<(Channel, Consumer), lapin::Error> {
         let channel = self.reach.channel().await?;
         let begun = async {
-            channel.basic_qos(AHEAD, BasicQosOptions::default()).await?;
+            channel.basic_qos(self.ahead, BasicQosOptions::default()).await?;
             let mut arguments = FieldTable::default();
             arguments.insert(OFFSET.into(), from);
             channel.basic_consume(self.stream.clone(), "".into(), BasicConsumeOptions::default(), arguments).await
@@ -93,36 +102,53 @@ impl RabbitmqSource {
 
     async fn begin(&mut self, after: Option<u64>) -> Result<()> {
         self.reading = None;
-        if let Some(at) = after.filter(|_| !self.accepts_gap) {
-            self.look_for_gap(at).await?;
-        }
-        let from = match after {
+        let behind = match after {
+            Some(at) => self.behind(at).await?,
+            None => None,
+        };
+        let from = match behind {
             None => AMQPValue::LongString("first".into()),
             Some(at) => AMQPValue::LongLongInt(at.cast_signed() + 1),
         };
         let (channel, consumer) = self.consume(from).await.map_err(|cause| self.said(cause))?;
-        self.reading = Some(Reading { channel, consumer, at: after });
+        self.reading = Some(Reading { channel, consumer, at: after, behind });
         Ok(())
     }
 
-    /// Whether the stream still reaches from behind the position to it: asked with its two ends.
-    async fn look_for_gap(&self, at: u64) -> Result<()> {
-        let gap = |why: String| Err(Error::gap(&self.broker, why));
+    /// Behind which offset to go on. Whether the stream still reaches from behind the position to it is asked with its two ends.
+    async fn behind(&mut self, at: u64) -> Result<Option<u64>> {
         match self.end("first", |_| true).await? {
             Some(oldest) if oldest > at + 1 => {
-                return gap(format!("the oldest message of the stream is {oldest}, and {at} was the last one read"));
+                self.gap(format!("{} messages are gone, {} to {}", oldest - at - 1, at + 1, oldest - 1))?;
+                return Ok(Some(at));
             }
             _ => {}
         }
-        match self.end("last", |offset| offset >= at).await? {
-            Some(_) => Ok(()),
-            None => {
-                gap(format!("the stream has no message {at} yet, which was read: it is another stream by that name"))
-            }
+        let last = self.end("last", |offset| offset >= at).await?;
+        if last.is_some_and(|last| last >= at) {
+            return Ok(Some(at));
         }
+        self.gap(format!("the stream has no message {at} yet, which was read: it is another stream by that name"))?;
+        // It may also be the same one, which has lost its end; so what is there already is not read twice.
+        last.map(Some).ok_or_else(|| self.said("the stream hands nothing over yet"))
     }
 
-    /// The first message from there on that is looked for; `None` where none comes.
+    /// Something is missing: the end, or said aloud.
+    fn gap(&mut self, said: String) -> Result<()> {
+        if !self.accepts_gap {
+            return Err(Error::gap(
+                &self.broker,
+                format!("{said}; with accept-gap=true the relay goes on with what is there"),
+            ));
+        }
+        if self.warned != said {
+            tracing::warn!(broker = self.broker, said, "goes on behind a gap");
+            self.warned = said;
+        }
+        Ok(())
+    }
+
+    /// The first message from there on that is looked for, else the last one that came.
     async fn end(&self, from: &'static str, is_it: impl Fn(u64) -> bool) -> Result<Option<u64>> {
         let (channel, mut consumer) =
             self.consume(AMQPValue::LongString(from.into())).await.map_err(|cause| self.said(cause))?;
@@ -130,8 +156,8 @@ impl RabbitmqSource {
         while let Ok(next) = timeout(WAIT, consumer.next()).await {
             let delivery = next.ok_or_else(|| self.said("the consumer ended"))?.map_err(|cause| self.said(cause))?;
             let offset = offset(&delivery).ok_or_else(|| self.no_stream())?;
+            found = Some(offset);
             if is_it(offset) {
-                found = Some(offset);
                 break;
             }
         }
@@ -152,7 +178,7 @@ impl RabbitmqSource {
         }
         // Whatever goes wrong from here on, the next read begins anew.
         let Some(mut reading) = self.reading.take() else { return Ok(Vec::new()) };
-        let mut read = Vec::new();
+        let (mut read, mut bytes) = (Vec::new(), 0);
         let mut last = None;
         let mut next = timeout(WAIT, reading.consumer.next()).await.ok();
         while let Some(delivery) = next.take() {
@@ -169,12 +195,14 @@ impl RabbitmqSource {
             };
             let offset = offset(&delivery).ok_or_else(|| self.no_stream())?;
             // A chunk may begin before the place that was asked for.
-            if reading.at.is_none_or(|at| offset > at) {
-                reading.at = Some(offset);
-                read.push(incoming(offset, &delivery));
+            if reading.behind.is_none_or(|at| offset > at) {
+                (reading.at, reading.behind) = (Some(offset), Some(offset));
+                let message = incoming(offset, &delivery);
+                bytes += message.size();
+                read.push(message);
             }
             last = Some(delivery.acker);
-            if read.len() < most {
+            if read.len() < most && bytes < BYTES {
                 next = reading.consumer.next().now_or_never();
             }
         }
@@ -185,7 +213,13 @@ impl RabbitmqSource {
                 return Ok(read);
             }
         }
-        self.reading = Some(reading);
+        let fits = fitting(bytes, read.len(), self.ahead);
+        if fits == self.ahead {
+            self.reading = Some(reading);
+        } else {
+            // Only a new consumer has another limit.
+            self.ahead = fits;
+        }
         Ok(read)
     }
 }
@@ -198,6 +232,13 @@ impl Source for RabbitmqSource {
     fn read<'a>(&'a mut self, after: Option<&'a str>, most: usize) -> BoxFuture<'a, Result<Vec<Incoming>>> {
         Box::pin(self.read_some(after, most))
     }
+}
+
+/// How many to have sent ahead, going by what was read: some MiB, not counted too closely.
+fn fitting(bytes: usize, messages: usize, ahead: u16) -> u16 {
+    let (Some(average), now) = (bytes.checked_div(messages), usize::from(ahead)) else { return ahead };
+    let fits = (BYTES / average.max(1)).clamp(FEWEST, MOST);
+    if fits > now * 8 || fits < now / 4 { u16::try_from(fits).unwrap_or(ahead) } else { ahead }
 }
 
 fn offset(delivery: &Delivery) -> Option<u64> {
@@ -271,4 +312,18 @@ fn value_of(value: &AMQPValue) -> Value<'_> {
         }
         .into(),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_sent_ahead_fits_into_memory() {
+        assert_eq!(fitting(0, 0, AHEAD), AHEAD, "nothing was read");
+        assert_eq!(usize::from(fitting(128 * 200, 128, AHEAD)), MOST);
+        assert_eq!(fitting(16 << 20, 16, AHEAD), 16);
+        assert_eq!(usize::from(fitting(64 << 20, 1, AHEAD)), FEWEST);
+        assert_eq!(fitting(16 << 20, 16, 32), 32, "it is about right");
+    }
 }

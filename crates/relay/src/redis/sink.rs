@@ -1,12 +1,12 @@
 //! Adds to Redis streams: a pipeline of `XADD`s for a batch, and one `WAIT` behind them.
 
 use std::{
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
     time::Duration,
 };
 
 use futures_util::future::BoxFuture;
-use redis::{Cmd, ErrorKind, Pipeline, RedisError, ServerErrorKind, Value};
+use redis::{Cmd, ErrorKind, Pipeline, RedisError, RedisResult, ServerErrorKind, Value};
 
 use super::{Held, points_elsewhere};
 use crate::{
@@ -35,6 +35,8 @@ pub struct RedisSink {
     /// Bytes of a value at most.
     longest: usize,
     next: AtomicUsize,
+    /// Whether something was not answered in time, and nothing has been since.
+    unanswered: AtomicBool,
     wait: u32,
     maxlen: Option<u64>,
     broker: String,
@@ -60,6 +62,7 @@ impl RedisSink {
             connections,
             longest,
             next: AtomicUsize::new(0),
+            unanswered: AtomicBool::new(false),
             wait,
             maxlen: address.option("maxlen")?,
             broker: address.shown(),
@@ -105,6 +108,27 @@ impl RedisSink {
         outcomes.into_iter().map(|outcome| outcome.or_else(|| answered.next()).unwrap_or_else(missing)).collect()
     }
 
+    /// Sends commands, and waits for their answers. While the server has not answered those before, it is only asked whether it does again: one that stands still
+    /// does all that it was sent once it goes on, as often as it was sent.
+    async fn ask(&self, connection: &Held, commands: &Pipeline) -> RedisResult<Vec<Value>> {
+        let mut connection = connection.get();
+        if self.unanswered.load(Ordering::Acquire) {
+            // Any answer is one.
+            let answer: RedisResult<Value> = redis::cmd("PING").query_async(&mut connection).await;
+            if let Err(error) = answer
+                && error.code().is_none()
+            {
+                return Err(error);
+            }
+            self.unanswered.store(false, Ordering::Release);
+        }
+        let answers = connection.send_packed_commands(commands, 0, commands.len()).await;
+        if answers.as_ref().is_err_and(RedisError::is_timeout) {
+            self.unanswered.store(true, Ordering::Release);
+        }
+        answers
+    }
+
     /// What came of each command.
     async fn answers(&self, mut pipeline: Pipeline) -> Vec<Outcome> {
         let commands = pipeline.len();
@@ -115,8 +139,7 @@ impl RedisSink {
             pipeline.cmd("WAIT").arg(self.wait).arg(REPLICAS);
         }
         let connection = &self.connections[self.next.fetch_add(1, Ordering::Relaxed) % self.connections.len()];
-        let answers = connection.get().send_packed_commands(&pipeline, 0, pipeline.len()).await;
-        let mut answers = match answers {
+        let mut answers = match self.ask(connection, &pipeline).await {
             Ok(answers) => answers,
             Err(error) => {
                 if points_elsewhere(&error) {

@@ -17,6 +17,11 @@ use crate::{
 
 /// How long a read waits for the first entry, in milliseconds.
 const BLOCK: usize = 1000;
+/// Entries that are asked for first, and at most.
+const FIRST: usize = 16;
+const MOST: usize = 10_000;
+/// Bytes of an answer, about.
+const BYTES: usize = 8 << 20;
 /// How long Redis has to answer beyond that.
 const PATIENCE: Duration = Duration::from_secs(6);
 
@@ -26,6 +31,8 @@ pub struct RedisSource {
     connection: Held,
     stream: String,
     broker: String,
+    /// Entries that are asked for at a time.
+    count: usize,
 }
 
 impl RedisSource {
@@ -36,15 +43,18 @@ impl RedisSource {
     pub async fn open(address: &Address) -> Result<Self> {
         address.only(&["db", "ca"])?;
         let connection = Held::connect(address, PATIENCE).await?;
-        Ok(Self { connection, stream: address.path.clone(), broker: address.shown() })
+        Ok(Self { connection, stream: address.path.clone(), broker: address.shown(), count: FIRST })
     }
 
     async fn entries(&mut self, after: &str, most: usize) -> Result<Vec<Incoming>> {
         let mut read = redis::cmd("XREAD");
-        read.arg("COUNT").arg(most).arg("BLOCK").arg(BLOCK).arg("STREAMS").arg(&self.stream).arg(after);
+        read.arg("COUNT").arg(self.count.min(most)).arg("BLOCK").arg(BLOCK).arg("STREAMS").arg(&self.stream).arg(after);
         let answer: redis::RedisResult<redis::Value> = read.query_async(&mut self.connection.get()).await;
         if let Some(error) = answer.as_ref().err().filter(|error| points_elsewhere(error)) {
             self.connection.renew(error).await;
+        }
+        if answer.as_ref().is_err_and(redis::RedisError::is_timeout) {
+            self.count = (self.count / 4).max(1);
         }
         let answer = answer.map_err(|cause| Error::broker(&self.broker, cause))?;
         if answer == redis::Value::Nil {
@@ -53,8 +63,17 @@ impl RedisSource {
         let streams: Vec<(String, Vec<(String, Fields)>)> =
             from_redis_value(answer).map_err(|cause| Error::broker(&self.broker, cause))?;
         let entries = streams.into_iter().flat_map(|(_, entries)| entries);
-        Ok(entries.map(|(id, fields)| incoming(id, fields)).collect())
+        let entries: Vec<_> = entries.map(|(id, fields)| incoming(id, fields)).collect();
+        self.count = next_count(self.count, &entries);
+        Ok(entries)
     }
+}
+
+/// As many as are likely to have some MiB: an answer is whole or none, and has to come in time.
+fn next_count(count: usize, entries: &[Incoming]) -> usize {
+    let bytes: usize = entries.iter().map(Incoming::size).sum();
+    let average = (bytes / entries.len().max(1)).max(1);
+    (BYTES / average).clamp(1, count.saturating_mul(4).min(MOST))
 }
 
 type Fields = Vec<(Vec<u8>, Vec<u8>)>;

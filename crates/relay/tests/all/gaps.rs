@@ -118,3 +118,19 @@ async fn what_is_deleted_one_by_one_and_what_is_on_other_subjects_is_no_gap() {
         assert!(after.as_deref().is_some_and(|position| position.ends_with(":7")), "{after:?}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_of_some_subjects_keeps_its_consumer_while_others_get_messages() {
+    let Some(place) = Place::new().await else { return };
+    place.publish("s.some", 2).await;
+    let mut source = place.source("?subject=s.some").await;
+    let after = read(&mut *source, None, 2).await;
+    for _ in 0..3 {
+        place.publish("s.other", 1).await;
+        assert!(source.read(after.as_deref(), 1000).await.expect("read").is_empty());
+    }
+    let consumers = place.jetstream.get_stream("s").await.expect("it is there").cached_info().state.consumer_count;
+    assert_eq!((consumers, source.lag()), (1, Some(0)));
+    place.publish("s.some", 1).await;
+    assert!(read(&mut *source, after, 1).await.is_some_and(|position| position.ends_with(":6")));
+}

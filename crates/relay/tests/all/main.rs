@@ -37,5 +37,10 @@ mod rights;
 #[cfg(any(feature = "kafka", feature = "nats", feature = "rabbitmq", feature = "redis"))]
 #[allow(dead_code, reason = "which brokers are tested, the features say")]
 mod tls;
+#[cfg(any(feature = "kafka", feature = "nats", feature = "rabbitmq", feature = "redis"))]
+mod large;
+#[cfg(feature = "redis")]
+mod stalled;
 mod refusals;
+mod stored;
 mod results;

@@ -100,7 +100,10 @@ async fn a_gap_ends_it(kind: Kind) {
     stage.far.make_anew().await;
     stage.write(1).await;
     let error = stage.inward().ended().await.expect_err("it is not what was read");
-    assert!(error.is_gap(), "{error}");
+    assert!(
+        error.is_gap() && error.to_string().contains("another") && error.to_string().contains("accept-gap"),
+        "{error}"
+    );
 }
 
 #[cfg(feature = "kafka")]
@@ -115,4 +118,35 @@ async fn a_topic_that_is_another_one_ends_the_way_in_aloud() {
 #[ignore = "needs RabbitMQ: see .ci/brokers"]
 async fn a_stream_that_is_another_one_ends_the_way_in_aloud() {
     a_gap_ends_it(Kind::Rabbitmq).await;
+}
+
+#[cfg(feature = "kafka")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_topic_that_is_made_late_gets_what_comes_then() {
+    let Some(stage) = Stage::set(Kind::Kafka, true).await else { return };
+    let relay = stage.out_to(stage.address_by_metadata());
+    stage.enqueue_to("late", "one", body("one", 100)).await;
+    stage.empty().await;
+    assert_eq!(stage.dead().await.len(), 1);
+    let late = crate::far::far(Kind::Kafka, &stage.broker, "late").await;
+    for key in ["two", "three"] {
+        stage.enqueue_to("late", key, body(key, 100)).await;
+    }
+    stage.empty().await;
+    assert_eq!((stage.dead().await.len(), late.read().await.len()), (1, 2));
+    relay.end().await.expect("in order");
+}
+
+#[cfg(feature = "kafka")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_position_has_a_place_in_each_partition() {
+    let Some(stage) = Stage::set(Kind::Kafka, true).await else { return };
+    assert!(stage.far.write("key-0", vec!["key-0 1".to_owned()]).await.iter().all(|(_, confirmed)| *confirmed));
+    let mut source = trunkline_relay::source(&stage.address()).await.expect("a source");
+    let mut read = Vec::new();
+    while read.is_empty() {
+        read = source.read(None, 10).await.expect("read");
+    }
+    let places: Vec<_> = read[0].position.split(',').map(|place| place.split_once(':').expect("a place").1).collect();
+    assert!(places.len() == 3 && places.iter().filter(|place| **place == "0").count() == 2, "{places:?}");
 }

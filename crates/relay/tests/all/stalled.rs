@@ -1,0 +1,25 @@
+//! A Redis that stands still and goes on does all that it was sent: it is not sent the same again and again meanwhile.
+
+use trunkline_relay::{Outcome, Outgoing};
+
+use crate::{
+    brokers::{Broker, Kind},
+    carried::arrived,
+    stand::until,
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_stands_still_has_a_message_twice_at_most() {
+    let Some(broker) = Broker::start(Kind::Redis) else { return };
+    let address = format!("redis://{}/s", broker.addr());
+    let (sink, _) = trunkline_relay::sink(&address).await.expect("a sink");
+    let message = [Outgoing::new("q/1/1", "s", "x")];
+    broker.stop();
+    for _ in 0..4 {
+        let outcomes = sink.produce(&message).await;
+        assert!(matches!(&outcomes[..], [Outcome::RefusedForNow(_)]), "{outcomes:?}");
+    }
+    broker.go_on();
+    until("it is confirmed", async || sink.produce(&message).await == [Outcome::Confirmed]).await;
+    assert_eq!(arrived(&address, 2).await, ["x", "x"]);
+}

@@ -1,0 +1,90 @@
+//! In, with a broker that hands over what it is told to: what the queue cannot store, and a position that is gone.
+
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
+use trunkline::{Db, Settings, postgres::Statement};
+use trunkline_relay::{Incoming, Raw, Result, Source, relay_from};
+
+/// Hands these over, one position each.
+struct Told(Vec<String>);
+
+impl Source for Told {
+    fn broker(&self) -> &'static str {
+        "told"
+    }
+
+    fn read<'a>(&'a mut self, after: Option<&'a str>, most: usize) -> BoxFuture<'a, Result<Vec<Incoming>>> {
+        Box::pin(async move {
+            let next = after.map_or(0, |at| at.parse::<usize>().expect("a position") + 1);
+            let incoming = |(at, body): (usize, &String)| Incoming {
+                position: at.to_string(),
+                body: body.clone().into(),
+                ..Incoming::default()
+            };
+            let read: Vec<_> = self.0.iter().enumerate().skip(next).take(most).map(incoming).collect();
+            if read.is_empty() {
+                tokio::time::sleep(Duration::from_millis(100)).await; // as a source waits for what comes
+            }
+            Ok(read)
+        })
+    }
+}
+
+async fn database() -> Db {
+    let db = Db::connect(&trunkline_embedded::test_database().expect("a database")).await.expect("connected");
+    db.migrate().await.expect("migrated");
+    db.create_queue("q", &Settings::of::<serde_json::Value>()).await.expect("created");
+    db
+}
+
+/// More arrays in one another than Postgres reads.
+fn deep() -> String {
+    "[".repeat(200_000) + &"]".repeat(200_000)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_is_too_deep_is_passed_over_counted_and_named() {
+    let db = database().await;
+    let told = Told(vec!["1".to_owned(), deep(), "no JSON".to_owned(), "2".to_owned()]);
+    let queue = db.queue::<Raw>("q").await.expect("opened");
+    let stop = CancellationToken::new();
+    let relay = relay_from(told, queue.clone()).pass_over(true);
+    let running = tokio::spawn(relay.run(stop.clone().cancelled_owned()));
+    crate::stand::until("the last one is there", async || queue.stats().await.is_ok_and(|stats| stats.messages == 2))
+        .await;
+    let row = Statement::<(), (i64, i64, String)>::new(
+        "select confirmed, refused, coalesce(last_error, '') from trunkline.relay where queue = 'q'",
+    );
+    let (confirmed, refused, error) = db.run(&row, ()).await.expect("asked");
+    assert_eq!((confirmed, refused), (2, 2));
+    assert!(error.contains("the message at \"2\"") && error.contains("JSON"), "{error}");
+    stop.cancel();
+    running.await.expect("no panic").expect("in order");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_is_too_deep_ends_a_relay_with_its_position() {
+    let db = database().await;
+    let queue = db.queue::<Raw>("q").await.expect("opened");
+    let relay = relay_from(Told(vec!["1".to_owned(), deep()]), queue);
+    let error = relay.run(std::future::pending()).await.expect_err("it cannot be stored").to_string();
+    assert!(error.contains("the message at \"1\""), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_relay_ends_when_its_position_is_gone() {
+    for gone in ["delete from trunkline.relay", "select trunkline.drop_queue('q')"] {
+        let db = database().await;
+        let queue = db.queue::<Raw>("q").await.expect("opened");
+        let running = tokio::spawn(relay_from(Told(vec!["1".to_owned()]), queue).run(std::future::pending()));
+        let row = Statement::<(), Option<(String,)>>::new(
+            "select position from trunkline.relay where queue = 'q' and position is not null",
+        );
+        crate::stand::until("it has a position", async || db.run(&row, ()).await.expect("asked").is_some()).await;
+        db.run(&Statement::<(), u64>::new(gone), ()).await.expect("gone");
+        let error = running.await.expect("no panic").expect_err("there is no position").to_string();
+        assert!(error.contains("the position of relay \"q from told\" is gone"), "{error}");
+    }
+}
