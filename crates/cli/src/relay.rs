@@ -76,7 +76,13 @@ pub use with_brokers::run;
 
 #[cfg(feature = "trunkline-relay")]
 mod with_brokers {
-    use std::{sync::Arc, time::Duration};
+    use std::{
+        sync::{
+            Arc,
+            mpsc::{SyncSender, sync_channel},
+        },
+        time::Duration,
+    };
 
     use serde_json::json;
     use tokio::time::interval;
@@ -93,26 +99,79 @@ mod with_brokers {
 
     pub async fn run(args: Args, database: &Database) -> Result<()> {
         let mut stop = Stop::on_signals()?;
-        warnings::show(|line| print::note(line));
+        let aside = Aside::start();
+        warnings::show({
+            let aside = aside.clone();
+            move |line| aside.say(line)
+        });
         let asked = async move { stop.asked().await };
-        let (progress, from) = (args.json, args.from.is_some());
-        let (shown, name) = match (&args.queue, &args.from) {
-            (Some(queue), _) => {
-                let relay = out(&args, queue, database).await?;
-                (Box::pin(until(relay.progress(), progress, relay.run(asked))).await?, queue)
-            }
-            (None, Some(address)) => {
-                let relay = inward(&args, address, database).await?;
-                (Box::pin(until(relay.progress(), progress, relay.run(asked))).await?, &args.to)
-            }
-            (None, None) => return Err(Error::usage("name a queue, or --from ADDRESS")),
-        };
+        let ended = carry(&args, database, asked).await;
+        aside.end();
+        let (shown, name) = ended?;
         if !database.quiet {
-            let arrived = if from { "received" } else { "confirmed" };
+            let arrived = if args.from.is_some() { "received" } else { "confirmed" };
             let (confirmed, refused) = (thousands(shown.confirmed()), thousands(shown.refused()));
             print::note(format!("{name}: {confirmed} {arrived}, {refused} refused"));
         }
         Ok(())
+    }
+
+    /// Until it is asked to end. Returns how far it came, and the queue's name.
+    async fn carry<'a>(
+        args: &'a Args,
+        database: &Database,
+        asked: impl Future<Output = ()>,
+    ) -> Result<(Arc<Progress>, &'a String)> {
+        match (&args.queue, &args.from) {
+            (Some(queue), _) => {
+                let relay = out(args, queue, database).await?;
+                Ok((Box::pin(until(relay.progress(), args.json, relay.run(asked))).await?, queue))
+            }
+            (None, Some(address)) => {
+                let relay = inward(args, address, database).await?;
+                Ok((Box::pin(until(relay.progress(), args.json, relay.run(asked))).await?, &args.to))
+            }
+            (None, None) => Err(Error::usage("name a queue, or --from ADDRESS")),
+        }
+    }
+
+    /// Lines on standard error, from a thread: a reader that stands still must not keep leases from being renewed.
+    #[derive(Clone)]
+    struct Aside(SyncSender<Said>);
+
+    enum Said {
+        Line(String),
+        End(SyncSender<()>),
+    }
+
+    impl Aside {
+        /// Lines that wait for the reader at most; more are left out.
+        const WAITING: usize = 64;
+
+        fn start() -> Self {
+            let (sender, said) = sync_channel(Self::WAITING);
+            std::thread::spawn(move || {
+                for one in said {
+                    match one {
+                        Said::Line(line) => print::note(line),
+                        Said::End(done) => drop(done.try_send(())), // or it waits no more
+                    }
+                }
+            });
+            Self(sender)
+        }
+
+        fn say(&self, line: &str) {
+            let _ = self.0.try_send(Said::Line(line.to_owned())); // as said above
+        }
+
+        /// Waits until all lines are there, but not for a reader that stands still.
+        fn end(&self) {
+            let (done, ended) = sync_channel(1);
+            if self.0.try_send(Said::End(done)).is_ok() {
+                let _ = ended.recv_timeout(Duration::from_secs(1)); // as said above
+            }
+        }
     }
 
     async fn out(args: &Args, queue: &str, database: &Database) -> Result<Relay> {

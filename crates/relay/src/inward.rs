@@ -232,16 +232,13 @@ impl Running {
     /// Asks for the position, and waits where another has it.
     async fn ask(&mut self, stop: &CancellationToken) -> Result<()> {
         let of = (self.name.clone(), self.queue.description().name.clone(), self.broker.clone(), self.holder, HOLD);
-        match self.db.run(&self.claim, of).await? {
-            Some((position,)) => {
-                info!(relay = self.name, position, "the relay holds the position");
-                self.state = State::Holds(position);
-                self.word = Instant::now();
-            }
-            None => {
-                self.owner().await?;
-                let _ = stop.run_until_cancelled(sleep(ASK)).await; // either will do
-            }
+        if let Some((position,)) = self.db.run(&self.claim, of).await? {
+            info!(relay = self.name, position, "the relay holds the position");
+            self.state = State::Holds(position);
+            self.word = Instant::now();
+        } else {
+            self.owner().await?;
+            let _ = stop.run_until_cancelled(sleep(ASK)).await; // either will do
         }
         Ok(())
     }
@@ -376,9 +373,8 @@ fn is_final(error: &Error) -> bool {
 /// What the database, or the library before it, said about a message.
 fn is_refusal(error: &Error) -> bool {
     error.database().is_some_and(|error| {
-        let code = error.sqlstate().map(|state| state.code());
         let of_library = !error.is_closed() && !error.is_outcome_unknown();
-        error.is_bad_payload() || code.map_or(of_library, |code| !is_of_server(code))
+        error.is_bad_payload() || error.sqlstate().map_or(of_library, |state| !is_of_server(state.code()))
     })
 }
 
