@@ -122,8 +122,9 @@ async fn a_stream_that_is_another_one_ends_the_way_in_aloud() {
 
 #[cfg(feature = "kafka")]
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Kafka: see .ci/brokers"]
 async fn a_topic_that_is_made_late_gets_what_comes_then() {
-    let Some(stage) = Stage::set(Kind::Kafka, true).await else { return };
+    let stage = Stage::set(Kind::Kafka, true).await;
     let relay = stage.out_to(stage.address_by_metadata());
     stage.enqueue_to("late", "one", body("one", 100)).await;
     stage.empty().await;
@@ -139,8 +140,9 @@ async fn a_topic_that_is_made_late_gets_what_comes_then() {
 
 #[cfg(feature = "kafka")]
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Kafka: see .ci/brokers"]
 async fn a_position_has_a_place_in_each_partition() {
-    let Some(stage) = Stage::set(Kind::Kafka, true).await else { return };
+    let stage = Stage::set(Kind::Kafka, true).await;
     assert!(stage.far.write("key-0", vec!["key-0 1".to_owned()]).await.iter().all(|(_, confirmed)| *confirmed));
     let mut source = trunkline_relay::source(&stage.address()).await.expect("a source");
     let mut read = Vec::new();
