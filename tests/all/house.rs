@@ -2,6 +2,7 @@
 
 mod driver;
 mod imports;
+mod prose;
 mod tree;
 
 use std::{
