@@ -1,5 +1,5 @@
--- What the files in this folder lead to, with one queue `emails`. Not to be run: it is read off the catalog by a test,
--- which writes it anew with TRUNKLINE_BLESS=1.
+-- What the files in this folder lead to, with one queue `emails`: a test reads it off the catalog, and writes it with
+-- TRUNKLINE_BLESS=1. It is not to be run. Bodies are those of the queue's own functions; the others' are in functions/.
 
 table archive_emails (
     id bigint not null,
@@ -361,561 +361,75 @@ CREATE INDEX schedule_by_placed ON trunkline.schedule USING btree (placed_at);
 
 CREATE INDEX waiting_by_queue ON trunkline.waiting USING btree (queue);
 
-function ack(queue text, id bigint, attempt integer) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-begin
-    perform trunkline.settle('ack', queue, array[id], array[attempt]);
-end ;
+function ack(queue text, id bigint, attempt integer) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
-function ack_many(queue text, ids bigint[], attempts integer[]) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-begin
-    perform trunkline.settle('ack', queue, ids, attempts);
-end ;
+function ack_many(queue text, ids bigint[], attempts integer[]) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
-function along_lanes(queue text, holder bigint, n integer, lease interval, most integer) returns TABLE(id bigint, attempt integer, key text, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload text, metadata jsonb) language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-begin
-    perform trunkline.check_keyed(queue);
-    if (select q.key_per_second is not null from trunkline.queue q where q.name = queue) then
-        raise exception 'queue % has a rate for each key, which its workers keep', quote_literal(queue) using errcode = 'feature_not_supported',
-            hint = 'Run a worker; or set the rate of the whole queue instead, with trunkline.limit_queue(..., per_second => 100).';
-    end if;
-    return query execute format($q$
-        select b.id + m.k, b.attempt, m.key, b.enqueued_at, b.due_at, m.payload::text, m.metadata
-        from trunkline.%I($1, $2, $3, $4, $5) b,
-             lateral (select generate_series(0, b.size - 1) as k, unnest(b.payload) as payload, unnest(b.metadata) as metadata, unnest(b.keys) as key) m $q$,
-        'do_lanes_' || queue) using trunkline.check_n(n), lease, holder, trunkline.floor(queue), most;
-end ;
+function along_lanes(queue text, holder bigint, n integer, lease interval, most integer) returns TABLE(id bigint, attempt integer, key text, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload text, metadata jsonb) language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
-function alter_queue(queue text, max_attempts integer DEFAULT NULL::integer, lease interval DEFAULT NULL::interval, max_batch integer DEFAULT NULL::integer, head_start interval DEFAULT NULL::interval, per_key integer DEFAULT NULL::integer, lanes integer DEFAULT NULL::integer) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-#variable_conflict use_variable
-declare
-    now_is trunkline.queue;
-begin
-    perform trunkline.lock_queue(queue);
-    perform trunkline.check_queue(queue);
-    select * into now_is from trunkline.queue q where q.name = queue;
-    max_attempts := coalesce(max_attempts, now_is.max_attempts);
-    lease := coalesce(lease, now_is.lease);
-    max_batch := coalesce(max_batch, now_is.max_batch);
-    head_start := coalesce(head_start, now_is.head_start);
-    per_key := coalesce(per_key, now_is.per_key);
-    lanes := coalesce(lanes, now_is.lanes);
-    perform trunkline.check_settings(queue, max_attempts, lease, max_batch, now_is.priorities, head_start, lanes, per_key);
-    update trunkline.queue q set max_attempts = max_attempts, lease = lease, max_batch = max_batch, head_start = head_start, per_key = per_key
-    where q.name = queue;
-    if lanes <> now_is.lanes then
-        perform trunkline.more_lanes(queue, lanes);
-    end if;
-    perform trunkline.install_queue(queue);
-end ;
+function alter_queue(queue text, max_attempts integer DEFAULT NULL::integer, lease interval DEFAULT NULL::interval, max_batch integer DEFAULT NULL::integer, head_start interval DEFAULT NULL::interval, per_key integer DEFAULT NULL::integer, lanes integer DEFAULT NULL::integer) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
-function apply_rights(queue text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-declare
-    g record;
-    main text := format('trunkline.%I', 'queue_' || queue);
-    dead text := format('trunkline.%I', 'dead_' || queue);
-    archive text := format('trunkline.%I', 'archive_' || queue);
-    laned bool := (select q.priorities > 1 from trunkline.queue q where q.name = queue);
-    uniqueness bool := (select q.uniqueness from trunkline.queue q where q.name = queue);
-    limited bool := to_regclass(format('trunkline.%I', 'limit_' || queue)) is not null;
-    keyed bool := (select q.lanes > 0 from trunkline.queue q where q.name = queue);
-begin
-    for g in
-        select distinct a.role, a.kind from trunkline.granted a join pg_roles r on r.rolname = a.role
-        where a.queue in (apply_rights.queue, '')
-    loop
-        if uniqueness then
-            execute format('grant select, insert, update (id, until, claimed_at) on trunkline.%I to %I', 'unique_' || queue, g.role);
-        end if;
-        if g.kind = 'producer' then
-            execute format('grant insert (due_at, size, payload, metadata%s), select (id, size) on %s to %I',
-                           case when laned then ', lane' when keyed then ', lane, keys' else '' end, main, g.role);
-            execute format('grant usage on sequence trunkline.%I to %I', 'id_' || queue, g.role);
-        else
-            execute format('grant select, insert, update, delete on %s to %I', main, g.role);
-            execute format('grant select, insert on %s, %s to %I', dead, archive, g.role);
-            if uniqueness then
-                execute format('grant delete on trunkline.%I to %I', 'unique_' || queue, g.role);
-            end if;
-            if limited then
-                execute format('grant update on trunkline.%I to %I', 'limit_' || queue, g.role);
-            end if;
-            if keyed then
-                execute format('grant select, update on trunkline.%I to %I', 'lane_' || queue, g.role);
-                execute format('grant select, insert, update, delete on trunkline.%I to %I', 'line_' || queue, g.role);
-            end if;
-        end if;
-        if g.kind = 'operator' then
-            execute format('grant update, delete on %s, %s to %I', dead, archive, g.role);
-            execute format('grant select on trunkline.%I to %I', 'messages_' || queue, g.role);
-            execute format('grant usage, select on sequence trunkline.%I to %I', 'id_' || queue, g.role);
-        end if;
-    end loop;
-end ;
+function apply_rights(queue text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
-function apply_shared_rights() returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-declare
-    g record;
-begin
-    for g in select distinct a.role, a.kind from trunkline.granted a join pg_roles r on r.rolname = a.role loop
-        execute format('grant usage on schema %I to %I', rtrim('trunkline.', '.'), g.role);
-        execute format('grant select on trunkline.migration, trunkline.version, trunkline.queue, trunkline.floor, trunkline.stripe to %I', g.role);
-        -- A relay keeps its position with the right to enqueue what it read, or to dequeue what it sends.
-        execute format('grant select, insert, update (position, holder, held_until, confirmed, refused, held, lag, last_error, failed_at, started_at, seen_at) '
-                       'on trunkline.relay to %I', g.role);
-        if g.kind <> 'producer' then
-            execute format('grant select, update (tokens, filled_at) on trunkline.bucket to %I', g.role);
-            execute format('grant update (reached, shown) on trunkline.floor to %I', g.role);
-            execute format('grant select, insert, update (alive) on trunkline.waiting to %I', g.role);
-            execute format('grant select, insert (worker, queue, process, version, started_at, ended, seconds, handled, failed, running, hands, p50, p99) '
-                           'on trunkline.worker to %I', g.role);
-        end if;
-        if g.kind = 'operator' then
-            -- Not its id, time or role: an entry that has the next id would stop the actions of all.
-            execute format('grant insert (who, action, queue, what, token, affected) on trunkline.audit to %I', g.role);
-        end if;
-    end loop;
-    -- The payloads of all queues' schedules stand in one table, and what was done with all queues in another.
-    for g in select distinct a.role from trunkline.granted a join pg_roles r on r.rolname = a.role where a.kind = 'operator' and a.queue = '' loop
-        execute format('grant select, insert, update, delete on trunkline.schedule to %I', g.role);
-        execute format('grant select on trunkline.audit to %I', g.role);
-        execute format('grant select, insert, delete on trunkline.history to %I', g.role);
-    end loop;
-end ;
+function apply_shared_rights() returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
-function archive(queue text, id bigint, attempt integer) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-begin
-    perform trunkline.settle('archive', queue, array[id], array[attempt]);
-end ;
+function archive(queue text, id bigint, attempt integer) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
-function archive_many(queue text, ids bigint[], attempts integer[]) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-begin
-    perform trunkline.settle('archive', queue, ids, attempts);
-end ;
+function archive_many(queue text, ids bigint[], attempts integer[]) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
-function base_type(of regtype) returns regtype language plpgsql stable set search_path=pg_catalog, pg_temp as 
-declare
-    base oid := of;
-    below oid;
-begin
-    loop
-        select t.typbasetype into below from pg_type t where t.oid = base;
-        if coalesce(below, 0) = 0 then
-            return base;
-        end if;
-        base := below;
-    end loop;
-end ;
+function base_type(of regtype) returns regtype language plpgsql stable set search_path=pg_catalog, pg_temp;
 
-function bury(queue text, id bigint, attempt integer, reason text DEFAULT ''::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-begin
-    perform trunkline.settle('bury', queue, array[id], array[attempt], null, reason);
-end ;
+function bury(queue text, id bigint, attempt integer, reason text DEFAULT ''::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
-function bury_many(queue text, ids bigint[], attempts integer[], reason text DEFAULT ''::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-begin
-    perform trunkline.settle('bury', queue, ids, attempts, null, reason);
-end ;
+function bury_many(queue text, ids bigint[], attempts integer[], reason text DEFAULT ''::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
-function cancel(queue text, ids bigint[]) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-begin
-    return query select trunkline.change('cancel', queue, ids);
-end ;
+function cancel(queue text, ids bigint[]) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
-function change(verb text, queue text, ids bigint[], due timestamp with time zone DEFAULT NULL::timestamp with time zone) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp jit=off as 
-declare
-    changed bigint[];
-    busy bigint[] := ids;
-begin
-    perform trunkline.check_queue(queue);
-    if ids is null then
-        raise exception 'which messages? the ids are null' using errcode = 'null_value_not_allowed',
-            hint = 'Pass an array of ids; an empty one names no message.';
-    end if;
-    for pass in 1..20 loop
-        execute format('select array_agg(c.id order by c.id) filter (where c.done), array_agg(c.id) filter (where not c.done) from trunkline.%I($1 %s) c',
-                       'do_' || verb || '_' || queue, case verb when 'reschedule' then ', $2' else '' end)
-            into changed, busy using busy, due;
-        return query select unnest(changed);
-        exit when busy is null;
-        perform pg_sleep(0.005);
-    end loop;
-end ;
+function change(verb text, queue text, ids bigint[], due timestamp with time zone DEFAULT NULL::timestamp with time zone) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp jit=off;
 
-function charge(queue text, id bigint, attempt integer, delay interval DEFAULT '00:00:00'::interval, error text DEFAULT ''::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-begin
-    perform trunkline.check_delay(delay);
-    perform trunkline.settle('charge', queue, array[id], array[attempt], delay, error);
-    perform pg_notify('trunkline.' || queue, '');
-end ;
+function charge(queue text, id bigint, attempt integer, delay interval DEFAULT '00:00:00'::interval, error text DEFAULT ''::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
-function charge_many(queue text, ids bigint[], attempts integer[], delay interval DEFAULT '00:00:00'::interval, error text DEFAULT ''::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-begin
-    perform trunkline.check_delay(delay);
-    perform trunkline.settle('charge', queue, ids, attempts, delay, error);
-    perform pg_notify('trunkline.' || queue, '');
-end ;
+function charge_many(queue text, ids bigint[], attempts integer[], delay interval DEFAULT '00:00:00'::interval, error text DEFAULT ''::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
-function check_delay(delay interval) returns interval language plpgsql immutable set search_path=pg_catalog, pg_temp as 
-begin
-    if delay is null or delay < '0' or delay > '365 days' then
-        raise exception 'a delay of % is out of bounds', coalesce(delay::text, 'null')
-            using errcode = 'invalid_parameter_value', hint = 'A delay is at least zero and at most 365 days.';
-    end if;
-    return delay;
-end ;
+function check_delay(delay interval) returns interval language plpgsql immutable set search_path=pg_catalog, pg_temp;
 
-function check_ids(ids bigint[], verb text) returns bigint[] language plpgsql immutable set search_path=pg_catalog, pg_temp as 
-begin
-    if ids is null then
-        raise exception 'which dead letters? the ids are null' using errcode = 'null_value_not_allowed',
-            hint = format('Pass an array of ids, or use trunkline.%s_all(queue).', verb);
-    end if;
-    return ids;
-end ;
+function check_ids(ids bigint[], verb text) returns bigint[] language plpgsql immutable set search_path=pg_catalog, pg_temp;
 
-function check_keyed(queue text) returns void language plpgsql stable set search_path=pg_catalog, pg_temp as 
-begin
-    perform trunkline.check_queue(queue);
-    if (select q.lanes = 0 from trunkline.queue q where q.name = queue) then
-        raise exception 'queue % has no lanes: its messages have no keys', quote_literal(queue)
-            using errcode = 'feature_not_supported', hint = 'Lease with trunkline.lease; or create one with trunkline.create_queue(..., lanes => 64).';
-    end if;
-end ;
+function check_keyed(queue text) returns void language plpgsql stable set search_path=pg_catalog, pg_temp;
 
-function check_keys(queue text, keys text[], messages integer) returns void language plpgsql stable set search_path=pg_catalog, pg_temp as 
-declare
-    keyed bool := (select q.lanes > 0 from trunkline.queue q where q.name = queue);
-begin
-    if keys is null and keyed then
-        raise exception 'queue % needs a key for each message', quote_literal(queue)
-            using errcode = 'null_value_not_allowed', hint = 'Pass one: trunkline.enqueue(..., key => ''customer 17'').';
-    elsif keys is not null and not keyed then
-        raise exception 'queue % has no keys', quote_literal(queue)
-            using errcode = 'invalid_parameter_value', hint = 'Create one with trunkline.create_queue(..., lanes => 64), or pass no key.';
-    elsif cardinality(keys) <> messages then
-        raise exception '% payloads have keys for %', messages, cardinality(keys)
-            using errcode = 'invalid_parameter_value', hint = 'Pass a key for each payload.';
-    elsif exists (select from unnest(keys) k where k is null or k = '' or octet_length(k) > 1024) then
-        raise exception 'a key of queue % is empty, null or too long', quote_literal(queue)
-            using errcode = 'invalid_parameter_value', hint = 'A key has 1 to 1,024 bytes.';
-    end if;
-end ;
+function check_keys(queue text, keys text[], messages integer) returns void language plpgsql stable set search_path=pg_catalog, pg_temp;
 
-function check_lease(lease interval) returns interval language plpgsql immutable set search_path=pg_catalog, pg_temp as 
-begin
-    if lease is null or lease <= '0' or lease > '365 days' then
-        raise exception 'a lease of % is out of bounds', coalesce(lease::text, 'null')
-            using errcode = 'invalid_parameter_value', hint = 'A lease is more than zero and at most 365 days.';
-    end if;
-    return lease;
-end ;
+function check_lease(lease interval) returns interval language plpgsql immutable set search_path=pg_catalog, pg_temp;
 
-function check_metadata(metadata jsonb) returns jsonb language plpgsql immutable set search_path=pg_catalog, pg_temp as 
-declare
-    bytes bigint;
-begin
-    if metadata is null then
-        return null;
-    elsif jsonb_typeof(metadata) <> 'object' then
-        raise exception 'metadata is an object, not %', left(metadata::text, 100) using errcode = 'invalid_parameter_value',
-            hint = 'Pass names and texts, as in {"tenant": "acme"}, or null for none.';
-    end if;
-    bytes := octet_length(metadata::text) - greatest(2 * (select count(*) from jsonb_object_keys(metadata)) - 1, 0);
-    if bytes > 16384 then
-        raise exception 'metadata of % bytes is too large', bytes using errcode = 'program_limit_exceeded',
-            hint = 'The metadata of a message has at most 16,384 bytes. Put what is larger into the payload.';
-    end if;
-    return metadata;
-end ;
+function check_metadata(metadata jsonb) returns jsonb language plpgsql immutable set search_path=pg_catalog, pg_temp;
 
-function check_n(n integer) returns integer language plpgsql immutable set search_path=pg_catalog, pg_temp as 
-begin
-    if n is null or n < 0 then
-        raise exception 'n is %, but a number of messages is at least 0', coalesce(n::text, 'null')
-            using errcode = 'invalid_parameter_value', hint = 'Ask for as many messages as you can handle at a time.';
-    end if;
-    return n;
-end ;
+function check_n(n integer) returns integer language plpgsql immutable set search_path=pg_catalog, pg_temp;
 
-function check_priority(queue text, priority integer) returns text language plpgsql stable set search_path=pg_catalog, pg_temp as 
-declare
-    priorities int;
-begin
-    select q.priorities into priorities from trunkline.queue q where q.name = queue;
-    if (priority >= 0 and priority < priorities) is not true then
-        raise exception 'queue % has no priority %', quote_literal(queue), coalesce(priority::text, 'null')
-            using errcode = 'invalid_parameter_value',
-                  hint = case priorities when 1 then 'It has none: create one with trunkline.create_queue(..., priorities => 4).'
-                                         else format('It has those from 0 to %s; the highest goes first.', priorities - 1) end;
-    end if;
-    return case when priorities > 1 then format(', null, %s', priority) else '' end;
-end ;
+function check_priority(queue text, priority integer) returns text language plpgsql stable set search_path=pg_catalog, pg_temp;
 
-function check_queue(queue text) returns void language plpgsql stable set search_path=pg_catalog, pg_temp as 
-begin
-    if queue is null or not exists (select from trunkline.queue q where q.name = queue) then
-        raise exception 'there is no queue %', coalesce(quote_literal(queue), 'NULL')
-            using errcode = 'undefined_table',
-                  hint = 'Create it with: select trunkline.create_queue(''name'', ''jsonb'')';
-    end if;
-end ;
+function check_queue(queue text) returns void language plpgsql stable set search_path=pg_catalog, pg_temp;
 
-function check_role(role regrole) returns text language plpgsql stable set search_path=pg_catalog, pg_temp as 
-declare
-    name text := (select r.rolname from pg_roles r where r.oid = role);
-begin
-    if name is null then
-        raise exception 'there is no role %', coalesce(role::text, 'NULL') using errcode = 'undefined_object', hint = 'Pass the name of a role.';
-    elsif exists (select from pg_class c where c.oid = 'trunkline.queue'::regclass and c.relowner = role) then
-        raise exception '% owns the schema', quote_ident(name) using errcode = 'invalid_parameter_value',
-            hint = 'The owner has all rights already. Grant producers, consumers and operators theirs, and let them log in as themselves.';
-    end if;
-    return name;
-end ;
+function check_role(role regrole) returns text language plpgsql stable set search_path=pg_catalog, pg_temp;
 
-function check_schedule(name text, expression text, zone text, missed text) returns void language plpgsql stable set search_path=pg_catalog, pg_temp standard_conforming_strings=on as 
-begin
-    if name is null or name !~ '^[a-z][a-z0-9_.-]{0,47}$' then
-        raise exception 'a schedule cannot be named %', coalesce(quote_literal(name), 'NULL')
-            using errcode = 'invalid_name',
-                  hint = 'A name has 1 to 48 characters: a lower-case letter, then a-z, 0-9, "_", "." or "-".';
-    elsif expression is null or expression !~*
-        '^\s*(@(hourly|daily|midnight|weekly|monthly|yearly|annually)|every(\s+[0-9]{1,9})?\s+(second|minute|hour|day)s?|(\S+\s+){4,5}\S+)\s*$' then
-        raise exception '% is no expression of a schedule', coalesce(quote_literal(expression), 'NULL')
-            using errcode = 'invalid_parameter_value',
-                  hint = 'Pass five fields of cron (0 3 * * *), six with seconds first, @hourly and the like, or: every 90 seconds.';
-    elsif missed is null or missed not in ('skip', 'once', 'each') then
-        raise exception 'ticks that were missed cannot be made %', coalesce(quote_literal(missed), 'NULL')
-            using errcode = 'invalid_parameter_value', hint = 'Pass skip, once or each.';
-    end if;
-    perform now() at time zone zone; -- errs where there is no such zone
-    if zone is null then
-        raise exception 'schedule % has no time zone', quote_literal(name) using errcode = 'null_value_not_allowed',
-            hint = 'Pass a name as in Europe/Berlin, or UTC.';
-    end if;
-end ;
+function check_schedule(name text, expression text, zone text, missed text) returns void language plpgsql stable set search_path=pg_catalog, pg_temp standard_conforming_strings=on;
 
-function check_settings(queue text, max_attempts integer, lease interval, max_batch integer, priorities integer, head_start interval, lanes integer, per_key integer) returns void language plpgsql immutable set search_path=pg_catalog, pg_temp as 
-begin
-    if (max_attempts >= 1 and lease > '0' and lease <= '365 days' and max_batch between 1 and 1024
-        and priorities between 1 and 10 and head_start > '0' and head_start <= '36500 days'
-        and lanes between 0 and 256 and per_key >= 1) is not true then
-        raise exception 'the settings of queue % are out of bounds', quote_literal(queue)
-            using errcode = 'invalid_parameter_value',
-                  hint = 'max_attempts is at least 1, lease more than 0 and at most 365 days, max_batch 1 to 1024, priorities 1 to 10, '
-                         'head_start more than 0 and at most 36500 days, lanes 0 to 256, per_key at least 1.';
-    elsif lanes > 0 and priorities > 1 then
-        raise exception 'queue % cannot have keys and priorities', quote_literal(queue)
-            using errcode = 'invalid_parameter_value', hint = 'Pass lanes or priorities; or make a queue for each.';
-    end if;
-end ;
+function check_settings(queue text, max_attempts integer, lease interval, max_batch integer, priorities integer, head_start interval, lanes integer, per_key integer) returns void language plpgsql immutable set search_path=pg_catalog, pg_temp;
 
-function check_unique(queue text, messages integer, metadata jsonb[], keys text[], unique_for interval) returns void language plpgsql stable set search_path=pg_catalog, pg_temp as 
-#variable_conflict use_variable
-declare
-    wrong text := (select k from unnest(keys) k where k = '' or octet_length(k) > 1024 limit 1);
-begin
-    perform trunkline.check_metadata(m) from unnest(metadata) m;
-    if not exists (select from trunkline.queue q where q.name = queue and q.uniqueness) then
-        raise exception 'queue % keeps no unique keys', quote_literal(queue) using errcode = 'invalid_parameter_value',
-            hint = 'Create one that does: trunkline.create_queue(..., uniqueness => true).';
-    elsif messages is null then
-        raise exception 'the payloads of queue % are null', quote_literal(queue) using errcode = 'null_value_not_allowed',
-            hint = 'Pass an array; an empty one enqueues nothing.';
-    elsif cardinality(keys) is distinct from messages or cardinality(metadata) <> messages then
-        raise exception '% payloads have unique keys for %, and metadata for %', messages, coalesce(cardinality(keys), 0), cardinality(metadata)
-            using errcode = 'invalid_parameter_value', hint = 'Pass one for each payload, null for those without.';
-    elsif wrong is not null then
-        raise exception 'a unique key of % bytes is out of bounds', octet_length(wrong) using errcode = 'invalid_parameter_value',
-            hint = 'A key has 1 to 1,024 bytes. Of what is longer, take a hash.';
-    elsif unique_for <= '0' or unique_for > '36500 days' then
-        raise exception 'a unique key cannot be kept for %', unique_for using errcode = 'invalid_parameter_value',
-            hint = 'It is kept for more than zero and at most 36500 days; null keeps it until the message has ended.';
-    end if;
-end ;
+function check_unique(queue text, messages integer, metadata jsonb[], keys text[], unique_for interval) returns void language plpgsql stable set search_path=pg_catalog, pg_temp;
 
-function check_wait(wait interval) returns double precision language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-begin
-    if wait is null or wait < '0' or wait > '1 minute' then
-        raise exception 'a wait of % is out of bounds', coalesce(wait::text, 'null')
-            using errcode = 'invalid_parameter_value', hint = 'A wait is at least zero, which is none, and at most 1 minute. For longer, call again.';
-    elsif current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-        raise exception 'a transaction that is % sees no message that comes while it waits', current_setting('transaction_isolation')
-            using errcode = 'invalid_transaction_state',
-                  hint = 'Wait in a transaction that is read committed, or leave wait out and look again in another transaction.';
-    elsif pg_current_xact_id_if_assigned() is not null then
-        raise exception 'a transaction that has written something would keep it from everybody while it waits'
-            using errcode = 'invalid_transaction_state', hint = 'Commit before you wait, or leave wait out.';
-    end if;
-    return extract(epoch from wait);
-end ;
+function check_wait(wait interval) returns double precision language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
-function claim_schedules(since timestamp with time zone, n integer) returns TABLE(tid tid, name text, queue text, expression text, zone text, missed text, placed boolean, next_at timestamp with time zone, clock timestamp with time zone) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off as 
-#variable_conflict use_column
-begin
-    return query
-        select s.ctid, s.name, s.queue, s.expression, s.zone, s.missed, s.placed, coalesce(s.owed_at, s.next_at), clock_timestamp()
-        from trunkline.schedule s
-        where not s.paused and s.next_at >= since and s.next_at <= clock_timestamp() order by s.next_at limit n for update skip locked;
-end ;
+function claim_schedules(since timestamp with time zone, n integer) returns TABLE(tid tid, name text, queue text, expression text, zone text, missed text, placed boolean, next_at timestamp with time zone, clock timestamp with time zone) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off;
 
-function clock() returns timestamp with time zone language sql volatile as RETURN CASE WHEN (pg_current_xact_id() IS NOT NULL) THEN clock_timestamp() ELSE NULL::timestamp with time zone END;
+function clock() returns timestamp with time zone language sql volatile;
 
-function create_queue(queue text, payload regtype DEFAULT 'bytea'::regtype, max_attempts integer DEFAULT 10, lease interval DEFAULT '00:00:30'::interval, max_batch integer DEFAULT 1024, priorities integer DEFAULT 1, head_start interval DEFAULT '00:01:00'::interval, uniqueness boolean DEFAULT false, lanes integer DEFAULT 0, per_key integer DEFAULT 1) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp standard_conforming_strings=on client_min_messages=warning as 
-#variable_conflict use_variable
-declare
-    element text := format_type(payload, -1);
-    plain bool := payload in ('bytea'::regtype, 'uuid'::regtype);
-    tables text;
-    old trunkline.queue;
-    differences text[];
-begin
-    if queue is null or queue !~ '^[a-z][a-z0-9_.-]{0,47}$' then
-        raise exception 'a queue cannot be named %', coalesce(quote_literal(queue), 'NULL')
-            using errcode = 'invalid_name',
-                  hint = 'A name has 1 to 48 characters: a lower-case letter, then a-z, 0-9, "_", "." or "-".';
-    end if;
-    if payload is null then
-        raise exception 'the payload of queue % needs a type', quote_literal(queue)
-            using errcode = 'null_value_not_allowed', hint = 'Pass a type: jsonb, text, bytea, int8';
-    end if;
-    if exists (select from pg_type t where t.oid = payload and t.typtype = 'p') then
-        raise exception 'the payload of queue % cannot be of type %: no column can', quote_literal(queue), payload
-            using errcode = 'invalid_parameter_value', hint = 'Pass the type of a column: jsonb, text, bytea, int8';
-    end if;
-    perform trunkline.check_settings(queue, max_attempts, lease, max_batch, priorities, head_start, lanes, per_key);
-    if uniqueness and lanes > 0 then
-        raise exception 'queue % cannot have keys and unique keys', quote_literal(queue)
-            using errcode = 'invalid_parameter_value', hint = 'Pass lanes or uniqueness; or make a queue for each.';
-    end if;
-    perform trunkline.lock_queue(queue);
-    insert into trunkline.queue (name, max_attempts, lease, max_batch, priorities, head_start, uniqueness, lanes, per_key)
-    values (queue, max_attempts, lease, max_batch, priorities, head_start, coalesce(uniqueness, false), lanes, per_key)
-    on conflict on constraint pk_queue do nothing;
-    if not found then
-        select * into old from trunkline.queue q where q.name = queue;
-        select array_agg(format('%s is %s, not %s', d.setting, d.has, d.asked)) into differences
-        from (values ('payload', trunkline.payload_type(queue)::text, payload::text, trunkline.payload_type(queue) = payload or exists (
-                          select from pg_type t where t.oid = trunkline.payload_type(queue) and t.typbasetype = payload
-                          and t.typname = 'payload_' || queue)),
-                     ('max_attempts', old.max_attempts::text, max_attempts::text, old.max_attempts = max_attempts),
-                     ('lease', old.lease::text, lease::text, old.lease = lease),
-                     ('max_batch', old.max_batch::text, max_batch::text, old.max_batch = max_batch),
-                     ('priorities', old.priorities::text, priorities::text, old.priorities = priorities),
-                     ('head_start', old.head_start::text, head_start::text, old.head_start = head_start),
-                     ('uniqueness', old.uniqueness::text, coalesce(uniqueness, false)::text, old.uniqueness = coalesce(uniqueness, false)),
-                     ('lanes', old.lanes::text, lanes::text, old.lanes = lanes),
-                     ('per_key', old.per_key::text, per_key::text, old.per_key = per_key)) d(setting, has, asked, is_same)
-        where not d.is_same;
-        if differences is null then
-            return;
-        end if;
-        raise exception 'queue % exists already, with other settings than were asked for: %', quote_literal(queue), array_to_string(differences, '; ')
-            using errcode = 'duplicate_object',
-                  hint = 'Change settings with trunkline.alter_queue; another payload type, other priorities or uniqueness need another queue.';
-    end if;
-    -- Postgres has no arrays of arrays, but it has arrays of domains over arrays.
-    if exists (select from pg_type t where t.oid = payload and t.typelem <> 0 and t.typsubscript = 'array_subscript_handler'::regproc) then
-        element := format('trunkline.%I', 'payload_' || queue);
-        execute format('create domain %s as %s', element, format_type(payload, -1));
-    end if;
+function create_queue(queue text, payload regtype DEFAULT 'bytea'::regtype, max_attempts integer DEFAULT 10, lease interval DEFAULT '00:00:30'::interval, max_batch integer DEFAULT 1024, priorities integer DEFAULT 1, head_start interval DEFAULT '00:01:00'::interval, uniqueness boolean DEFAULT false, lanes integer DEFAULT 0, per_key integer DEFAULT 1) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp standard_conforming_strings=on client_min_messages=warning;
 
-    insert into trunkline.floor (queue) values (queue) on conflict do nothing;
-    select t.text into strict tables from trunkline.template t where t.kind = 'tables';
-    execute trunkline.fill(replace(tables, '{element}', element), queue);
-    if priorities > 1 then
-        execute format('alter table trunkline.%I add column lane smallint not null default 0 constraint lane check (lane between 0 and %s)',
-                       'queue_' || queue, priorities - 1);
-        execute format('drop index trunkline.%I', 'due_' || queue);
-        execute format('create index %I on trunkline.%I (lane, due_at, (id + 0))', 'due_' || queue, 'queue_' || queue);
-    end if;
-    if lanes > 0 then
-        -- line: empty, or the key that has one of its own. holder: a number that nobody else has. place: due_at, but for leases and retries.
-        execute format('alter table trunkline.%I add column lane smallint not null constraint lane check (lane between 0 and %s), '
-                       'add column keys text[] not null, add column line text not null default '''', add column place timestamptz not null',
-                       'queue_' || queue, lanes - 1);
-        execute format('create index %I on trunkline.%I (lane, line, place, (id + 0))', 'place_' || queue, 'queue_' || queue);
-        execute format('create trigger keep_place before insert on trunkline.%I for each row execute function trunkline.keep_place(0, %s)',
-                       'queue_' || queue, lanes);
-        execute format('create table trunkline.%I (lane smallint constraint %I primary key, holder bigint, held_until timestamptz not null default ''-infinity'', '
-                       'wanted_until timestamptz not null default ''-infinity'', served_at timestamptz not null default ''-infinity'', '
-                       'floor timestamptz not null default ''-infinity'', starts_until timestamptz not null default ''-infinity'', '
-                       'empty_at timestamptz not null default ''-infinity'') with (fillfactor = 10)', 'lane_' || queue, 'lanekey_' || queue);
-        -- Beside each lane a row that each lease and cut of its rows locks; below zero, so that nothing that changes lanes meets it.
-        execute format('insert into trunkline.%I (lane) select generate_series(%s, %s)', 'lane_' || queue, -lanes, lanes - 1);
-        execute format('create table trunkline.%I (lane smallint, key text, until timestamptz not null, constraint %I primary key (lane, key)) '
-                       'with (fillfactor = 50)', 'line_' || queue, 'linekey_' || queue);
-    end if;
-    perform setval(format('trunkline.%I', 'id_' || queue), d.next_id, false) from trunkline.dropped d where d.queue = queue;
+function dead_letters(queue text, after bigint DEFAULT 0, n integer DEFAULT 100) returns TABLE(id bigint, enqueued_at timestamp with time zone, dead_at timestamp with time zone, attempt integer, error text, payload text, metadata jsonb, key text) language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
-    -- Batches over 2 kB live in TOAST. Uncompressed they are written fastest; text and JSON gain more from lz4.
-    if plain then
-        execute format('alter table trunkline.%I alter payload set storage external', 'queue_' || queue);
-    else
-        begin
-            execute format('alter table trunkline.%I alter payload set compression lz4', 'queue_' || queue);
-        exception when feature_not_supported or invalid_parameter_value then
-            execute format('alter table trunkline.%I alter payload set storage external', 'queue_' || queue);
-        end;
-    end if;
-    -- The same names again and again: what is compressed is half as large.
-    begin
-        execute format('alter table trunkline.%I alter metadata set compression lz4', 'queue_' || queue);
-    exception when feature_not_supported or invalid_parameter_value then
-        null; -- by Postgres' own method, then
-    end;
-    if uniqueness then
-        -- Within these bounds the time for which a key is kept can be reckoned from a clock that was ahead: see do_right_.
-        execute format('create table trunkline.%I (key text collate "C" constraint %I primary key, id bigint not null, until timestamptz, claimed_at timestamptz,
-                        constraint kept check (isfinite(until) and until >= ''0001-01-01 00:00:00+00'' and claimed_at < ''6000-01-01 00:00:00+00''))
-                        with (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.05)',
-                       'unique_' || queue, 'uniquekey_' || queue);
-        execute format('create index %I on trunkline.%I (id) where until is null', 'uniqueid_' || queue, 'unique_' || queue);
-    end if;
-    execute format('create trigger keep_letter before insert or update of id on trunkline.%I for each row execute function trunkline.keep_letter()', 'dead_' || queue);
-    execute format('create trigger keep_letter before insert on trunkline.%I for each row execute function trunkline.keep_letter()', 'archive_' || queue);
-    perform trunkline.install_queue(queue);
-    if uniqueness then
-        execute format('create trigger free_keys after delete on trunkline.%I referencing old table as gone
-                        for each statement execute function trunkline.%I()', 'queue_' || queue, 'do_free_' || queue);
-        execute format('create trigger free_all_keys after truncate on trunkline.%I
-                        for each statement execute function trunkline.%I()', 'queue_' || queue, 'do_free_' || queue);
-    end if;
-end ;
+function discard(queue text, ids bigint[]) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
-function dead_letters(queue text, after bigint DEFAULT 0, n integer DEFAULT 100) returns TABLE(id bigint, enqueued_at timestamp with time zone, dead_at timestamp with time zone, attempt integer, error text, payload text, metadata jsonb, key text) language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-begin
-    perform trunkline.check_queue(queue);
-    if after is null then
-        raise exception 'a page begins after an id, not after null'
-            using errcode = 'null_value_not_allowed', hint = 'Pass 0 for the first page, then the last id of the page before.';
-    end if;
-    return query execute format(
-        'select d.id, d.enqueued_at, d.dead_at, d.attempt, d.error, d.payload::text, d.metadata, %s
-         from trunkline.%I($1, $2) d',
-        case when (select q.lanes > 0 from trunkline.queue q where q.name = queue) then '((d.own ->> ''keys'')::text[])[1]' else 'null::text' end,
-        'do_dead_' || queue) using after, trunkline.check_n(n);
-end ;
-
-function discard(queue text, ids bigint[]) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-declare
-    count bigint;
-begin
-    perform trunkline.check_queue(queue);
-    execute format('select count(*) from trunkline.%I($1, null)', 'do_discard_' || queue)
-        into count using trunkline.check_ids(ids, 'discard');
-    return count;
-end ;
-
-function discard_all(queue text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-declare
-    count bigint;
-begin
-    perform trunkline.check_queue(queue);
-    execute format('delete from trunkline.%I', 'dead_' || queue);
-    get diagnostics count = row_count;
-    return count;
-end ;
+function discard_all(queue text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
 function do_ack_emails(ids bigint[], sizes integer[], attempts integer[]) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
@@ -2770,1464 +2284,168 @@ begin
     end if;
 end ;
 
-function drop_queue(queue text, cascade boolean DEFAULT false) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp lock_timeout=10s client_min_messages=warning as 
-declare
-    routine regprocedure;
-    next_id bigint;
-    along text := case when cascade then ' cascade' else '' end;
-    others text;
-begin
-    perform trunkline.lock_queue(queue);
-    perform trunkline.check_queue(queue);
-    begin
-        execute format('lock table trunkline.%I in access exclusive mode', 'queue_' || queue);
-    exception when lock_not_available then
-        -- Whoever waits for this lock makes everybody wait who comes after.
-        raise exception 'queue % is in use', quote_literal(queue) using errcode = 'lock_not_available',
-            hint = 'A transaction that touched it has been open for ten seconds. End it (see pg_stat_activity), then try again.';
-    end;
-    next_id := trunkline.repair_sequence(queue);
-    insert into trunkline.dropped as d (queue, next_id) values (drop_queue.queue, next_id)
-    on conflict on constraint pk_dropped do update set next_id = excluded.next_id;
-    begin
-        execute format('drop trigger if exists free_keys on trunkline.%I', 'queue_' || queue);
-        execute format('drop trigger if exists free_all_keys on trunkline.%I', 'queue_' || queue);
-        for routine in
-            select p.oid from pg_proc p join trunkline.template t on p.proname = 'do_' || t.name || '_' || queue
-            where t.kind = 'function'
-              and p.pronamespace = (select c.relnamespace from pg_class c where c.oid = 'trunkline.queue'::regclass)
-        loop
-            execute format('drop function %s%s', routine, along);
-        end loop;
-        execute format('drop view trunkline.%I%s', 'messages_' || queue, along);
-        execute format('drop table trunkline.%I, trunkline.%I, trunkline.%I%s', 'queue_' || queue, 'dead_' || queue, 'archive_' || queue, along);
-        execute format('drop table if exists trunkline.%I, trunkline.%I%s', 'unique_' || queue, 'limit_' || queue, along);
-        execute format('drop table if exists trunkline.%I, trunkline.%I%s', 'lane_' || queue, 'line_' || queue, along);
-        execute format('drop domain if exists trunkline.%I%s', 'payload_' || queue, along);
-    exception when dependent_objects_still_exist then
-        get stacked diagnostics others = pg_exception_detail;
-        raise exception 'something of others depends on queue %', quote_literal(queue) using errcode = 'dependent_objects_still_exist', detail = others,
-            hint = 'Drop that first; or call trunkline.drop_queue(queue, cascade => true), which drops it, too.';
-    end;
-    delete from trunkline.floor f where f.queue = drop_queue.queue;
-    delete from trunkline.granted g where g.queue = drop_queue.queue;
-    delete from trunkline.queue q where q.name = drop_queue.queue;
-    perform pg_notify('trunkline.' || queue, ''); -- so that sleepers learn of it
-end ;
-
-function drop_schedule(name text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-#variable_conflict use_variable
-begin
-    delete from trunkline.schedule s where s.name = name;
-    perform trunkline.found_schedule(name, found);
-end ;
-
-function due_from(seconds double precision) returns timestamp with time zone language sql volatile as RETURN CASE WHEN (seconds >= (0)::double precision) THEN (clock() + (seconds * '00:00:01'::interval)) ELSE GREATEST(clock(), to_timestamp((- seconds))) END;
-
-function due_of(delay interval) returns double precision language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-begin
-    if delay is null or delay < '0' or delay > '36500 days' then
-        raise exception 'a delay of % is out of bounds', coalesce(delay::text, 'null') using errcode = 'invalid_parameter_value',
-            hint = 'A delay is at least zero and at most 36500 days.';
-    end if;
-    return case when delay = '0' then 0 else -extract(epoch from clock_timestamp() + delay) end;
-end ;
-
-function enqueue(queue text, payload anyelement, delay interval DEFAULT '00:00:00'::interval, metadata jsonb DEFAULT NULL::jsonb, priority integer DEFAULT 0, unique_key text DEFAULT NULL::text, unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, key text DEFAULT NULL::text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-declare
-    id bigint;
-begin
-    if unique_key is not null then
-        return (select u.id from trunkline.enqueue_unique(queue, payload, unique_key, unique_for, replace, delay, metadata, priority) u);
-    end if;
-    perform trunkline.check_queue(queue);
-    if key is not null then
-        perform trunkline.check_keys(queue, array[key], 1);
-        execute format('select trunkline.%I(array[$1::%s], array[$2], $3, $4)', 'do_keyed_' || queue, format_type(trunkline.payload_type(queue), -1))
-            into id using payload, key, delay, case when metadata is not null then array[metadata] end;
-        return id;
-    end if;
-    execute format('select trunkline.%I(array[$1::%s], $2, $3%s)', 'do_batch_' || queue, format_type(trunkline.payload_type(queue), -1),
-                   trunkline.check_priority(queue, priority))
-        into id using payload, delay, case when metadata is not null then array[metadata] end;
-    return id;
-end ;
-
-function enqueue(queue text, payload text, delay interval DEFAULT '00:00:00'::interval, metadata jsonb DEFAULT NULL::jsonb, priority integer DEFAULT 0, unique_key text DEFAULT NULL::text, unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, key text DEFAULT NULL::text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-declare
-    id bigint;
-begin
-    if unique_key is not null then
-        return (select u.id from trunkline.enqueue_unique(queue, payload, unique_key, unique_for, replace, delay, metadata, priority) u);
-    end if;
-    perform trunkline.check_queue(queue);
-    if key is not null then
-        perform trunkline.check_keys(queue, array[key], 1);
-        execute format('select trunkline.%I(array[$1::%s], array[$2], $3, $4)', 'do_keyed_' || queue, format_type(trunkline.payload_type(queue), -1))
-            into id using payload, key, delay, case when metadata is not null then array[metadata] end;
-        return id;
-    end if;
-    execute format('select trunkline.%I(array[$1::%s], $2, $3%s)', 'do_batch_' || queue, format_type(trunkline.payload_type(queue), -1),
-                   trunkline.check_priority(queue, priority))
-        into id using payload, delay, case when metadata is not null then array[metadata] end;
-    return id;
-end ;
-
-function enqueue_many(queue text, payloads anyarray, delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[], priority integer DEFAULT 0, unique_keys text[] DEFAULT NULL::text[], unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, keys text[] DEFAULT NULL::text[]) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-begin
-    if unique_keys is not null then
-        return query select u.id from trunkline.enqueue_unique_many(queue, payloads, unique_keys, unique_for, replace, delay, metadata, priority) u;
-        return;
-    end if;
-    perform trunkline.check_queue(queue);
-    if array_ndims(payloads) > 1 then
-        raise exception 'the payloads are an array of % dimensions', array_ndims(payloads)
-            using errcode = 'array_subscript_error',
-                  hint = 'Pass one dimension. Payloads that are arrays themselves are passed as texts: array[''{1,2}'', ''{3}''].';
-    end if;
-    if keys is not null then
-        perform trunkline.check_keys(queue, keys, cardinality(payloads));
-        return query execute format('select * from trunkline.%I($1::%s[], $2, $3, $4)', 'do_keyed_' || queue, format_type(trunkline.payload_type(queue), -1))
-            using payloads, keys, delay, metadata;
-        return;
-    end if;
-    return query execute format('select * from trunkline.%I($1::%s[], $2, $3%s)', 'do_batch_' || queue, format_type(trunkline.payload_type(queue), -1),
-                                trunkline.check_priority(queue, priority))
-        using payloads, delay, metadata;
-end ;
-
-function enqueue_many(queue text, payloads text, delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[], priority integer DEFAULT 0, unique_keys text[] DEFAULT NULL::text[], unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, keys text[] DEFAULT NULL::text[]) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-begin
-    return query select * from trunkline.enqueue_many(queue, payloads::text[], delay, metadata, priority, unique_keys, unique_for, replace, keys);
-end ;
-
-function enqueue_many(queue text, payloads text[], delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[], priority integer DEFAULT 0, unique_keys text[] DEFAULT NULL::text[], unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, keys text[] DEFAULT NULL::text[]) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-begin
-    if unique_keys is not null then
-        return query select u.id from trunkline.enqueue_unique_many(queue, payloads, unique_keys, unique_for, replace, delay, metadata, priority) u;
-        return;
-    end if;
-    perform trunkline.check_queue(queue);
-    if array_ndims(payloads) > 1 then
-        raise exception 'the payloads are an array of % dimensions', array_ndims(payloads)
-            using errcode = 'array_subscript_error', hint = 'Pass one dimension: a text for each payload.';
-    end if;
-    if keys is not null then
-        perform trunkline.check_keys(queue, keys, cardinality(payloads));
-        return query execute format('select * from trunkline.%I($1::%s[], $2, $3, $4)', 'do_keyed_' || queue, format_type(trunkline.payload_type(queue), -1))
-            using payloads, keys, delay, metadata;
-        return;
-    end if;
-    return query execute format('select * from trunkline.%I($1::%s[], $2, $3%s)', 'do_batch_' || queue, format_type(trunkline.payload_type(queue), -1),
-                                trunkline.check_priority(queue, priority))
-        using payloads, delay, metadata;
-end ;
-
-function enqueue_unique(queue text, payload anyelement, unique_key text, unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, delay interval DEFAULT '00:00:00'::interval, metadata jsonb DEFAULT NULL::jsonb, priority integer DEFAULT 0, OUT id bigint, OUT outcome text) returns record language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-begin
-    perform trunkline.check_queue(queue);
-    perform trunkline.check_priority(queue, priority), trunkline.check_unique(queue, 1, array[metadata], array[unique_key], unique_for);
-    execute format('select u.id, (array[''new'', ''duplicate'', ''replaced''])[u.outcome + 1]
-                    from trunkline.%I(array[$1::%s], array[$2], array[$3], array[$4], array[$5], array[$6], array[$7]) u',
-                   'do_unique_' || queue, format_type(trunkline.payload_type(queue), -1))
-        into id, outcome
-        using payload, trunkline.due_of(delay), metadata, priority, unique_key, extract(epoch from unique_for)::float8, coalesce(replace, false);
-end ;
-
-function enqueue_unique(queue text, payload text, unique_key text, unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, delay interval DEFAULT '00:00:00'::interval, metadata jsonb DEFAULT NULL::jsonb, priority integer DEFAULT 0, OUT id bigint, OUT outcome text) returns record language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-begin
-    perform trunkline.check_queue(queue);
-    perform trunkline.check_priority(queue, priority), trunkline.check_unique(queue, 1, array[metadata], array[unique_key], unique_for);
-    execute format('select u.id, (array[''new'', ''duplicate'', ''replaced''])[u.outcome + 1]
-                    from trunkline.%I(array[$1::%s], array[$2], array[$3], array[$4], array[$5], array[$6], array[$7]) u',
-                   'do_unique_' || queue, format_type(trunkline.payload_type(queue), -1))
-        into id, outcome
-        using payload, trunkline.due_of(delay), metadata, priority, unique_key, extract(epoch from unique_for)::float8, coalesce(replace, false);
-end ;
-
-function enqueue_unique_many(queue text, payloads anyarray, unique_keys text[], unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[], priority integer DEFAULT 0) returns TABLE(id bigint, outcome text) language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-begin
-    perform trunkline.check_queue(queue);
-    if array_ndims(payloads) > 1 then
-        raise exception 'the payloads are an array of % dimensions', array_ndims(payloads)
-            using errcode = 'array_subscript_error',
-                  hint = 'Pass one dimension. Payloads that are arrays themselves are passed as texts: array[''{1,2}'', ''{3}''].';
-    end if;
-    perform trunkline.check_priority(queue, priority), trunkline.check_unique(queue, cardinality(payloads), metadata, unique_keys, unique_for);
-    return query execute format(
-        'select u.id, (array[''new'', ''duplicate'', ''replaced''])[u.outcome + 1]
-         from (select array[cardinality($1)] as n) a,
-              trunkline.%I($1::%s[], array_fill($2, a.n), $3, array_fill($4, a.n), $5, array_fill($6, a.n), array_fill($7, a.n)) u',
-        'do_unique_' || queue, format_type(trunkline.payload_type(queue), -1))
-        using payloads, trunkline.due_of(delay), metadata, priority, unique_keys, extract(epoch from unique_for)::float8, coalesce(replace, false);
-end ;
-
-function enqueue_unique_many(queue text, payloads text[], unique_keys text[], unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[], priority integer DEFAULT 0) returns TABLE(id bigint, outcome text) language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-begin
-    perform trunkline.check_queue(queue);
-    if array_ndims(payloads) > 1 then
-        raise exception 'the payloads are an array of % dimensions', array_ndims(payloads)
-            using errcode = 'array_subscript_error',
-                  hint = 'Pass one dimension: a text for each payload.';
-    end if;
-    perform trunkline.check_priority(queue, priority), trunkline.check_unique(queue, cardinality(payloads), metadata, unique_keys, unique_for);
-    return query execute format(
-        'select u.id, (array[''new'', ''duplicate'', ''replaced''])[u.outcome + 1]
-         from (select array[cardinality($1)] as n) a,
-              trunkline.%I($1::%s[], array_fill($2, a.n), $3, array_fill($4, a.n), $5, array_fill($6, a.n), array_fill($7, a.n)) u',
-        'do_unique_' || queue, format_type(trunkline.payload_type(queue), -1))
-        using payloads, trunkline.due_of(delay), metadata, priority, unique_keys, extract(epoch from unique_for)::float8, coalesce(replace, false);
-end ;
-
-function epoch_of(at timestamp with time zone) returns bigint language plpgsql immutable set search_path=pg_catalog, pg_temp as 
-begin
-    return case when isfinite(at) then (extract(epoch from at) * 1000000)::bigint else '-9223372036854775808' end;
-end ;
-
-function extend(queue text, id bigint, attempt integer, lease interval) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-begin
-    perform trunkline.check_lease(lease);
-    perform trunkline.settle('extend', queue, array[id], array[attempt], lease);
-end ;
-
-function extend_many(queue text, ids bigint[], attempts integer[], lease interval) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-begin
-    perform trunkline.check_lease(lease);
-    perform trunkline.settle('extend', queue, ids, attempts, lease);
-end ;
-
-function fail_schedule(name text, tick timestamp with time zone, next timestamp with time zone, problem text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off as 
-#variable_conflict use_variable
-declare
-    clock timestamptz := clock_timestamp();
-begin
-    update trunkline.schedule s
-    set owed_at = case when next is null then tick end, problem = problem, placed = true, placed_at = clock,
-        next_at = coalesce(next, clock + least(greatest(clock - tick, interval '1 second'), interval '5 minutes'))
-    where s.name = name and s.placed and coalesce(s.owed_at, s.next_at) = tick;
-end ;
-
-function fill(template text, queue text) returns text language plpgsql stable set search_path=pg_catalog, pg_temp standard_conforming_strings=on as 
-declare
-    settings trunkline.queue;
-    type regtype := trunkline.payload_type(queue);
-    laned bool;
-    keyed bool;
-    due_rows text;
-    heads text;
-begin
-    select * into strict settings from trunkline.queue q where q.name = queue;
-    laned := settings.priorities > 1;
-    keyed := settings.lanes > 0;
-    -- Plans that need no statistics: always the index, never the table from end to end.
-    template := replace(template, '{planner}',
-        'set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off '
-        'set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan');
-    -- Without -1, bpchar would be "character", which is one character, and bit one bit.
-    template := replace(template, '{type}', coalesce(format_type(type, -1), ''));
-    -- array_agg would flatten arrays, even under a domain.
-    template := replace(template, '{payloads}', case when trunkline.is_array(type)
-        then 'payloads[min(p.nr):max(p.nr)]' else 'array_agg(p.payload order by p.nr)' end);
-    template := replace(template, '{own}', case when laned or keyed
-        then 'coalesce(case when trunkline.{do_own_}() is not null then trunkline.own(trunkline.{do_own_}(), q.*) end, ''{}'') '
-             '|| jsonb_build_object(''lane'', q.lane::text' || case when keyed then ', ''keys'', q.keys' else '' end || ')'
-        else 'case when trunkline.{do_own_}() is not null then trunkline.own(trunkline.{do_own_}(), q.*) end' end);
-    -- A queue with keys has columns more, and reads along lines of lanes, by places that leases leave as they are.
-    template := replace(template, '{own_g}', case when keyed
-        then 'g.own || jsonb_build_object(''keys'', array[g.own -> ''keys'' ->> m.k]::text)' else 'g.own' end);
-    template := replace(template, '{own_h}', case when keyed
-        then 'h.own || jsonb_build_object(''keys'', array[h.own -> ''keys'' ->> m.k]::text)' else 'h.own' end);
-    template := replace(template, '{keyed}', keyed::text);
-    -- With a rate for each key, as much is leased of one at a time as half a bucket and what fills it meanwhile, and a lane tells since when its buckets fill.
-    template := replace(template, '{key_rate}', case when settings.key_per_second is not null
-        then '(select array[1 / {key_per_second}, {key_burst} / {key_per_second}, case when isfinite(h.empty_at) '
-             'then greatest(extract(epoch from h.empty_at - clock_timestamp())::float8 + {key_burst} / {key_per_second}, 0) else 0 end] '
-             'from trunkline.{lane_} h where h.lane = e.lane)' else 'null::float8[]' end);
-    -- Whether anything is due in a lane: by the range, because an equality would be hashed, for all lanes at once.
-    template := replace(template, '{lane_due}',
-        '(exists (select from trunkline.{queue_} q where q.lane = h.lane and q.line = '''' and (q.place, q.id + 0) >= (h.floor, 0) '
-        'and q.place <= clock and q.due_at <= clock) '
-        'or exists (select from trunkline.{line_} w where w.lane >= h.lane and w.lane <= h.lane and w.until <= clock))');
-    template := replace(template, '{most_of_key}', case when settings.key_per_second is not null
-        then ', greatest(least(ceil({key_burst} / 2 + {key_per_second} * extract(epoch from {lease}) / 16), 64), 1)::int' else '' end);
-    template := replace(template, '{next_line}', case when settings.key_per_second is not null
-        then '(select min(w.until) from trunkline.{lane_} h join trunkline.{line_} w on w.lane = h.lane '
-             'where h.holder = holder and h.held_until > clock and w.until > clock),' else '' end);
-    -- Until as many as a worker holds of a key, and what fits into its bucket, may have begun; else a worker lets it rest for a moment.
-    template := replace(template, '{longest_rest}', case when settings.key_per_second is not null
-        then 'least((64 + {key_burst}) / {key_per_second}, 31536000) * interval ''1 second''' else 'interval ''1 second''' end);
-    template := replace(template, '{key_per_second}', coalesce(settings.key_per_second::text, 'null') || '::float8');
-    template := replace(template, '{key_burst}', coalesce(settings.key_burst::text, 'null') || '::float8');
-    template := replace(template, '{row_key}', case when keyed then 'q.keys[m.k + 1]' else 'null::text' end);
-    template := replace(template, '{found_key}', case when keyed then 'q.keys[(message - q.id)::int + 1]' else 'null::text' end);
-    template := replace(template, '{own_key}', case when keyed then '((q.own ->> ''keys'')::text[])[1]' else 'null::text' end);
-    -- The rows that are due, locked. Along a lane none is passed over, because what is behind it may have its key: as many are looked at as are locked.
-    due_rows := 'trunkline.{queue_} q where {in_lane}({place}, q.id + 0) >= (due, id) and {place} <= until{and_due} '
-                'order by {place}, q.id + 0 limit rows';
-    heads := 'head as materialized (select q.ctid as tid, q.due_at, q.attempt, q.size, q.line from ' || due_rows || ')';
-    template := replace(template, '{with_head}', case when keyed then 'with ' || heads else '' end);
-    template := replace(template, '{head}', case when keyed then heads || ',' else '' end);
-    template := replace(template, '{heads}', case when keyed then '(select count(*)::int from head)' else 'count(*)::int' end);
-    template := replace(template, '{due_rows}', case when keyed
-        then 'head h join trunkline.{queue_} q on q.ctid = h.tid '
-             'where q.due_at = h.due_at and q.attempt = h.attempt and q.size = h.size and q.line = h.line for update of q skip locked'
-        else due_rows || ' for update skip locked' end);
-    template := replace(template, '{ordered}', (keyed and settings.per_key = 1)::text);
-    template := replace(template, '{key_lanes}', settings.lanes::text);
-    template := replace(template, '{first_lane}', settings.first_lane::text);
-    template := replace(template, '{place}', case when keyed then 'q.place' else 'q.due_at' end);
-    template := replace(template, '{and_due}', case when keyed then ' and q.due_at <= until and q.place <= bound' else '' end);
-    -- One that ran out once may be innocent; as long as it has an attempt for itself behind that, it needs none for itself now.
-    template := replace(template, '{alone}', case when keyed
-        then '(apart > 0 and (apart < 3 or q.attempt - q.released > 1 or {max_attempts} < 3))' else '(apart > 0)' end);
-    template := replace(template, '{mixed}', case when keyed then 'of_line = '''' and q.keys && lined' else 'false' end);
-    template := replace(template, '{or_mixed}', case when keyed then ' or of_line = '''' and q.keys && lined' else '' end);
-    template := replace(template, '{and_pure}', case when keyed then ' and not (of_line = '''' and q.keys && lined)' else '' end);
-    template := replace(template, '{whole_keys}', case when keyed then 'whole_keys := r.keys; whole_line := r.line;' else '' end);
-    template := replace(template, '{keys}', case when keyed then 'r.keys := whole_keys[start + 1 : stop]; r.line := case when r.keys[1] = any (lined) then r.keys[1] else whole_line end;' else '' end);
-    template := replace(template, '{set_keys}', case when keyed then ', keys = r.keys, line = r.line' else '' end);
-    template := replace(template, '{then_place}', case when keyed
-        then ' place = case when due > clock_timestamp() then due else q.place end,' else '' end);
-    template := replace(template, '{right_place}', case when keyed
-        then ', place = case when q.enqueued_at > clock and q.place > clock then greatest(q.place - (q.enqueued_at - clock), clock) else q.place end' else '' end);
-    template := replace(template, '{shift_place}', case when keyed
-        then 'place = case when q.place <= began then q.place else greatest(l.due_at - passed, began + l.place * interval ''1 microsecond'') end,' else '' end);
-    template := replace(template, '{shift_lines}', case when keyed
-        then 'with lines as (update trunkline.{line_} l set until = l.until - passed where isfinite(l.until)) '
-             'update trunkline.{lane_} h set held_until = h.held_until - passed, starts_until = h.starts_until - passed, empty_at = h.empty_at - passed' else 'null' end);
-    template := replace(template, '{refuse_keys}', case when keyed then format('perform trunkline.refuse_keys(%L);', queue) else '' end);
-    template := replace(template, '{lane_columns}', case
-        when keyed then 'array[''lane'', ''line'', ''place'', ''keys'']' when laned then 'array[''lane'']' else 'array[]' end);
-    -- A queue with priorities has a column more, and a floor for each lane.
-    template := replace(template, '{last_lane}', (settings.priorities - 1)::text);
-    template := replace(template, '{of_lane}', case when laned then 'q.lane = l.lane and ' else '' end);
-    template := replace(template, '{laned}', laned::text);
-    template := replace(template, '{lanes}', settings.priorities::text);
-    template := replace(template, '{head_start}', format('%L::interval', settings.head_start));
-    template := replace(template, '{floors}', case when laned then 'timestamptz[]' else 'timestamptz' end);
-    template := replace(template, '{no_floor}', case when laned
-        then format('array_fill(''-infinity''::timestamptz, array[%s])', settings.priorities) else '''-infinity''' end);
-    template := replace(template, '{lane}', case when laned then ', lane int, bound timestamptz'
-                                                 when keyed then ', lane int, of_line text, lined text[], bound timestamptz' else '' end);
-    template := replace(template, '{turn}', case when laned then ', turn.lane, turn.bound' else '' end);
-    template := replace(template, '{in_lane}', case when laned then 'q.lane = lane and '
-                                                    when keyed then 'q.lane = lane and q.line = of_line and ' else '' end);
-    template := replace(template, '{bound}', case when laned then 'least(clock_timestamp(), bound)' else 'clock_timestamp()' end);
-    template := replace(template, '{batch_priority}', case when laned then ', priority int default 0' else '' end);
-    template := replace(template, '{lane_column}', case when laned then ', lane' else '' end);
-    template := replace(template, '{priority}', case when laned then ', priority' else '' end);
-    -- One with uniqueness has a table more.
-    template := replace(template, '{passed_keys}', case when settings.uniqueness
-        then 'update trunkline.{unique_} u set until = u.until - passed, claimed_at = u.claimed_at - passed where u.until is not null' else 'null' end);
-    template := replace(template, '{right_keys}', case when settings.uniqueness
-        then 'update trunkline.{unique_} u set until = clock + (u.until - u.claimed_at), claimed_at = clock where u.key = any (array('
-             'select a.key from trunkline.{unique_} a where a.claimed_at > clock for update skip locked))' else 'null' end);
-    template := replace(template, '{row_priority}', case when laned then 'q.lane::int' else '0' end);
-    template := replace(template, '{own_priority}', case when laned then 'coalesce((q.own ->> ''lane'')::int, 0)' else '0' end);
-    template := replace(template, '{literal}', quote_literal(queue));
-    template := replace(template, '{channel}', quote_literal('trunkline.' || queue));
-    -- What is in the bucket now. A time of the future was written by a clock that was ahead; a bucket that a hand has made absurd is one that is empty or full.
-    template := replace(template, '{tokens}', 'least({burst}, greatest(b.tokens, 0) '
-        '+ {per_second} * extract(epoch from clock - greatest(least(b.filled_at, clock), ''epoch'')))');
-    template := replace(template, '{paused}', settings.paused::text);
-    template := replace(template, '{limited}', (coalesce(settings.max_leased, settings.per_second) is not null)::text);
-    template := replace(template, '{max_leased}', coalesce(settings.max_leased::text, 'null::int'));
-    template := replace(template, '{per_second}', coalesce(settings.per_second::text, 'null') || '::float8');
-    template := replace(template, '{burst}', coalesce(settings.burst::text, 'null') || '::float8');
-    template := replace(template, '{max_attempts}', settings.max_attempts::text);
-    template := replace(template, '{max_batch}', settings.max_batch::text);
-    template := replace(template, '{lease}', format('%L::interval', settings.lease));
-    return regexp_replace(template, '[{]([a-z_]+_)[}]', '"\1' || queue || '"', 'g');
-end ;
-
-function find(queue text, id bigint) returns TABLE(state text, attempt integer, due_at timestamp with time zone, ended_at timestamp with time zone, enqueued_at timestamp with time zone, error text, payload text, metadata jsonb, priority integer, key text) language plpgsql stable set search_path=pg_catalog, pg_temp as 
-begin
-    perform trunkline.check_queue(queue);
-    return query execute format(
-        'select f.state, f.attempt, f.due_at, f.ended_at, f.enqueued_at, f.error, f.payload::text, f.metadata, f.priority, f.key from trunkline.%I($1) f',
-        'do_find_' || queue) using id;
-end ;
-
-function fire_schedule(name text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-#variable_conflict use_variable
-declare
-    place tid;
-    id bigint;
-begin
-    select s.ctid into place from trunkline.schedule s where s.name = name for update;
-    perform trunkline.found_schedule(name, found);
-    select t.id into id from trunkline.tick(array[place], array[clock_timestamp()]) t(id);
-    return id;
-end ;
-
-function floor(queue text, keep boolean DEFAULT true) returns timestamp with time zone language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off as 
-declare
-    setting text := format('trunkline.floor_%s', to_regclass(format('trunkline.%I', 'queue_' || queue))::oid);
-    known bigint[] := nullif(current_setting(setting, true), '')::bigint[];
-    clock bigint := trunkline.epoch_of(clock_timestamp());
-    reached timestamptz;
-    seen record;
-    swept record;
-begin
-    if known is null then
-        reached := trunkline.kept_floor(queue);
-    else
-        reached := trunkline.time_of(known[1]);
-        if clock >= known[4] and clock < known[4] + 100000 then
-            return reached;
-        elsif clock < known[4] then
-            reached := least(reached, now() - interval '1 s'); -- the clock stepped back
-            known := null;
-        end if;
-    end if;
-    execute format('select min(l.oldest) as oldest, min(l.candidate) as candidate, min(l.running) as running, max(l.next) as next
-                    from trunkline.%I(%s) l', 'do_look_' || queue, trunkline.in_lanes(queue, '$1')) into seen using reached;
-    if known is null then
-        known := array[0, trunkline.epoch_of(seen.candidate), seen.next, 0, 0];
-    else
-        if seen.running >= known[3] then
-            reached := greatest(reached, least(trunkline.time_of(known[2]), seen.oldest));
-            known := array[0, trunkline.epoch_of(seen.candidate), seen.next, 0, known[5]];
-            if keep then
-                perform trunkline.keep_floor(queue, reached);
-            end if;
-        end if;
-        execute format('select * from trunkline.%I(%s, $2)', 'do_sweep_' || queue, trunkline.in_lanes(queue, '$1')) into swept using reached, known[5];
-        reached := least(reached, swept.stray);
-        known[5] := swept.next_page;
-    end if;
-    known[1] := trunkline.epoch_of(reached);
-    known[4] := clock;
-    perform set_config(setting, known::text, false);
-    return reached;
-end ;
-
-function forget_relays() returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-declare
-    count bigint;
-begin
-    delete from trunkline.relay r
-    where (r.queue, r.name) in (
-        select o.queue, o.name from trunkline.relay o
-        where not o.inward and o.seen_at < clock_timestamp() - interval '1 day' limit 1000 for update skip locked);
-    get diagnostics count = row_count;
-    return count;
-end ;
-
-function forget_workers() returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-declare
-    count bigint;
-begin
-    delete from trunkline.worker w
-    where w.ctid = any (array(
-        select o.ctid from trunkline.worker o where o.at < now() - interval '1 hour' order by o.at limit 1000 for update skip locked));
-    get diagnostics count = row_count;
-    return count;
-end ;
-
-function found_schedule(name text, was_found boolean) returns void language plpgsql stable set search_path=pg_catalog, pg_temp as 
-begin
-    if not was_found then
-        raise exception 'there is no schedule %', coalesce(quote_literal(name), 'NULL') using errcode = 'undefined_object',
-            hint = 'They are listed by: select name from trunkline.schedule. Make one with trunkline.set_schedule.';
-    end if;
-end ;
-
-function grant_rights(role regrole, kind text, queue text DEFAULT NULL::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-declare
-    name text := trunkline.check_role(role);
-begin
-    if kind is null or kind not in ('producer', 'consumer', 'operator') then
-        raise exception 'there are no rights of a %', coalesce(kind, 'null')
-            using errcode = 'invalid_parameter_value', hint = 'Pass producer, consumer or operator.';
-    end if;
-    lock table trunkline.migration in share row exclusive mode; -- see trunkline.lock_queue
-    if queue is not null then
-        perform trunkline.check_queue(queue);
-    end if;
-    insert into trunkline.granted (role, kind, queue) values (name, grant_rights.kind, coalesce(queue, '')) on conflict do nothing;
-    perform trunkline.apply_rights(q.name) from trunkline.queue q where q.name = queue or queue is null;
-    perform trunkline.apply_shared_rights();
-end ;
-
-function hand_over(queue text, element bytea, metadata jsonb DEFAULT NULL::jsonb) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off as 
-declare
-    text_of text := translate(encode(element, 'base64'), chr(10), '')
-        || coalesce(' ' || translate(encode(convert_to(metadata::text, 'UTF8'), 'base64'), chr(10), ''), '');
-    waiting record;
-    id bigint;
-begin
-    perform trunkline.check_queue(queue), trunkline.check_metadata(metadata);
-    if length(text_of) > 7900 or exists (
-            select from trunkline.queue q
-            where q.name = queue and (q.paused or coalesce(q.max_leased, q.per_second) is not null)) then
-        return null;
-    end if;
-    loop
-        select w.consumer, w.alive into waiting from trunkline.waiting w where w.queue = hand_over.queue limit 1 for update skip locked;
-        if not found then
-            return null;
-        end if;
-        perform trunkline.wait_no_more(waiting.consumer);
-        continue when pg_try_advisory_xact_lock(waiting.alive); -- it died
-        id := nextval(format('trunkline.%I', 'id_' || queue));
-        perform pg_notify(waiting.consumer, format('%s %s %s', id, (extract(epoch from clock_timestamp()) * 1000000)::bigint, text_of));
-        return id;
-    end loop;
-end ;
-
-function in_lanes(queue text, parameter text) returns text language plpgsql stable set search_path=pg_catalog, pg_temp as 
-begin
-    return (select case when q.priorities > 1 then format('array_fill(%s, array[%s])', parameter, q.priorities) else parameter end
-            from trunkline.queue q where q.name = queue);
-end ;
-
-function install_queue(queue text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp standard_conforming_strings=on check_function_bodies=off as 
-declare
-    template text;
-begin
-    perform trunkline.lock_queue(queue);
-    -- What names the table of unique keys is of queues that have one.
-    for template in
-        select t.text from trunkline.template t, trunkline.queue q
-        where t.kind <> 'tables' and q.name = queue and (q.uniqueness or t.text not like '%{unique\_}%')
-        order by t.kind, t.name
-    loop
-        execute trunkline.fill(template, queue);
-    end loop;
-    perform trunkline.apply_rights(queue);
-end ;
-
-function is_array(type regtype) returns boolean language plpgsql stable set search_path=pg_catalog, pg_temp as 
-begin
-    return exists (select from pg_type t where t.oid = trunkline.base_type(type) and t.typelem <> 0
-                   and t.typsubscript = 'array_subscript_handler'::regproc);
-end ;
-
-function keep_floor(queue text, reached timestamp with time zone) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off as 
-declare
-    clock timestamptz := clock_timestamp();
-    kept timestamptz;
-begin
-    if current_setting('transaction_isolation') = 'read committed'
-       and has_column_privilege('trunkline.floor', 'reached', 'update') and has_column_privilege('trunkline.floor', 'shown', 'update') then
-        select greatest(k.reached, k.shown) into kept from trunkline.floor k
-        where k.queue = keep_floor.queue
-          and (k.reached < keep_floor.reached - interval '10 s' or k.reached > clock or k.shown between clock - interval '10 s' and clock is not true)
-        for update skip locked;
-        if found then
-            update trunkline.floor f set reached = least(keep_floor.reached, clock), shown = clock where f.queue = keep_floor.queue;
-            execute format('select trunkline.%I($1, $2)', 'do_right_' || queue)
-                using case when kept > clock + interval '1 minute' then 1 else 0 end, case when kept > clock + interval '1 minute' then kept - clock end;
-        end if;
-    end if;
-end ;
-
-function keep_letter() returns trigger language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off as 
-declare
-    queue text := substr(tg_table_name, strpos(tg_table_name, '_') + 1);
-    is_there bool := tg_op = 'UPDATE';
-begin
-    if tg_table_schema <> rtrim('trunkline.', '.') then
-        raise exception '% is no table of a queue', quote_ident(tg_table_name) using errcode = 'insufficient_privilege',
-            hint = 'Drop its trigger: trunkline.keep_letter is for the dead letters and the archive of a queue.';
-    end if;
-    if not is_there then
-        execute format('select exists (select from trunkline.%I o where o.id = $1)', tg_table_name) into is_there using new.id;
-    end if;
-    if is_there then
-        perform trunkline.repair_sequence(queue);
-        new.id := nextval(format('trunkline.%I', 'id_' || queue));
-    end if;
-    return new;
-end ;
-
-function keep_place() returns trigger language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-declare
-    first int := tg_argv[0];
-    lanes int := tg_argv[1];
-    wrong text[];
-    is_placed bool;
-begin
-    new.place := coalesce(new.place, new.due_at);
-    if cardinality(new.keys) is distinct from new.size or array_lower(new.keys, 1) <> 1 or array_ndims(new.keys) <> 1 then
-        raise exception 'a row of % is no batch: it has % messages, and keys for %, or these are no array of one dimension, from 1 on', tg_table_name, new.size, coalesce(cardinality(new.keys), 0)
-            using errcode = 'check_violation', hint = 'Enqueue through trunkline.enqueue or enqueue_many.';
-    end if;
-    if new.id % 1024 > 0 then
-        -- A part of a row that is there, or a message that comes back: a refusal would lose it.
-        if new.lane < first or new.lane >= first + lanes then
-            new.lane := first + trunkline.lane_of(new.keys[1], lanes);
-        end if;
-        return new;
-    end if;
-    if new.size = 1 and octet_length(new.keys[1]) between 1 and 1024 and new.lane = first + trunkline.lane_of(new.keys[1], lanes) then
-        return new; -- what is usual where messages are few, without a subquery
-    end if;
-    wrong := array(select k.key from unnest(new.keys) k(key) where (octet_length(k.key) between 1 and 1024) is not true limit 1);
-    if wrong <> '{}' then
-        raise exception 'a key of a row of % is empty, null or too long', tg_table_name
-            using errcode = 'check_violation', hint = 'A key has 1 to 1,024 bytes. Enqueue through trunkline.enqueue or enqueue_many, which say which.';
-    end if;
-    -- As trunkline.lane_of, without a call for each key. Messages of one key in several lanes would be handled at the same time.
-    if new.lane < first or new.lane >= first + lanes then
-        new.lane := first + trunkline.lane_of(new.keys[1], lanes);
-        is_placed := true;
-    end if;
-    if exists (
-        select from (select distinct u.key from unnest(new.keys) u(key)) k, lateral (select sha256(convert_to(k.key, 'UTF8')) as bytes offset 0) h
-        where first + ((get_byte(h.bytes, 0)::bigint << 24) + (get_byte(h.bytes, 1) << 16) + (get_byte(h.bytes, 2) << 8) + get_byte(h.bytes, 3)) % lanes
-              <> new.lane)
-    then
-        if is_placed is null then
-            raise exception 'a row of % is in the partition of another key', tg_table_name
-                using errcode = 'check_violation', hint = 'Enqueue through trunkline.enqueue or enqueue_many; a row by hand gets its partition from its key with lane -1.';
-        end if;
-        raise exception 'a row of % has keys of several lanes: there are % now', tg_table_name, lanes
-            using errcode = 'TL002', hint = 'The queue got more lanes meanwhile: call again. Whoever inserts rows by hand calls trunkline.enqueue_many instead.';
-    end if;
-    return new;
-end ;
-
-function kept_floor(queue text) returns timestamp with time zone language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-declare
-    kept timestamptz;
-    stray timestamptz;
-begin
-    select f.reached into kept from trunkline.floor f where f.queue = kept_floor.queue and f.reached <= clock_timestamp();
-    if kept > '-infinity' and has_table_privilege(to_regclass(format('trunkline.%I', 'queue_' || queue)), 'select') then
-        execute format('select s.stray from trunkline.%I(%s, null) s', 'do_sweep_' || queue, trunkline.in_lanes(queue, '$1')) into stray using kept;
-    end if;
-    return coalesce(least(kept, stray), '-infinity');
-end ;
-
-function lane_of(key text, lanes integer) returns smallint language plpgsql immutable set search_path=pg_catalog, pg_temp as 
-declare
-    hash bytea := sha256(convert_to(key, 'UTF8'));
-begin
-    return ((get_byte(hash, 0)::bigint << 24) + (get_byte(hash, 1) << 16) + (get_byte(hash, 2) << 8) + get_byte(hash, 3)) % lanes;
-end ;
-
-function lease(queue text, n integer DEFAULT 1, lease interval DEFAULT NULL::interval, wait interval DEFAULT '00:00:00'::interval) returns TABLE(id bigint, attempt integer, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload text, metadata jsonb) language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-declare
-    look text := $q$
-        select b.id + m.k, b.attempt, b.enqueued_at, b.due_at, m.payload::text, m.metadata
-        from trunkline.%I($1, $2, %s) b,
-             lateral (select generate_series(0, b.size - 1) as k, unnest(b.payload) as payload, unnest(b.metadata) as metadata) m $q$;
-    setting text;
-    known text;
-    reached timestamptz;
-    seconds float8;
-    pause float8 := 0.01;
-begin
-    if wait = '0' then
-        perform trunkline.check_queue(queue);
-        return query execute format(look, 'do_lease_' || queue, trunkline.in_lanes(queue, '$3'))
-            using trunkline.check_n(n), lease, trunkline.floor(queue);
-        return;
-    end if;
-    seconds := trunkline.check_wait(wait);
-    setting := format('trunkline.floor_%s', to_regclass(format('trunkline.%I', 'queue_' || queue))::oid); -- see trunkline.floor
-    loop
-        -- As in trunkline.take.
-        begin
-            perform trunkline.check_queue(queue);
-            reached := trunkline.floor(queue, keep => false);
-            known := current_setting(setting, true);
-            return query execute format(look, 'do_lease_' || queue, trunkline.in_lanes(queue, '$3'))
-                using trunkline.check_n(n), lease, reached;
-            if found or seconds <= 0 or n = 0 or pg_current_xact_id_if_assigned() is not null then
-                perform trunkline.keep_floor(queue, reached);
-                return;
-            end if;
-            raise exception sqlstate 'TL000';
-        exception
-            when sqlstate 'TL000' then
-                perform set_config(setting, known, false);
-            when undefined_function then
-                perform trunkline.check_queue(queue); -- dropped since it was looked for
-                raise;
-        end;
-        perform pg_sleep(least(pause, seconds));
-        seconds := seconds - pause;
-        pause := least(2 * pause, 0.2);
-    end loop;
-end ;
-
-function lease_lane(queue text, n integer DEFAULT 100, lease interval DEFAULT NULL::interval) returns TABLE(holder bigint, id bigint, attempt integer, key text, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload text, metadata jsonb) language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-begin
-    holder := (random() * 9007199254740992)::bigint;
-    return query select holder, m.* from trunkline.along_lanes(queue, holder, n, lease, 1) m;
-end ;
-
-function limit_queue(queue text, max_leased integer DEFAULT NULL::integer, per_second double precision DEFAULT NULL::double precision, burst integer DEFAULT NULL::integer, key_per_second double precision DEFAULT NULL::double precision, key_burst integer DEFAULT NULL::integer) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp lock_timeout=3s client_min_messages=warning as 
-#variable_conflict use_variable
-declare
-    size float8 := coalesce(burst, greatest(ceil(per_second), 1), 1);
-    key_size float8 := coalesce(key_burst, greatest(ceil(key_per_second), 1), 1);
-begin
-    perform trunkline.lock_queue(queue);
-    perform trunkline.check_queue(queue);
-    if (coalesce(max_leased, 1) >= 1 and coalesce(per_second, 1) > 0 and coalesce(per_second, 1) <= 1e9 and size between 1 and 1e9
-        and (burst is null or per_second is not null)
-        and coalesce(key_per_second, 1) > 0 and coalesce(key_per_second, 1) <= 1e9 and key_size between 1 and 1e9
-        and (key_burst is null or key_per_second is not null)) is not true then
-        raise exception 'the limits of queue % are out of bounds', quote_literal(queue) using errcode = 'invalid_parameter_value',
-            hint = 'max_leased and burst are at least 1, per_second is more than 0 and at most 1000000000, and a burst needs a per_second; '
-                   'so with key_burst and key_per_second. To stop a queue, pause it.';
-    elsif key_per_second is not null and (select q.lanes = 0 from trunkline.queue q where q.name = queue) then
-        raise exception 'queue % has no keys, so none has a rate', quote_literal(queue) using errcode = 'invalid_parameter_value',
-            hint = 'Pass per_second, for the queue; or create one with trunkline.create_queue(..., lanes => 64).';
-    end if;
-    update trunkline.queue q
-    set max_leased = max_leased, per_second = per_second, burst = case when per_second is not null then size end,
-        key_per_second = key_per_second, key_burst = case when key_per_second is not null then key_size end
-    where q.name = queue;
-    begin
-        if to_regclass(format('trunkline.%I', 'limit_' || queue)) is not null then
-            execute format('lock table trunkline.%I in exclusive mode', 'limit_' || queue); -- as a dequeue does: see do_bucket_
-        end if;
-        if max_leased is null and per_second is null then
-            execute format('drop table if exists trunkline.%I cascade', 'limit_' || queue);
-            delete from trunkline.bucket b where b.queue = queue;
-        else
-            execute format('create table if not exists trunkline.%I ()', 'limit_' || queue);
-            insert into trunkline.bucket as b (queue, tokens, filled_at) values (queue, size, clock_timestamp())
-            on conflict on constraint pk_bucket do update
-            set tokens = least(greatest(b.tokens, 0), excluded.tokens), filled_at = least(b.filled_at, excluded.filled_at);
-        end if;
-        if max_leased is null then
-            execute format('drop index if exists trunkline.%I', 'leased_' || queue);
-        else
-            execute format('create index if not exists %I on trunkline.%I (due_at) where attempt > 0 and error is null',
-                           'leased_' || queue, 'queue_' || queue);
-        end if;
-    exception when lock_not_available then
-        -- Whoever waits for this lock makes everybody wait who comes after.
-        raise exception 'queue % is in use', quote_literal(queue) using errcode = 'lock_not_available',
-            hint = 'A transaction that touched it has been open for three seconds. End it (see pg_stat_activity), then try again.';
-    end;
-    perform trunkline.install_queue(queue);
-    perform pg_notify('trunkline.' || queue, '');
-end ;
-
-function lock_queue(queue text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-begin
-    lock table trunkline.migration in share mode;
-    perform from trunkline.queue q where q.name = queue for no key update;
-end ;
-
-function messages(queue text, first_id bigint DEFAULT NULL::bigint, last_id bigint DEFAULT NULL::bigint, due_from timestamp with time zone DEFAULT NULL::timestamp with time zone, due_before timestamp with time zone DEFAULT NULL::timestamp with time zone) returns TABLE(id bigint, enqueued_at timestamp with time zone, due_at timestamp with time zone, attempt integer, error text, payload text, metadata jsonb, priority integer, key text) language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-declare
-    bounded bool := coalesce(first_id, last_id) is not null or coalesce(due_from, due_before) is not null;
-begin
-    perform trunkline.check_queue(queue);
-    return query execute format(
-        'select m.id, m.enqueued_at, m.due_at, m.attempt, m.error, m.payload::text, m.metadata, m.priority, m.key from trunkline.%I%s m order by m.due_at, m.id',
-        case when bounded then 'do_within_' else 'messages_' end || queue, case when bounded then '($1, $2, $3, $4)' else '' end)
-        using coalesce(first_id, 0), coalesce(last_id, 9223372036854775807),
-              coalesce(due_from, '-infinity'), coalesce(due_before, 'infinity');
-end ;
-
-function missing(ids bigint[], sizes integer[], found_nrs bigint[], found_ids bigint[], found_sizes integer[], OUT nrs bigint[], OUT missing_ids bigint[], OUT missing_sizes integer[]) returns record language plpgsql immutable set search_path=pg_catalog, pg_temp jit=off as 
-begin
-    with part as (
-        select f.nr, f.id as low, f.id + f.size as high from unnest(found_nrs, found_ids, found_sizes) f(nr, id, size)
-        union all
-        select d.nr, e.at, e.at from unnest(ids, sizes) with ordinality d(id, size, nr), lateral (values (d.id), (d.id + d.size)) e(at)
-    ), gap as (
-        select p.nr, lag(p.high) over (partition by p.nr order by p.low, p.high) as low, p.low as high from part p
-    )
-    select array_agg(g.nr order by g.low, g.nr), array_agg(g.low order by g.low, g.nr), array_agg((g.high - g.low)::int order by g.low, g.nr)
-    into nrs, missing_ids, missing_sizes from gap g where g.high > g.low;
-end ;
-
-function more(queue text, holder bigint, n integer DEFAULT 100, lease interval DEFAULT NULL::interval) returns TABLE(id bigint, attempt integer, key text, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload text, metadata jsonb) language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-declare
-    holds bool;
-begin
-    perform trunkline.check_keyed(queue);
-    execute format('select exists (select from trunkline.%I l where l.holder = $1 and l.held_until > clock_timestamp())', 'lane_' || queue)
-        into holds using holder;
-    if not holds then
-        raise exception 'holder % has no lane of queue %', holder, quote_literal(queue)
-            using errcode = 'TL001', hint = 'Its leases ended, or it gave the lane back. Lease another with trunkline.lease_lane.';
-    end if;
-    return query select m.* from trunkline.along_lanes(queue, holder, n, lease, 0) m;
-end ;
-
-function more_lanes(queue text, lanes integer) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-#variable_conflict use_variable
-declare
-    now_is trunkline.queue;
-    first int;
-    rows text := 'queue_' || queue;
-    held text := 'lane_' || queue;
-    lines text := 'line_' || queue;
-begin
-    select * into strict now_is from trunkline.queue q where q.name = queue;
-    if now_is.lanes = 0 then
-        raise exception 'queue % has no lanes: its messages have no keys', quote_literal(queue)
-            using errcode = 'feature_not_supported', hint = 'Create a queue with trunkline.create_queue(..., lanes => 64).';
-    elsif lanes < now_is.lanes or lanes % now_is.lanes > 0 then
-        raise exception 'queue % has % lanes, and cannot have %', quote_literal(queue), now_is.lanes, lanes
-            using errcode = 'invalid_parameter_value', hint = format('Pass a multiple of %s, up to 256: each lane falls into several.', now_is.lanes);
-    end if;
-    first := now_is.first_lane + now_is.lanes;
-    -- In the order in which whoever leases meets them. Whoever has begun is done by then.
-    execute format('lock table trunkline.%I, trunkline.%I, trunkline.%I in access exclusive mode', held, rows, lines);
-    execute format('drop trigger keep_place on trunkline.%I', rows);
-    execute format('alter table trunkline.%I drop constraint lane', rows);
-    perform trunkline.sort_lanes(queue, lanes, first);
-    execute format('alter table trunkline.%I add constraint lane check (lane between %s and %s)', rows, first, first + lanes - 1);
-    execute format('insert into trunkline.%1$I (lane, holder, held_until, wanted_until, served_at, floor, starts_until, empty_at)
-                    select $1 + n, h.holder, h.held_until, h.wanted_until, h.served_at, h.floor, h.starts_until, h.empty_at
-                    from generate_series(0, $2 - 1) n join trunkline.%1$I h on h.lane = $3 + n %% $4', held)
-        using first, lanes, now_is.first_lane::int, now_is.lanes;
-    execute format('delete from trunkline.%I h where h.lane >= -$1 and h.lane < $1', held) using first;
-    execute format('insert into trunkline.%I (lane) select -1 - n from generate_series($1, $1 + $2 - 1) n', held) using first, lanes; -- see create_queue
-    execute format('update trunkline.%I l set lane = $1 + trunkline.lane_of(l.key, $2)', lines) using first, lanes;
-    execute format('create trigger keep_place before insert on trunkline.%I for each row execute function trunkline.keep_place(%s, %s)',
-                   rows, first, lanes);
-    update trunkline.queue q set lanes = lanes, first_lane = first where q.name = queue;
-end ;
-
-function own(statement text, r anyelement) returns jsonb language plpgsql stable set search_path=pg_catalog, pg_temp DateStyle=ISO IntervalStyle=postgres extra_float_digits=1 TimeZone=UTC lc_monetary=C as 
-declare
-    own jsonb;
-begin
-    execute statement into own using r;
-    return own;
-end ;
-
-function pause_queue(queue text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-begin
-    perform trunkline.set_paused(queue, true);
-end ;
-
-function pause_schedule(name text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-#variable_conflict use_variable
-begin
-    update trunkline.schedule s set paused = true where s.name = name;
-    perform trunkline.found_schedule(name, found);
-end ;
-
-function payload_bytes(queue text, bytes integer) returns bigint language plpgsql immutable set search_path=pg_catalog, pg_temp as 
-begin
-    if bytes is null then
-        raise exception 'a payload of queue % is null', quote_literal(queue) using errcode = 'null_value_not_allowed',
-            hint = 'Every message needs a payload. For a queue of signals, enqueue an empty value.';
-    elsif bytes > 67108864 + 4 then
-        raise exception 'a payload of % bytes is too large for queue %', bytes - 4, quote_literal(queue)
-            using errcode = 'program_limit_exceeded',
-                  hint = 'A payload has at most 64 MiB. Store it elsewhere and enqueue its address.';
-    end if;
-    return bytes;
-end ;
-
-function payload_type(queue text) returns regtype language plpgsql stable set search_path=pg_catalog, pg_temp as 
-begin
-    return (select a.atttypid from pg_attribute a
-            where a.attrelid = to_regclass(format('trunkline.%I', 'dead_' || queue)) and a.attname = 'payload');
-end ;
-
-function payloads_of(texts text[], typed anyarray) returns anyarray language plpgsql stable set search_path=pg_catalog, pg_temp DateStyle=ISO, YMD IntervalStyle=postgres TimeZone=UTC extra_float_digits=3 bytea_output=hex lc_monetary=C as 
-begin
-    typed := texts;
-    return typed;
-end ;
-
-function place_schedules(tids tid[], nexts timestamp with time zone[], lasts timestamp with time zone[], problems text[]) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_hashjoin=off enable_mergejoin=off jit=off as 
-begin
-    update trunkline.schedule s
-    set next_at = case when p.next_at = 'infinity' and p.problem is not null then clock_timestamp() + interval '1 hour' else p.next_at end,
-        placed = p.next_at < 'infinity' or p.problem is null, placed_at = clock_timestamp(), owed_at = null,
-        last_at = coalesce(p.last_at, s.last_at), problem = p.problem
-    from unnest(tids, nexts, lasts, problems) p(tid, next_at, last_at, problem) where s.ctid = p.tid;
-end ;
-
-function prune(queue text, age interval) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-declare
-    count bigint;
-begin
-    perform trunkline.check_queue(queue);
-    if age is null or age < '0' then
-        raise exception 'an age of % is out of bounds', coalesce(age::text, 'null')
-            using errcode = 'invalid_parameter_value', hint = 'An age is at least zero; zero deletes the whole archive.';
-    end if;
-    execute format('select trunkline.%I($1)', 'do_prune_' || queue) into count using age;
-    return count;
-end ;
-
-function prune_keys(queue text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-declare
-    count bigint;
-begin
-    perform trunkline.check_queue(queue);
-    perform trunkline.check_unique(queue, 0, null, '{}', null);
-    execute format('select trunkline.%I(null)', 'do_forget_' || queue) into count;
-    return count;
-end ;
-
-function purge(queue text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-declare
-    count bigint;
-begin
-    perform trunkline.check_queue(queue);
-    execute format('with gone as (delete from trunkline.%I q returning q.size) select coalesce(sum(g.size), 0) from gone g',
-                   'queue_' || queue) into count;
-    if (select q.lanes > 0 from trunkline.queue q where q.name = queue) then
-        execute format('delete from trunkline.%I', 'line_' || queue);
-    end if;
-    return count;
-end ;
-
-function read_as(written text, sample anyelement) returns anyelement language plpgsql stable set search_path=pg_catalog, pg_temp DateStyle=ISO IntervalStyle=postgres TimeZone=UTC extra_float_digits=1 bytea_output=hex lc_monetary=C xmloption=content as 
-begin
-    sample := written;
-    return sample;
-end ;
-
-function rebuild(queue text) returns TABLE(what text, changed bigint) language plpgsql volatile set search_path=pg_catalog, pg_temp lock_timeout=10s client_min_messages=warning as 
-#variable_conflict use_variable
-declare
-    now_is trunkline.queue;
-    rows text := 'queue_' || queue;
-    held text := 'lane_' || queue;
-    lines text := 'line_' || queue;
-    uniques text := 'unique_' || queue;
-    first int;
-    next_id bigint;
-begin
-    perform trunkline.lock_queue(queue);
-    perform trunkline.check_queue(queue);
-    select * into strict now_is from trunkline.queue q where q.name = queue;
-    first := now_is.first_lane;
-    perform trunkline.install_queue(queue); -- what comes next calls its functions
-    if now_is.lanes > 0 then
-        begin
-            -- In the order in which a lease meets them.
-            execute format('lock table trunkline.%I, trunkline.%I, trunkline.%I in access exclusive mode', held, rows, lines);
-        exception when lock_not_available then
-            raise exception 'queue % is in use', quote_literal(queue) using errcode = 'lock_not_available',
-                hint = 'A transaction that touched it has been open for ten seconds. End it (see pg_stat_activity), then try again.';
-        end;
-        execute format('update trunkline.%I q set keys = array_replace(q.keys, null, '''') where array_position(q.keys, null) is not null', rows);
-        get diagnostics changed = row_count;
-        what := 'keys that were null';
-        return next;
-        what := 'rows in the partition of other keys';
-        changed := trunkline.sort_lanes(queue, now_is.lanes, first);
-        return next;
-        execute format('delete from trunkline.%I h where h.lane <> all (array(select n from generate_series($1, $1 + $2 - 1) n union all '
-                       'select -1 - n from generate_series($1, $1 + $2 - 1) n))', held) using first, now_is.lanes;
-        execute format('insert into trunkline.%I (lane) select case when s.locks then -1 - n else n end '
-                       'from generate_series($1, $1 + $2 - 1) n, (values (true), (false)) s(locks) on conflict (lane) do nothing', held) using first, now_is.lanes;
-        get diagnostics changed = row_count;
-        what := 'partitions that were missing';
-        return next;
-        -- A leased message has its consumer, and what is behind it of its key waits: so a partition without a holder gets an unknown one, until the lease ends.
-        execute format($q$
-            update trunkline.%1$I h
-            set holder = case when h.held_until > clock_timestamp() then h.holder else (random() * 9007199254740992)::bigint end, held_until = l.until,
-                starts_until = greatest(h.starts_until, l.until), empty_at = greatest(h.empty_at, clock_timestamp())
-            from (select q.lane, max(q.due_at) as until from trunkline.%2$I q
-                  where q.attempt > 0 and q.error is null and q.due_at > clock_timestamp() group by q.lane) l
-            where l.lane = h.lane and h.held_until < l.until $q$, held, rows);
-        get diagnostics changed = row_count;
-        what := 'partitions with leases and no holder';
-        return next;
-        execute format('update trunkline.%I h set floor = ''-infinity'' where isfinite(h.floor)', held);
-        if now_is.per_key = 1 then
-            -- Of a key that waits for its retry nothing else goes first.
-            execute format('select trunkline.%I(array_agg(q.id), array_agg(q.size)) from trunkline.%I q '
-                           'where q.line = '''' and q.error is not null and q.due_at > clock_timestamp() having count(*) > 0', 'do_hold_' || queue, rows);
-        end if;
-        execute format('delete from trunkline.%1$I l where l.until <= clock_timestamp() and not exists '
-                       '(select from trunkline.%2$I q where q.lane = l.lane and q.line = l.key) or l.lane <> $1 + trunkline.lane_of(l.key, $2)', lines, rows)
-            using first, now_is.lanes;
-        execute format($q$
-            insert into trunkline.%1$I as l (lane, key, until)
-            select q.lane, q.line, coalesce(max(q.due_at) filter (where q.error is not null and q.due_at > clock_timestamp()), '-infinity')
-            from trunkline.%2$I q where q.line <> '' group by q.lane, q.line
-            on conflict (lane, key) do update set until = excluded.until where l.until < excluded.until $q$, lines, rows);
-        get diagnostics changed = row_count;
-        what := 'keys whose backlog was not known';
-        return next;
-    end if;
-    if now_is.uniqueness then
-        execute format('delete from trunkline.%I u where u.until is null and not exists (
-                            select from trunkline.%I q where q.id <= u.id and q.id >= u.id / 1024 * 1024 and q.id + q.size > u.id)', uniques, rows);
-        get diagnostics changed = row_count;
-        what := 'unique keys of messages that are gone';
-        return next;
-    end if;
-    if coalesce(now_is.max_leased, now_is.per_second) is not null then
-        insert into trunkline.bucket as b (queue, tokens, filled_at) values (queue, coalesce(now_is.burst, 1), clock_timestamp())
-        on conflict on constraint pk_bucket do update set tokens = excluded.tokens, filled_at = excluded.filled_at
-        where b.tokens > excluded.tokens or b.filled_at > excluded.filled_at;
-        get diagnostics changed = row_count;
-        what := 'limits in a state that cannot be';
-        return next;
-        execute format('create table if not exists trunkline.%I ()', 'limit_' || queue);
-    end if;
-    insert into trunkline.floor as f (queue) values (queue) on conflict on constraint pk_floor do update set reached = excluded.reached;
-    execute format('select least(i.last_value, 9223372036854774783) + case when i.is_called then 1024 else 0 end from trunkline.%I i', 'id_' || queue) into next_id;
-    what := 'sequences behind their ids';
-    changed := (trunkline.repair_sequence(queue) <> next_id)::int;
-    return next;
-    perform trunkline.apply_rights(queue), trunkline.apply_shared_rights();
-    perform pg_notify('trunkline.' || queue, '');
-end ;
-
-function refuse_keys(queue text) returns void language plpgsql stable set search_path=pg_catalog, pg_temp as 
-begin
-    raise exception 'queue % has keys: its messages are leased along lanes', quote_literal(queue)
-        using errcode = 'feature_not_supported', hint = 'Run a worker; or lease a lane with trunkline.lease_lane.';
-end ;
-
-function refuse_older() returns trigger language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-begin
-    raise exception 'this schema is at version %, newer than this program supports', (select max(v.version) from trunkline.version v)
-        using errcode = 'object_not_in_prerequisite_state', hint = 'Nothing was changed; migrate with a newer trunkline.';
-end ;
-
-function refuse_row() returns trigger language plpgsql volatile as 
-begin
-    if new.size operator(pg_catalog.=) 1 and pg_catalog.array_dims(new.payload) operator(pg_catalog.=) '[1:1]'
-       and new.payload[1] is not null and new.metadata is null then
-        return new;
-    end if;
-    if new.size operator(pg_catalog.>=) 1 and new.size operator(pg_catalog.<=) 1024
-       and (new.error is not null
-            or pg_catalog.array_ndims(new.payload) operator(pg_catalog.=) 1
-               and pg_catalog.array_lower(new.payload, 1) operator(pg_catalog.=) 1
-               and pg_catalog.cardinality(new.payload) operator(pg_catalog.=) new.size
-               and pg_catalog.num_nulls(variadic new.payload) operator(pg_catalog.=) 0
-               and (new.metadata is null
-                    or pg_catalog.array_ndims(new.metadata) operator(pg_catalog.=) 1
-                       and pg_catalog.array_lower(new.metadata, 1) operator(pg_catalog.=) 1
-                       and pg_catalog.cardinality(new.metadata) operator(pg_catalog.<=) new.size)) then
-        return new;
-    end if;
-    raise exception 'a row of % is no batch: its size is not its number of payloads, or a payload is null', tg_table_name
-        using errcode = 'check_violation',
-              hint = 'Enqueue through trunkline.enqueue or enqueue_many, or insert an array of one dimension, from 1 on, and its length (1 to 1,024) as size.';
-end ;
-
-function release(queue text, id bigint, attempt integer) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-begin
-    perform trunkline.settle('release', queue, array[id], array[attempt]);
-    perform pg_notify('trunkline.' || queue, '');
-end ;
-
-function release_lane(queue text, holder bigint) returns boolean language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-declare
-    free bool;
-begin
-    perform trunkline.check_keyed(queue);
-    execute format('select trunkline.%I(null, $1)', 'do_leave_' || queue) using holder;
-    execute format('select not exists (select from trunkline.%I l where l.holder = $1 and l.held_until > clock_timestamp())', 'lane_' || queue)
-        into free using holder;
-    return free;
-end ;
-
-function release_many(queue text, ids bigint[], attempts integer[]) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-begin
-    perform trunkline.settle('release', queue, ids, attempts);
-    perform pg_notify('trunkline.' || queue, '');
-end ;
-
-function repair_sequence(queue text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off as 
-declare
-    half constant bigint := 4611686018427387904;
-    next_id bigint;
-begin
-    perform trunkline.check_queue(queue);
-    execute format($q$
-        select greatest((select i.last_value + case when i.is_called then 1024 else 0 end from trunkline.%1$I i where i.last_value < $2),
-                        ((select q.id from trunkline.%2$I q where q.id < $2 order by q.id desc limit 1) / 1024 + 1) * 1024,
-                        ((select d.id from trunkline.%3$I d where d.id < $2 order by d.id desc limit 1) / 1024 + 1) * 1024,
-                        ((select a.id from trunkline.%4$I a where a.id < $2 order by a.id desc limit 1) / 1024 + 1) * 1024,
-                        (select r.next_id from trunkline.dropped r where r.queue = $1 and r.next_id < $2), 1024) $q$,
-        'id_' || queue, 'queue_' || queue, 'dead_' || queue, 'archive_' || queue) into next_id using queue, half;
-    next_id := (next_id + 1023) / 1024 * 1024; -- a row begins there, whatever a hand has set
-    perform setval(format('trunkline.%I', 'id_' || queue), next_id, false);
-    return next_id;
-end ;
-
-function repair_times(queue text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-declare
-    messages bigint;
-begin
-    perform trunkline.check_queue(queue);
-    execute format('select trunkline.%I(2, (select greatest(f.reached, f.shown) - clock_timestamp() from trunkline.floor f
-                                           where f.queue = $1 and greatest(f.reached, f.shown) > clock_timestamp()))', 'do_right_' || queue)
-        into messages using queue;
-    update trunkline.floor f set reached = case when f.reached <= clock_timestamp() then f.reached else '-infinity' end, shown = clock_timestamp()
-    where f.queue = repair_times.queue and greatest(f.reached, f.shown) > clock_timestamp();
-    if has_table_privilege('trunkline.schedule', 'update') then
-        perform trunkline.right_schedules();
-    end if;
-    return messages;
-end ;
-
-function replay(queue text, ids bigint[]) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-declare
-    count bigint;
-begin
-    perform trunkline.check_queue(queue);
-    execute format('select count(*) from trunkline.%I($1, null)', 'do_replay_' || queue)
-        into count using trunkline.check_ids(ids, 'replay');
-    perform pg_notify('trunkline.' || queue, '');
-    return count;
-end ;
-
-function replay_all(queue text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-declare
-    count bigint;
-begin
-    perform trunkline.check_queue(queue);
-    execute format('select count(*) from trunkline.%I(null, null)', 'do_replay_' || queue) into count;
-    perform pg_notify('trunkline.' || queue, '');
-    return count;
-end ;
-
-function reschedule(queue text, ids bigint[], due timestamp with time zone) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-begin
-    return query select trunkline.change('reschedule', queue, ids, due);
-    perform pg_notify('trunkline.' || queue, '');
-end ;
-
-function resume_queue(queue text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-begin
-    perform trunkline.set_paused(queue, false);
-end ;
-
-function resume_schedule(name text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-#variable_conflict use_variable
-begin
-    update trunkline.schedule s
-    set paused = false, placed = s.placed and not s.paused, owed_at = case when not s.paused then s.owed_at end, next_at = case when s.paused then clock_timestamp() else s.next_at end
-    where s.name = name;
-    perform trunkline.found_schedule(name, found);
-    perform pg_notify('trunkline._schedules', '');
-end ;
-
-function retry(queue text, id bigint, attempt integer, delay interval DEFAULT '00:00:00'::interval, error text DEFAULT ''::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-begin
-    perform trunkline.check_delay(delay);
-    perform trunkline.settle('retry', queue, array[id], array[attempt], delay, error);
-    perform pg_notify('trunkline.' || queue, '');
-end ;
-
-function retry_many(queue text, ids bigint[], attempts integer[], delay interval DEFAULT '00:00:00'::interval, error text DEFAULT ''::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-begin
-    perform trunkline.check_delay(delay);
-    perform trunkline.settle('retry', queue, ids, attempts, delay, error);
-    perform pg_notify('trunkline.' || queue, '');
-end ;
-
-function revoke_rights(role regrole, queue text DEFAULT NULL::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-declare
-    name text := trunkline.check_role(role);
-    of_queue text;
-begin
-    lock table trunkline.migration in share row exclusive mode; -- see trunkline.lock_queue
-    if queue is not null then
-        perform trunkline.check_queue(queue);
-        if exists (select from trunkline.granted g where g.role = name and g.queue = '') then
-            raise exception '% has rights in every queue', quote_ident(name) using errcode = 'object_not_in_prerequisite_state',
-                hint = 'Revoke them everywhere, then grant them queue by queue.';
-        end if;
-    end if;
-    delete from trunkline.granted g where g.role = name and (g.queue = revoke_rights.queue or revoke_rights.queue is null);
-    for of_queue in select q.name from trunkline.queue q where q.name = queue or queue is null loop
-        execute format('revoke all on trunkline.%I, trunkline.%I, trunkline.%I, trunkline.%I from %I', 'queue_' || of_queue,
-                       'dead_' || of_queue, 'archive_' || of_queue, 'messages_' || of_queue, name);
-        execute format('revoke all (due_at, size, payload, metadata, id) on trunkline.%I from %I', 'queue_' || of_queue, name);
-        execute format('revoke all on sequence trunkline.%I from %I', 'id_' || of_queue, name);
-        if exists (select from trunkline.queue q where q.name = of_queue and q.uniqueness) then
-            execute format('revoke all on trunkline.%I from %I', 'unique_' || of_queue, name);
-        end if;
-        if to_regclass(format('trunkline.%I', 'limit_' || of_queue)) is not null then
-            execute format('revoke all on trunkline.%I from %I', 'limit_' || of_queue, name);
-        end if;
-        if exists (select from trunkline.queue q where q.name = of_queue and q.lanes > 0) then
-            execute format('revoke all on trunkline.%I, trunkline.%I from %I', 'lane_' || of_queue, 'line_' || of_queue, name);
-        end if;
-        perform trunkline.apply_rights(of_queue);
-    end loop;
-    execute format('revoke all on trunkline.migration, trunkline.version, trunkline.queue, trunkline.bucket, trunkline.floor, trunkline.waiting, trunkline.worker, trunkline.schedule, trunkline.stripe, trunkline.audit, trunkline.history, trunkline.relay from %I', name);
-    execute format('revoke all on schema %I from %I', rtrim('trunkline.', '.'), name);
-    perform trunkline.apply_shared_rights(); -- what other rights of the role need
-end ;
-
-function right_schedules() returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off as 
-declare
-    clock timestamptz := clock_timestamp();
-    count bigint := 0;
-begin
-    if exists (select from trunkline.schedule s where s.placed_at > clock + interval '1 minute') then
-        update trunkline.schedule s
-        set placed = false, placed_at = null, owed_at = null, next_at = clock, last_at = least(s.last_at, clock)
-        where s.name = any (array(
-            select a.name from trunkline.schedule a where a.placed_at > clock + interval '1 minute' for update skip locked));
-        get diagnostics count = row_count;
-    end if;
-    return count;
-end ;
-
-function schedules_due_in(since timestamp with time zone, OUT due_in double precision, OUT clock timestamp with time zone) returns record language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off as 
-begin
-    perform trunkline.right_schedules();
-    select s.next_at into clock from trunkline.schedule s
-    where not s.paused and s.next_at >= since and s.next_at < 'infinity' order by s.next_at limit 1;
-    due_in := extract(epoch from clock - clock_timestamp());
-    clock := clock_timestamp();
-end ;
-
-function set_paused(queue text, paused boolean) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-#variable_conflict use_variable
-begin
-    perform trunkline.lock_queue(queue);
-    perform trunkline.check_queue(queue);
-    update trunkline.queue q set paused = paused, paused_at = case when paused then clock_timestamp() end where q.name = queue and q.paused <> paused;
-    if found then
-        perform trunkline.install_queue(queue);
-        perform pg_notify('trunkline.' || queue, '');
-    end if;
-end ;
-
-function set_schedule(name text, queue text, expression text, payload text, zone text DEFAULT 'UTC'::text, metadata jsonb DEFAULT NULL::jsonb, missed text DEFAULT 'once'::text, priority integer DEFAULT 0, key text DEFAULT NULL::text) returns boolean language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-#variable_conflict use_variable
-declare
-    known trunkline.schedule;
-    same_times bool;
-begin
-    perform trunkline.check_queue(queue);
-    perform trunkline.check_schedule(name, expression, zone, missed);
-    perform trunkline.check_priority(queue, priority);
-    perform trunkline.check_keys(queue, case when key is not null then array[key] end, 1);
-    if payload is null then
-        raise exception 'the payload of schedule % is null', quote_literal(name) using errcode = 'null_value_not_allowed',
-            hint = 'Pass the payload as text, of the type of the queue.';
-    end if;
-    execute format('select trunkline.written($1::%s)', format_type(trunkline.payload_type(queue), -1)) into payload using payload;
-    metadata := nullif(metadata, '{}');
-    perform trunkline.check_metadata(coalesce(metadata, '{}') || jsonb_build_object('schedule', name, 'tick', '2000-01-01T00:00:00Z'));
-    perform trunkline.right_schedules();
-    select * into known from trunkline.schedule s where s.name = name for update;
-    if (known.queue, known.expression, known.zone, known.payload, known.metadata, known.missed, known.priority, known.key)
-       is not distinct from (queue, expression, zone, payload, metadata, missed, priority, key) then
-        return false;
-    end if;
-    same_times := (known.expression, known.zone) is not distinct from (expression, zone);
-    insert into trunkline.schedule as s (name, queue, expression, zone, payload, metadata, missed, priority, key, next_at)
-    values (name, queue, expression, zone, payload, metadata, missed, priority, key, clock_timestamp())
-    on conflict on constraint pk_schedule do update
-        set queue = excluded.queue, expression = excluded.expression, zone = excluded.zone, payload = excluded.payload,
-            metadata = excluded.metadata, missed = excluded.missed, priority = excluded.priority, key = excluded.key, placed = same_times and s.placed,
-            next_at = case when same_times then coalesce(s.owed_at, s.next_at) else excluded.next_at end, owed_at = null,
-            problem = case when same_times then s.problem end;
-    perform pg_notify('trunkline._schedules', '');
-    return true;
-end ;
-
-function settle(verb text, queue text, ids bigint[], attempts integer[], span interval DEFAULT NULL::interval, reason text DEFAULT NULL::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp jit=off as 
-declare
-    is_ordered bool;
-    is_limited bool;
-    lost bigint[];
-begin
-    perform trunkline.check_queue(queue);
-    if ids is null or cardinality(ids) is distinct from cardinality(attempts) or array_position(ids, null) is not null
-       or array_position(attempts, null) is not null then
-        raise exception 'every message needs its attempt: % ids, % attempts', coalesce(cardinality(ids), 0), coalesce(cardinality(attempts), 0)
-            using errcode = 'invalid_parameter_value', hint = 'Pass id and attempt as trunkline.lease returned them.';
-    end if;
-    if length(reason) > 16384 then
-        -- As the library bounds it: tracebacks begin with the call and end with the error.
-        reason := left(reason, 8000) || chr(10) || format('... %s characters left out ...', length(reason) - 16000) || chr(10) || right(reason, 8000);
-    end if;
-    select q.lanes > 0 and q.per_key = 1, q.max_leased is not null into is_ordered, is_limited from trunkline.queue q where q.name = settle.queue;
-    if is_ordered and verb in ('ack', 'archive') then
-        execute format('select trunkline.%I($1)', 'do_behind_' || queue) into lost using ids;
-        if lost is not null then
-            raise exception 'message % of queue % stands behind one of its key that waits for its retry', array_to_string(lost[1:3], ', '), quote_literal(queue)
-                using errcode = 'TL001', detail = 'The order of the key would be lost.',
-                      hint = 'Roll back what was done for it, and give it back with trunkline.release: it comes again, in order.';
-        end if;
-    end if;
-    execute format($q$
-        with asked as materialized (
-            select distinct i.id, i.attempt from unnest($1::bigint[], $2::int[]) i(id, attempt)
-        ), range as (
-            select min(i.id) as id, count(*)::int as size, i.attempt
-            from (select a.id, a.attempt, a.id - row_number() over (partition by a.attempt order by a.id) as island
-                  from asked a where a.id between 1024 and 9223372036854774783) i
-            group by i.attempt, i.island
-        ), settled as materialized (
-            select d.id + k as id, d.attempt
-            from (select array_agg(id order by id, attempt) as ids, array_agg(size order by id, attempt) as sizes,
-                         array_agg(attempt order by id, attempt) as attempts from range) r,
-                 trunkline.%I(r.ids, r.sizes, r.attempts %s) d, generate_series(0, d.size - 1) k
-            where r.ids is not null
-        )
-        select array_agg(l.id order by l.id) from (select id, attempt from asked except select id, attempt from settled) l $q$,
-        'do_' || verb || '_' || queue,
-        case verb when 'retry' then ', array_fill($3, array[cardinality(r.ids)]), array_fill($4, array[cardinality(r.ids)])'
-                  when 'charge' then ', array_fill($3, array[cardinality(r.ids)]), array_fill($4, array[cardinality(r.ids)])'
-                  when 'bury' then ', array_fill($4, array[cardinality(r.ids)])'
-                  when 'extend' then ', $3' else '' end)
-        into lost using ids, attempts, span, reason;
-    if is_limited then
-        perform pg_notify('trunkline.' || queue, ''); -- others may have waited for that
-    end if;
-    if lost is not null then
-        raise exception 'the lease of message % of queue % is lost', array_to_string(lost[1:3], ', '), quote_literal(queue)
-            using errcode = 'TL001', detail = 'It ended, and the message may be someone else''s now.',
-                  hint = 'Roll back what was done for it. Work that takes longer needs a longer lease, or trunkline.extend.';
-    end if;
-end ;
-
-function shift(queue text, passed interval) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-declare
-    messages bigint;
-begin
-    perform trunkline.check_queue(queue);
-    execute format('select trunkline.%I($1)', 'do_shift_' || queue) into messages using passed;
-    perform pg_notify('trunkline.' || queue, '');
-    if has_table_privilege('trunkline.schedule', 'update') then
-        update trunkline.schedule s set next_at = s.next_at - passed, owed_at = s.owed_at - passed where s.queue = shift.queue and s.placed;
-        perform pg_notify('trunkline._schedules', '') where found;
-    end if;
-    return messages;
-end ;
-
-function sort_lanes(queue text, lanes integer, first integer) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-#variable_conflict use_variable
-declare
-    rows text := 'queue_' || queue;
-    columns text;
-    parts text;
-    count bigint;
-begin
-    -- What Postgres fills takes no value, not even its own.
-    select string_agg(quote_ident(a.attname), ', ' order by a.attnum), string_agg(case a.attname
-               when 'id' then 'q.id + r.place - 1' when 'size' then 'r.size' when 'lane' then '$2 + r.lane'
-               when 'metadata' then 'case when num_nonnulls(variadic q.metadata[r.place : r.place + r.size - 1]) > 0 '
-                                    'then q.metadata[r.place : r.place + r.size - 1] end'
-               when 'payload' then 'q.payload[r.place : r.place + r.size - 1]' when 'keys' then 'q.keys[r.place : r.place + r.size - 1]'
-               else format('q.%I', a.attname) end, ', ' order by a.attnum)
-    into columns, parts from pg_attribute a
-    where a.attrelid = to_regclass(format('trunkline.%I', rows)) and a.attnum > 0 and not a.attisdropped and a.attgenerated = '' and a.attidentity = '';
-    execute format($q$
-        with run as materialized (
-            select q.id, r.place, r.size, r.lane from trunkline.%1$I q, lateral (
-                select min(k.nr)::int as place, count(*)::int as size, k.lane from (
-                    select u.nr, l.lane, u.nr - row_number() over (partition by l.lane order by u.nr) as island
-                    from unnest(q.keys) with ordinality u(key, nr), lateral (select trunkline.lane_of(u.key, $1) as lane) l) k
-                group by k.lane, k.island) r
-            where q.lane <> $2 + r.lane or r.size < q.size
-        ), more as (
-            insert into trunkline.%1$I (%2$s) select %3$s from run r join trunkline.%1$I q on q.id = r.id where r.place > 1)
-        update trunkline.%1$I q
-        set lane = $2 + r.lane, size = r.size, payload = q.payload[:r.size], keys = q.keys[:r.size],
-            metadata = case when num_nonnulls(variadic q.metadata[:r.size]) > 0 then q.metadata[:r.size] end
-        from run r where q.id = r.id and r.place = 1 $q$, rows, columns, parts) using lanes, first;
-    get diagnostics count = row_count;
-    return count;
-end ;
-
-function stats(queue text) returns TABLE(due bigint, delayed bigint, leased bigint, to_retry bigint, dead bigint, rows bigint, oldest_due interval) language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-begin
-    perform trunkline.check_queue(queue);
-    return query execute format($q$
-        select coalesce(sum(q.size) filter (where q.due_at <= t), 0)::bigint,
-               coalesce(sum(q.size) filter (where q.due_at > t and q.attempt = 0), 0)::bigint,
-               coalesce(sum(q.size) filter (where q.due_at > t and q.attempt > 0 and q.error is null), 0)::bigint,
-               coalesce(sum(q.size) filter (where q.due_at > t and q.error is not null), 0)::bigint,
-               (select count(*) from trunkline.%I), count(q.id), max(t) - min(q.due_at) filter (where q.due_at <= t)
-        from (select clock_timestamp() as t) clock left join trunkline.%I q on true $q$, 'dead_' || queue, 'queue_' || queue);
-end ;
-
-function take(queue text, n integer DEFAULT 1, wait interval DEFAULT '00:00:00'::interval) returns TABLE(id bigint, attempt integer, enqueued_at timestamp with time zone, payload text, metadata jsonb) language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-declare
-    look text := $q$
-        select b.id + m.k, b.attempt, b.enqueued_at, m.payload::text, m.metadata
-        from trunkline.%I($1, %s) b,
-             lateral (select generate_series(0, b.size - 1) as k, unnest(b.payload) as payload, unnest(b.metadata) as metadata) m $q$;
-    setting text;
-    known text;
-    reached timestamptz;
-    seconds float8;
-    pause float8 := 0.01;
-begin
-    if wait = '0' then
-        perform trunkline.check_queue(queue);
-        return query execute format(look, 'do_take_' || queue, trunkline.in_lanes(queue, '$2'))
-            using trunkline.check_n(n), trunkline.floor(queue);
-        return;
-    end if;
-    seconds := trunkline.check_wait(wait);
-    setting := format('trunkline.floor_%s', to_regclass(format('trunkline.%I', 'queue_' || queue))::oid); -- see trunkline.floor
-    loop
-        begin
-            perform trunkline.check_queue(queue);
-            reached := trunkline.floor(queue, keep => false);
-            known := current_setting(setting, true);
-            return query execute format(look, 'do_take_' || queue, trunkline.in_lanes(queue, '$2'))
-                using trunkline.check_n(n), reached;
-            if found or seconds <= 0 or n = 0 or pg_current_xact_id_if_assigned() is not null then
-                perform trunkline.keep_floor(queue, reached);
-                return;
-            end if;
-            -- Nothing was changed. Undone, the look lets go of its locks on the tables; it must not lose the floor that it found.
-            raise exception sqlstate 'TL000';
-        exception
-            when sqlstate 'TL000' then
-                perform set_config(setting, known, false);
-            when undefined_function then
-                perform trunkline.check_queue(queue); -- dropped since it was looked for
-                raise;
-        end;
-        perform pg_sleep(least(pause, seconds));
-        seconds := seconds - pause;
-        pause := least(2 * pause, 0.2);
-    end loop;
-end ;
-
-function tick(tids tid[], ticks timestamp with time zone[]) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_hashjoin=off enable_mergejoin=off jit=off lock_timeout=1s as 
-declare
-    q record;
-begin
-    for q in
-        select s.queue, s.priority, array_agg(s.payload order by t.nr) as payloads,
-               case when count(s.key) > 0 then array_agg(s.key order by t.nr) end as keys,
-               array_agg(coalesce(s.metadata, '{}') || jsonb_build_object('schedule', s.name,
-                   'tick', to_char(t.at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')) order by t.nr) as metadata
-        from unnest(tids, ticks) with ordinality t(tid, at, nr) join trunkline.schedule s on s.ctid = t.tid
-        group by s.queue, s.priority order by s.queue, s.priority desc
-    loop
-        return query execute format(
-            'select * from trunkline.enqueue_many($1, trunkline.payloads_of($2, null::%s[]), interval ''0'', $3, $4, keys => $5)',
-            format_type(trunkline.payload_type(q.queue), -1)) using q.queue, q.payloads::text[], q.metadata, q.priority, q.keys;
-    end loop;
-end ;
-
-function time_of(epoch bigint) returns timestamp with time zone language plpgsql immutable set search_path=pg_catalog, pg_temp as 
-begin
-    return case when epoch > '-9223372036854775808' then timestamptz 'epoch' + epoch * interval '1 us' else '-infinity' end;
-end ;
-
-function wait_no_more(consumer text) returns SETOF text language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off as 
-#variable_conflict use_variable
-begin
-    return query delete from trunkline.waiting w where w.consumer = consumer collate "default" returning w.consumer;
-end ;
-
-function written(payload anyelement) returns text language plpgsql stable set search_path=pg_catalog, pg_temp DateStyle=ISO IntervalStyle=postgres TimeZone=UTC extra_float_digits=1 bytea_output=hex lc_monetary=C xmloption=content as 
-begin
-    return payload::text;
-end ;
+function drop_queue(queue text, cascade boolean DEFAULT false) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp lock_timeout=10s client_min_messages=warning;
+
+function drop_schedule(name text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function due_from(seconds double precision) returns timestamp with time zone language sql volatile;
+
+function due_of(delay interval) returns double precision language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function enqueue(queue text, payload anyelement, delay interval DEFAULT '00:00:00'::interval, metadata jsonb DEFAULT NULL::jsonb, priority integer DEFAULT 0, unique_key text DEFAULT NULL::text, unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, key text DEFAULT NULL::text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function enqueue(queue text, payload text, delay interval DEFAULT '00:00:00'::interval, metadata jsonb DEFAULT NULL::jsonb, priority integer DEFAULT 0, unique_key text DEFAULT NULL::text, unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, key text DEFAULT NULL::text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function enqueue_many(queue text, payloads anyarray, delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[], priority integer DEFAULT 0, unique_keys text[] DEFAULT NULL::text[], unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, keys text[] DEFAULT NULL::text[]) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function enqueue_many(queue text, payloads text, delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[], priority integer DEFAULT 0, unique_keys text[] DEFAULT NULL::text[], unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, keys text[] DEFAULT NULL::text[]) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function enqueue_many(queue text, payloads text[], delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[], priority integer DEFAULT 0, unique_keys text[] DEFAULT NULL::text[], unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, keys text[] DEFAULT NULL::text[]) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function enqueue_unique(queue text, payload anyelement, unique_key text, unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, delay interval DEFAULT '00:00:00'::interval, metadata jsonb DEFAULT NULL::jsonb, priority integer DEFAULT 0, OUT id bigint, OUT outcome text) returns record language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function enqueue_unique(queue text, payload text, unique_key text, unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, delay interval DEFAULT '00:00:00'::interval, metadata jsonb DEFAULT NULL::jsonb, priority integer DEFAULT 0, OUT id bigint, OUT outcome text) returns record language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function enqueue_unique_many(queue text, payloads anyarray, unique_keys text[], unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[], priority integer DEFAULT 0) returns TABLE(id bigint, outcome text) language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function enqueue_unique_many(queue text, payloads text[], unique_keys text[], unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[], priority integer DEFAULT 0) returns TABLE(id bigint, outcome text) language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function epoch_of(at timestamp with time zone) returns bigint language plpgsql immutable set search_path=pg_catalog, pg_temp;
+
+function extend(queue text, id bigint, attempt integer, lease interval) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function extend_many(queue text, ids bigint[], attempts integer[], lease interval) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function fail_schedule(name text, tick timestamp with time zone, next timestamp with time zone, problem text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off;
+
+function fill(template text, queue text) returns text language plpgsql stable set search_path=pg_catalog, pg_temp standard_conforming_strings=on;
+
+function find(queue text, id bigint) returns TABLE(state text, attempt integer, due_at timestamp with time zone, ended_at timestamp with time zone, enqueued_at timestamp with time zone, error text, payload text, metadata jsonb, priority integer, key text) language plpgsql stable set search_path=pg_catalog, pg_temp;
+
+function fire_schedule(name text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function floor(queue text, keep boolean DEFAULT true) returns timestamp with time zone language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off;
+
+function forget_relays() returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function forget_workers() returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function found_schedule(name text, was_found boolean) returns void language plpgsql stable set search_path=pg_catalog, pg_temp;
+
+function grant_rights(role regrole, kind text, queue text DEFAULT NULL::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function hand_over(queue text, element bytea, metadata jsonb DEFAULT NULL::jsonb) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off;
+
+function in_lanes(queue text, parameter text) returns text language plpgsql stable set search_path=pg_catalog, pg_temp;
+
+function install_queue(queue text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp standard_conforming_strings=on check_function_bodies=off;
+
+function is_array(type regtype) returns boolean language plpgsql stable set search_path=pg_catalog, pg_temp;
+
+function keep_floor(queue text, reached timestamp with time zone) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off;
+
+function keep_letter() returns trigger language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off;
+
+function keep_place() returns trigger language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function kept_floor(queue text) returns timestamp with time zone language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function lane_of(key text, lanes integer) returns smallint language plpgsql immutable set search_path=pg_catalog, pg_temp;
+
+function lease(queue text, n integer DEFAULT 1, lease interval DEFAULT NULL::interval, wait interval DEFAULT '00:00:00'::interval) returns TABLE(id bigint, attempt integer, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload text, metadata jsonb) language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function lease_lane(queue text, n integer DEFAULT 100, lease interval DEFAULT NULL::interval) returns TABLE(holder bigint, id bigint, attempt integer, key text, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload text, metadata jsonb) language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function limit_queue(queue text, max_leased integer DEFAULT NULL::integer, per_second double precision DEFAULT NULL::double precision, burst integer DEFAULT NULL::integer, key_per_second double precision DEFAULT NULL::double precision, key_burst integer DEFAULT NULL::integer) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp lock_timeout=3s client_min_messages=warning;
+
+function lock_queue(queue text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function messages(queue text, first_id bigint DEFAULT NULL::bigint, last_id bigint DEFAULT NULL::bigint, due_from timestamp with time zone DEFAULT NULL::timestamp with time zone, due_before timestamp with time zone DEFAULT NULL::timestamp with time zone) returns TABLE(id bigint, enqueued_at timestamp with time zone, due_at timestamp with time zone, attempt integer, error text, payload text, metadata jsonb, priority integer, key text) language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function missing(ids bigint[], sizes integer[], found_nrs bigint[], found_ids bigint[], found_sizes integer[], OUT nrs bigint[], OUT missing_ids bigint[], OUT missing_sizes integer[]) returns record language plpgsql immutable set search_path=pg_catalog, pg_temp jit=off;
+
+function more(queue text, holder bigint, n integer DEFAULT 100, lease interval DEFAULT NULL::interval) returns TABLE(id bigint, attempt integer, key text, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload text, metadata jsonb) language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function more_lanes(queue text, lanes integer) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function own(statement text, r anyelement) returns jsonb language plpgsql stable set search_path=pg_catalog, pg_temp DateStyle=ISO IntervalStyle=postgres extra_float_digits=1 TimeZone=UTC lc_monetary=C;
+
+function pause_queue(queue text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function pause_schedule(name text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function payload_bytes(queue text, bytes integer) returns bigint language plpgsql immutable set search_path=pg_catalog, pg_temp;
+
+function payload_type(queue text) returns regtype language plpgsql stable set search_path=pg_catalog, pg_temp;
+
+function payloads_of(texts text[], typed anyarray) returns anyarray language plpgsql stable set search_path=pg_catalog, pg_temp DateStyle=ISO, YMD IntervalStyle=postgres TimeZone=UTC extra_float_digits=3 bytea_output=hex lc_monetary=C;
+
+function place_schedules(tids tid[], nexts timestamp with time zone[], lasts timestamp with time zone[], problems text[]) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_hashjoin=off enable_mergejoin=off jit=off;
+
+function prune(queue text, age interval) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function prune_keys(queue text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function purge(queue text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function read_as(written text, sample anyelement) returns anyelement language plpgsql stable set search_path=pg_catalog, pg_temp DateStyle=ISO IntervalStyle=postgres TimeZone=UTC extra_float_digits=1 bytea_output=hex lc_monetary=C xmloption=content;
+
+function rebuild(queue text) returns TABLE(what text, changed bigint) language plpgsql volatile set search_path=pg_catalog, pg_temp lock_timeout=10s client_min_messages=warning;
+
+function refuse_keys(queue text) returns void language plpgsql stable set search_path=pg_catalog, pg_temp;
+
+function refuse_older() returns trigger language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function refuse_row() returns trigger language plpgsql volatile;
+
+function release(queue text, id bigint, attempt integer) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function release_lane(queue text, holder bigint) returns boolean language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function release_many(queue text, ids bigint[], attempts integer[]) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function repair_sequence(queue text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off;
+
+function repair_times(queue text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function replay(queue text, ids bigint[]) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function replay_all(queue text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function reschedule(queue text, ids bigint[], due timestamp with time zone) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function resume_queue(queue text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function resume_schedule(name text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function retry(queue text, id bigint, attempt integer, delay interval DEFAULT '00:00:00'::interval, error text DEFAULT ''::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function retry_many(queue text, ids bigint[], attempts integer[], delay interval DEFAULT '00:00:00'::interval, error text DEFAULT ''::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function revoke_rights(role regrole, queue text DEFAULT NULL::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function right_schedules() returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off;
+
+function schedules_due_in(since timestamp with time zone, OUT due_in double precision, OUT clock timestamp with time zone) returns record language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off;
+
+function set_paused(queue text, paused boolean) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function set_schedule(name text, queue text, expression text, payload text, zone text DEFAULT 'UTC'::text, metadata jsonb DEFAULT NULL::jsonb, missed text DEFAULT 'once'::text, priority integer DEFAULT 0, key text DEFAULT NULL::text) returns boolean language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function settle(verb text, queue text, ids bigint[], attempts integer[], span interval DEFAULT NULL::interval, reason text DEFAULT NULL::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp jit=off;
+
+function shift(queue text, passed interval) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function sort_lanes(queue text, lanes integer, first integer) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function stats(queue text) returns TABLE(due bigint, delayed bigint, leased bigint, to_retry bigint, dead bigint, rows bigint, oldest_due interval) language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function take(queue text, n integer DEFAULT 1, wait interval DEFAULT '00:00:00'::interval) returns TABLE(id bigint, attempt integer, enqueued_at timestamp with time zone, payload text, metadata jsonb) language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function tick(tids tid[], ticks timestamp with time zone[]) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_hashjoin=off enable_mergejoin=off jit=off lock_timeout=1s;
+
+function time_of(epoch bigint) returns timestamp with time zone language plpgsql immutable set search_path=pg_catalog, pg_temp;
+
+function wait_no_more(consumer text) returns SETOF text language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off;
+
+function written(payload anyelement) returns text language plpgsql stable set search_path=pg_catalog, pg_temp DateStyle=ISO IntervalStyle=postgres TimeZone=UTC extra_float_digits=1 bytea_output=hex lc_monetary=C xmloption=content;

@@ -38,10 +38,10 @@ pub struct Args {
     /// Ask for a name and a password, of those in this file
     #[arg(long, value_name = "FILE", conflicts_with = "proxy_header")]
     users: Option<PathBuf>,
-    /// Let in as a viewer whoever sends the token in this file, as `Authorization: Bearer TOKEN`
+    /// Admit, as viewers, requests with the token in this file, as `Authorization: Bearer TOKEN`
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Believe this header, which a proxy sets to the user's name; nobody else may reach the console then
+    /// Take the user's name from this header, which a proxy sets; only the proxy may reach the console then
     #[arg(long, value_name = "NAME")]
     proxy_header: Option<String>,
     /// Who may act, of those that the proxy names; the others look
@@ -62,7 +62,7 @@ pub struct Args {
     /// Leave out these queues on the doctor's page; a * at the end of a name stands for any end
     #[arg(long, value_name = "QUEUES", value_delimiter = ',')]
     doctor_skip_queue: Vec<String>,
-    /// Nobody may act
+    /// Show everything and offer no action
     #[arg(long)]
     read_only: bool,
     /// Print the hash of the password on standard input, and end

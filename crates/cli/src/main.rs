@@ -250,7 +250,7 @@ async fn confirm(what: String, yes: bool) -> Result<()> {
         return Ok(());
     }
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return Err(Error::usage(format!("refusing to {what} without being told to, and nobody can be asked here"))
+        return Err(Error::usage(format!("refusing to {what} without a confirmation, for which there is no terminal here"))
             .hint("with --yes it is done without asking"));
     }
     blocking(move || {

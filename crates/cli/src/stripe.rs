@@ -29,16 +29,16 @@ Example:
 Name all servers with --database-url, and the one that is to be drained as `stripe list` prints it.
 Producers see within five seconds that it drains, and enqueue on the others; consumers and workers go
 on with what is there. Delayed messages and leases are waited for. A queue that is empty is closed
-there: it refuses whatever comes late, and whoever sent that turns to another server. At the end
-nothing waits there, and nothing will.
+there: it refuses late messages, and their callers turn to another server. At the end nothing waits
+there, and nothing will.
 
-With --move nobody waits for messages that wait: they move to the other servers, each exactly once,
-with another id and all else that they had. What is leased is waited for. A message is on its way
+With --move, messages that wait move to the other servers, each exactly once, with another id and all
+else that they had. Leased messages are waited for. A message is on its way
 between two transactions; after an interruption the next drain, with --move or without, brings it to
 where it was to go.
 
-Dead letters and the archive stay where they are; the last line says how many. Then let programs begin
-anew with the shorter list, and switch the server off. An interrupted drain goes on when it is called
+Dead letters and the archive stay where they are; the last line says how many. Then restart the
+programs with the shorter list, and switch the server off. An interrupted drain goes on when it is called
 again, and `trunkline stripe resume` undoes it.
 
 Examples:

@@ -25,8 +25,8 @@ const WORDY: [(&str, usize); 6] = [("src", 0), ("sql", 0), ("tests", 0), ("crate
 /// Lines of comments over 100 columns in Rust, by folder.
 const WIDE: [(&str, usize); 4] = [("src", 0), ("tests", 0), ("crates", 0), ("lab", 0)];
 
-/// Doc comments of the library that begin with a function word, in hundredths of all.
-const FUNCTION_WORDS: usize = 3;
+/// Doc comments that begin with a function word, by folder. In other houses they are one in a hundred.
+const FUNCTION_WORDS: [(&str, usize); 3] = [("src", 0), ("crates", 0), ("lab", 0)];
 
 /// The sources and pages below a folder, without what is built there.
 fn pages(folder: &str) -> Vec<PathBuf> {
@@ -60,19 +60,23 @@ fn has(line: &str, word: &str) -> bool {
     })
 }
 
-/// Fails where a folder has more than is known, with the first of them; and where it has less, so that the number is lowered.
-fn compare(left: usize, folder: &str, found: &[String]) {
-    assert!(found.len() <= left, "{folder} had {left} of these: {:#?}", &found[..found.len().min(40)]);
-    assert!(
-        found.len() == left,
-        "{folder} has {} of these by now: lower its number in tests/all/house/prose.rs",
-        found.len()
-    );
+/// Fails where a folder has more than is known, with some of them; and where it has less, so that the number is lowered.
+fn compare(known: &[(&str, usize)], found: impl Fn(&str) -> Vec<String>) {
+    let mut other = Vec::new();
+    for (folder, left) in known {
+        let mut found = found(folder);
+        if found.len() != *left {
+            other.push(format!("{folder} has {}, of {left} that are known", found.len()));
+            found.truncate(20);
+            other.extend(found);
+        }
+    }
+    assert!(other.is_empty(), "change the text, or lower a number in tests/all/house/prose.rs: {other:#?}");
 }
 
 #[test]
 fn vague_words_are_not_used() {
-    for (folder, left) in WORDY {
+    compare(&WORDY, |folder| {
         let mut found = Vec::new();
         for path in pages(folder) {
             for (number, line) in (1..).zip(read(&path).lines()) {
@@ -81,13 +85,13 @@ fn vague_words_are_not_used() {
                 }
             }
         }
-        compare(left, folder, &found);
-    }
+        found
+    });
 }
 
 #[test]
 fn comments_have_a_hundred_columns() {
-    for (folder, left) in WIDE {
+    compare(&WIDE, |folder| {
         let mut found = Vec::new();
         for path in pages(folder).iter().filter(|path| path.extension().is_some_and(|ending| ending == "rs")) {
             for (number, line) in (1..).zip(read(path).lines()) {
@@ -96,8 +100,8 @@ fn comments_have_a_hundred_columns() {
                 }
             }
         }
-        compare(left, folder, &found);
-    }
+        found
+    });
 }
 
 #[test]
@@ -112,9 +116,10 @@ fn documents_have_160_columns() {
         let text = read(&path);
         let mut is_code = false;
         for (number, line) in (1..).zip(text.lines()) {
-            is_code ^= line.starts_with("```");
-            let is_table = line.starts_with('|') || line.contains("](http") || line.starts_with("<!--");
-            assert!(is_code || is_table || line.chars().count() <= 160, "{}:{number}", path.display());
+            is_code ^= line.trim_start().starts_with("```");
+            let is_whole =
+                line.trim_start().starts_with(['|', '!']) || line.contains("](http") || line.contains("<!--");
+            assert!(is_code || is_whole || line.chars().count() <= 160, "{}:{number}", path.display());
         }
     }
 }
@@ -125,29 +130,22 @@ fn doc_comments_begin_with_a_verb_or_a_noun() {
         "of", "whether", "what", "where", "as", "until", "those", "who", "if", "when", "for", "with", "by", "in", "on",
         "from", "to", "how", "which", "and", "but", "it", "they", "there",
     ];
-    let (mut all, mut found) = (0, Vec::new());
-    for path in pages("src") {
-        let text = read(&path);
-        let lines: Vec<_> = text.lines().map(str::trim_start).collect();
-        for (at, line) in lines.iter().enumerate() {
-            let Some(doc) = line.strip_prefix("/// ") else { continue };
-            if at > 0 && lines[at - 1].starts_with("///") {
-                continue;
-            }
-            all += 1;
-            let first: String = doc.chars().take_while(|c| c.is_alphabetic()).collect();
-            if FUNCTION.contains(&first.to_lowercase().as_str()) {
-                found.push(format!("{}:{}: {doc}", path.display(), at + 1));
+    compare(&FUNCTION_WORDS, |folder| {
+        let mut found = Vec::new();
+        for path in pages(folder) {
+            let text = read(&path);
+            let lines: Vec<_> = text.lines().map(str::trim_start).collect();
+            for (at, line) in lines.iter().enumerate() {
+                let Some(doc) = line.strip_prefix("/// ") else { continue };
+                let is_first = at == 0 || !lines[at - 1].starts_with("///");
+                let word: String = doc.chars().take_while(|c| c.is_alphabetic()).collect();
+                if is_first && FUNCTION.contains(&word.to_lowercase().as_str()) {
+                    found.push(format!("{}:{}: {doc}", path.display(), at + 1));
+                }
             }
         }
-    }
-    assert!(all > 500, "{all} doc comments were found");
-    assert!(
-        found.len() * 100 <= all * FUNCTION_WORDS,
-        "{} of {all}: {:#?}",
-        found.len(),
-        &found[..found.len().min(40)]
-    );
+        found
+    });
 }
 
 #[test]

@@ -86,7 +86,7 @@ impl Tally {
         let wrong: Vec<String> = [
             (self.lost(), "lost"),
             (self.duplicated(), "received again"),
-            (self.unknown(), "received that nobody had sent"),
+            (self.unknown(), "received that were never sent"),
             (left, "left in the queue after all was acknowledged"),
         ]
         .into_iter()
@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(verdict(&[2, 0, 1], 0), None);
         assert_eq!(verdict(&[0, 1], 0).as_deref(), Some("of 3 messages 1 lost"));
         assert_eq!(verdict(&[0, 1, 2, 2], 0).as_deref(), Some("of 3 messages 1 received again"));
-        assert_eq!(verdict(&[0, 1, 2, 3], 0).as_deref(), Some("of 3 messages 1 received that nobody had sent"));
+        assert_eq!(verdict(&[0, 1, 2, 3], 0).as_deref(), Some("of 3 messages 1 received that were never sent"));
         assert_eq!(verdict(&[0, 1, 2, u64::MAX], 0).as_deref(), verdict(&[0, 1, 2, 3], 0).as_deref());
         assert_eq!(
             verdict(&[0, 1, 2], 4).as_deref(),

@@ -82,7 +82,7 @@ Examples:
   trunkline dequeue words -n 1 --json | trunkline enqueue words --delay 1h --json-lines -
   trunkline queue create reports --type text --uniqueness
   trunkline enqueue reports --unique acme 'of acme'         prints the id of the one that is there
-  trunkline enqueue reports --unique acme --replace --delay 10s 'of acme, anew'")]
+  trunkline enqueue reports --unique acme --replace --delay 10s 'of acme, again'")]
 pub struct Args {
     /// The queue
     queue: String,
@@ -118,7 +118,7 @@ pub struct Args {
     /// printed, and nothing is enqueued
     #[arg(long, value_name = "KEY")]
     unique: Option<String>,
-    /// Keep unique keys for so long, whatever becomes of the messages; without it, until they have ended
+    /// Keep unique keys for this time, whatever becomes of the messages; without it, until they have ended
     #[arg(long, value_name = "TIME", value_parser = time::duration)]
     unique_for: Option<Duration>,
     /// Replace a message that has the unique key and waits: its payload, its metadata and when it is due

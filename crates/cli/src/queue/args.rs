@@ -36,7 +36,7 @@ pub struct Create {
     /// How many priorities it has, 1 to 10, numbered from 0, the lowest; for good
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = number::count::<u32>)]
     pub priorities: u32,
-    /// What a step of priority is worth: so much older a message of it counts. 36500d is strict: the highest first
+    /// What a step of priority is worth: a message of it counts as older by this time. 36500d is strict: the highest first
     #[arg(long, value_name = "TIME", default_value = "1m", value_parser = time::more_than_zero)]
     pub head_start: Duration,
     /// Messages may have unique keys; for good
@@ -77,7 +77,7 @@ pub struct Alter {
     /// Messages in one row at most, 1 to 1024; 1 for slow jobs, which then spread over all workers
     #[arg(long, value_name = "N", value_parser = number::count::<u32>)]
     pub max_batch: Option<u32>,
-    /// What a step of priority is worth: so much older a message of it counts
+    /// What a step of priority is worth: a message of it counts as older by this time
     #[arg(long, value_name = "TIME", value_parser = time::more_than_zero)]
     pub head_start: Option<Duration>,
     /// Messages of a key that are handled at the same time, at most

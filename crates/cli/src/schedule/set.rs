@@ -14,7 +14,7 @@ six with seconds first; or is @hourly, @daily, @weekly, @monthly, @yearly; or `e
 (minutes, hours, days), which counts from 1970-01-01 UTC.
 
 Each message has the metadata `schedule`, the name, and `tick`, the time of the tick in UTC.
-A tick is missed when nobody made it within a minute, or before the next one.
+A tick is missed when it was not made within a minute, or before the next one.
 
 Ticks are made by `trunkline work`, by `trunkline schedule run`, and by every program with a worker.
 
@@ -34,7 +34,7 @@ pub struct Args {
     /// The time zone whose clock the fields of the expression mean
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     zone: String,
-    /// What becomes of ticks that nobody made in time: none of them, one for all, or each is made, the last 1,000 at most
+    /// What becomes of ticks that were not made in time: none of them, one for all, or each is made, the last 1,000 at most
     #[arg(long, value_name = "skip|once|each", default_value = "once", value_parser = missed)]
     missed: Missed,
     /// The priority of each message, in a queue that has some: from 0, the lowest
