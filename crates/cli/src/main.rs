@@ -250,8 +250,10 @@ async fn confirm(what: String, yes: bool) -> Result<()> {
         return Ok(());
     }
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return Err(Error::usage(format!("refusing to {what} without a confirmation, for which there is no terminal here"))
-            .hint("with --yes it is done without asking"));
+        return Err(Error::usage(format!(
+            "refusing to {what} without a confirmation, for which there is no terminal here"
+        ))
+        .hint("with --yes it is done without asking"));
     }
     blocking(move || {
         let _ = write!(io::stderr(), "{what}? [y/N] "); // who cannot read it answers nothing
