@@ -28,7 +28,7 @@ pub async fn run(url: &str) -> Result<(u64, u64, Vec<String>)> {
             while mails.stats().await.is_ok_and(|stats| stats.messages > 0) {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
-        } // a program that runs for ever waits for a signal: tokio::signal::ctrl_c()
+        } // a program that runs without end waits for a signal: tokio::signal::ctrl_c()
     };
     let worker = Worker::new(mails.clone(), send)
         .concurrency(16)

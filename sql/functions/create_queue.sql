@@ -120,7 +120,7 @@ begin
         null; -- by Postgres' own method, then
     end;
     if uniqueness then
-        -- Within these bounds the time for which a key is kept can be reckoned from a clock that was ahead: see do_right_.
+        -- Within these bounds the time for which a key is kept can be computed from a clock that was ahead: see do_right_.
         execute format('create table trunkline.%I (key text collate "C" constraint %I primary key, id bigint not null, until timestamptz, claimed_at timestamptz,
                         constraint kept check (isfinite(until) and until >= ''0001-01-01 00:00:00+00'' and claimed_at < ''6000-01-01 00:00:00+00''))
                         with (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.05)',

@@ -1,4 +1,4 @@
--- Pauses or resumes a queue: its functions are made anew, so that one which is not paused pays nothing for that it can be.
+-- Pauses or resumes a queue: its functions are made again, so that one which is not paused pays nothing for that it can be.
 create or replace function trunkline.set_paused(queue text, paused bool) returns void
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_variable

@@ -1,6 +1,6 @@
 -- Locks the rows of these messages and cuts them, so that the messages stand in rows without others; returns the ranges that
 -- those rows make up. Ids of no row are passed over, and so are messages under a lease, unless they are asked for. Waits
--- for nobody: whoever settles would wait for what is locked here, and both for ever. What somebody else has locked is busy,
+-- for nobody: whoever settles would wait for what is locked here, and both without end. What somebody else has locked is busy,
 -- perhaps only for a neighbour's sake, and may be tried again. Each block of 1,024 ids is read once, whatever is dead
 -- around it.
 create or replace function trunkline.{do_pick_}(ids bigint[], leased bool, out first bigint[], out sizes int[], out busy bigint[])

@@ -1,2 +1,2 @@
--- The queue's functions are made anew.
+-- The queue's functions are made again.
 select trunkline.pause_queue($1)

@@ -1,2 +1,2 @@
--- The queue's functions are made anew, and its consumers are woken.
+-- The queue's functions are made again, and its consumers are woken.
 select trunkline.resume_queue($1)

@@ -29,7 +29,7 @@ impl<P, R> Statement<P, R> {
         Self { text: Cow::Borrowed(text), shape: PhantomData }
     }
 
-    /// A statement whose text is made at run time. Make few: each is prepared anew, and a connection keeps a thousand.
+    /// A statement whose text is made at run time. Make few: each is prepared again, and a connection keeps a thousand.
     #[must_use]
     pub fn of(text: impl Into<String>) -> Self {
         Self { text: Cow::Owned(text.into()), shape: PhantomData }

@@ -40,7 +40,7 @@ pub(crate) struct Target {
     pub rustls: Arc<ClientConfig>,
     /// The same for `tokio_postgres`.
     pub tls: MakeTls,
-    /// Whether connections keep prepared statements; where not, each use parses anew, as a pooler in transaction mode needs.
+    /// Whether connections keep prepared statements; where not, each use parses again, as a pooler in transaction mode needs.
     pub keeps_statements: bool,
     pub limits: Limits,
     /// Where the queues are.

@@ -74,7 +74,7 @@ impl Statements {
         self.enqueue.len().max(self.enqueue_key.len())
     }
 
-    /// A connection remembers statements by their text, with the types that they had; a queue that was dropped and created anew is
+    /// A connection remembers statements by their text, with the types that they had; a queue that was dropped and created again is
     /// another, so its texts say since when it is.
     pub fn of(schema: &Schema, queue: &str, since: SystemTime, has: Has) -> Self {
         let Has { priorities: has_priorities, keys: has_keys } = has;

@@ -51,7 +51,7 @@ use crate::{
 /// woken, in every process. The clocks of the server and of this process are not moved, so a worker's own pauses and timeouts are not
 /// either; one whose lease has run out finds it lost when it renews or settles it.
 ///
-/// Waits for transactions that have taken messages of the queue, and so for ever for one of the same task: commit it before.
+/// Waits for transactions that have taken messages of the queue, and so without end for one of the same task: commit it before.
 ///
 /// # Errors
 /// The database's, or the time is out of bounds. The role must be allowed to update the tables of dead letters and of the archive, as an

@@ -140,7 +140,7 @@ async fn row_of(db: &Db, class: Class) -> Result<(StripeId, bool)> {
     Ok((StripeId(row.read::<i32>(0)?.cast_unsigned()), row.read(1)?))
 }
 
-/// The task that tries. However it ends, the next caller starts it anew.
+/// The task that tries. However it ends, the next caller starts it again.
 struct Trial(Weak<Stripe>);
 
 impl Drop for Trial {

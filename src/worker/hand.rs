@@ -74,7 +74,7 @@ impl<T: Payload> Hand<T> {
                 report.calls.ended(&answers, lap.took());
             }
             metrics.handled(end_of(&answers), lap);
-            consume_budget().await; // a handler that never waits must not keep the thread for ever
+            consume_budget().await; // a handler that never waits must not keep the thread without end
         }
         self.has_ended = true;
     }

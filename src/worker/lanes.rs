@@ -41,7 +41,7 @@ impl<T: Payload> Station<T> {
         self.holder.as_ref().map(|_| Ear { subscription: Some(shared.db.subscribe(&shared.channel)) })
     }
 
-    /// Until something may be due, of what was not found before those notifications. Without an ear, for ever.
+    /// Until something may be due, of what was not found before those notifications. Without an ear, without end.
     pub async fn hear(&self, ear: &mut Option<Ear>, rings: Option<u64>) -> Result<()> {
         let (Some(Ear { subscription }), Some(holder)) = (ear, &self.holder) else {
             return std::future::pending().await;

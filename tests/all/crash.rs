@@ -188,7 +188,7 @@ async fn cut_off<T>(sql: &Client, work: impl Future<Output = T>) -> T {
     let ends = eventually("the commit waits", || async {
         sql.query_one(waiting, &[]).await.expect("asked").get::<_, i64>(0) > 0
     });
-    // One that nobody ends waits for ever.
+    // One that nobody ends waits without end.
     timeout(SOON * 2, async { tokio::join!(work, ends).0 }).await.expect("in time")
 }
 

@@ -104,7 +104,7 @@ async fn consumers_use_everything(url: &str) {
     let mut running = JoinSet::new();
     for (nr, wait) in [Wait::poll(), Wait::Notify, Wait::Adaptive].into_iter().enumerate() {
         for once in [false, true] {
-            // Exactly once holds a server while it works, and needs another: as many at a time as there are servers would wait for ever.
+            // Exactly once holds a server while it works, and needs another: as many at a time as there are servers would wait without end.
             let once = once && nr == 1;
             let name = format!("q{nr}{once}");
             let same = db.create_queue(&name, &Settings::new("int8").max_batch(8)).await;

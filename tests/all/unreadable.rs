@@ -201,7 +201,7 @@ async fn rows_that_contradict_themselves_stop_nobody() {
     }
 }
 
-/// The old handle's statements are prepared anew, and would read numbers as texts.
+/// The old handle's statements are prepared again, and would read numbers as texts.
 #[tokio::test(flavor = "multi_thread")]
 async fn of_a_queue_that_was_created_anew_with_another_type_an_old_handle_takes_nothing() {
     let Place { url, queue, sql, db } = place::<String>(Settings::new("text")).await;

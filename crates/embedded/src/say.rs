@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-/// A server that does not answer must not hold a test for ever.
+/// A server that does not answer must not hold a test without end.
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 
 /// Runs one statement as the superuser, who needs no password, and throws its rows away. There is no client library here, and this

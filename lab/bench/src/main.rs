@@ -180,7 +180,7 @@ struct Publication {
     choice: Choice,
     #[command(flatten)]
     server: Server,
-    /// Begin anew, whatever an interrupted one left
+    /// Begin again, whatever an interrupted one left
     #[arg(long)]
     anew: bool,
     /// Other versions of PostgreSQL, whose folders `TRUNKLINE_PG_BINS` names; none with an empty word
@@ -204,7 +204,7 @@ struct Publication {
 struct Publish {
     /// The folder of a run [default: target/bench/publication]
     folder: Option<PathBuf>,
-    /// Write the tables and figures of what is published anew, because the report has changed
+    /// Write the tables and figures of what is published again, because the report has changed
     #[arg(long, conflicts_with = "folder")]
     again: bool,
 }

@@ -35,7 +35,7 @@ pub struct About {
 pub struct Folder(PathBuf);
 
 impl Folder {
-    /// Anew: the files of an earlier run in the same folder are removed.
+    /// Again: the files of an earlier run in the same folder are removed.
     pub fn create(path: &Path) -> Result<Self, String> {
         if path.join("about.json").exists() || path.join("histories").exists() {
             fs::remove_dir_all(path).map_err(said("cannot empty", path))?;

@@ -63,7 +63,7 @@ struct Channels {
     mark: String,
 }
 
-/// The task that listens. However it ends, with its runtime or by a panic, waiting consumers poll, and the next caller starts it anew.
+/// The task that listens. However it ends, with its runtime or by a panic, waiting consumers poll, and the next caller starts it again.
 struct Listening(Weak<Channels>);
 
 impl Drop for Listening {
@@ -181,7 +181,7 @@ impl Listener {
         subscription
     }
 
-    /// Starts the listening task anew for the present subscriptions, if it has ended.
+    /// Starts the listening task again for the present subscriptions, if it has ended.
     pub fn revive(&self) {
         let Channels { listening, subscribed, .. } = &*self.channels;
         if !listening.load(Ordering::Relaxed) && subscribed.load(Ordering::Relaxed) > 0 {
@@ -189,7 +189,7 @@ impl Listener {
         }
     }
 
-    /// Sees to it that the connection proves to be alive, or is made anew.
+    /// Sees to it that the connection proves to be alive, or is made again.
     pub fn doubt(&self) {
         self.channels.doubts.notify_one();
     }

@@ -45,7 +45,7 @@ const UNUSED: Duration = Duration::from_secs(30);
 /// A database with Trunkline in it.
 ///
 /// Cheap to clone; all clones share the same few connections: up to two for enqueueing, two for dequeueing, two for statements
-/// of yours and one that listens, each made when first needed and made anew, with backoff, after it was lost. Every statement
+/// of yours and one that listens, each made when first needed and made again, with backoff, after it was lost. Every statement
 /// is pipelined, so the number of concurrent callers does not matter. Each transaction has a connection besides; up to four
 /// stay open for the next. A process in which consumers wait and nothing else happens closes them after half a minute, but for one and the
 /// one that listens.
@@ -129,7 +129,7 @@ impl Db {
     /// A variable that is empty is not set; a setting that is empty in the string (`options=''`) is said, and left as in the last column. All of it
     /// is read once, here: later connections use the same.
     ///
-    /// A handle may outlive the runtime that it was made in: connections end with the runtime that made them, and are made anew. A
+    /// A handle may outlive the runtime that it was made in: connections end with the runtime that made them, and are made again. A
     /// current-thread runtime that is not running stops its connections with it.
     ///
     /// # Errors
@@ -211,7 +211,7 @@ impl Db {
         Sql::new(name, &self.0.schema.fill(text))
     }
 
-    /// A live connection for a class, the one with less to do, made anew if it was lost.
+    /// A live connection for a class, the one with less to do, made again if it was lost.
     pub(crate) async fn session(&self, class: Class) -> Result<Arc<Session>> {
         let slots = match class {
             Class::Store => &self.0.store,

@@ -138,7 +138,7 @@ impl Session {
     }
 
     /// As [`Session::together`], for a reply that is read in parts: see [`Incoming::parts`](crate::postgres::wire::Incoming::parts). At a
-    /// second try the places begin anew.
+    /// second try the places begin again.
     pub async fn in_parts<'a>(
         &self,
         texts: impl Iterator<Item = &'a str> + Clone,
@@ -176,7 +176,7 @@ impl Session {
                 }
             };
             match outcome {
-                // A queue was dropped and created anew, or a pooler gave us another server connection.
+                // A queue was dropped and created again, or a pooler gave us another server connection.
                 Err(failure) if outdated.is_none() && failure.is_outdated() => {
                     outdated = Some(failure);
                     texts.clone().for_each(|text| self.connection.forget(text));

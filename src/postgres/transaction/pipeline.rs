@@ -173,7 +173,7 @@ impl Pipeline {
         if let WireError::Server { text: Some(text), .. } = failure
             && failure.is_outdated()
         {
-            self.session.connection().forget(text); // the next transaction prepares it anew
+            self.session.connection().forget(text); // the next transaction prepares it again
         }
         sent.error(failure)
     }

@@ -18,7 +18,7 @@ const QUEUED: usize = 8 << 20;
 /// Statements that a connection keeps prepared.
 const KEPT: usize = 1000;
 
-/// Undoes what a statement of the user's may have set for the session, and sets up anew what was ours.
+/// Undoes what a statement of the user's may have set for the session, and sets up again what was ours.
 const CLEAN: &str = concat!(
     include_str!("../../../sql/statements/clean.sql"),
     ";\n",
@@ -83,7 +83,7 @@ impl Connection {
         Ok(named)
     }
 
-    /// Forgets a prepared statement, because a table or type of it has changed. The next use prepares it anew.
+    /// Forgets a prepared statement, because a table or type of it has changed. The next use prepares it again.
     pub fn forget(&self, text: &str) {
         self.shared.lock().named.remove(text);
         if let Some(unnamed) = &self.unnamed {

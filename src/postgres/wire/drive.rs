@@ -171,7 +171,7 @@ impl Reader {
                     }
                 }
                 b'G' if !shared.lock().groups.front().is_some_and(|waiting| waiting.copies) => {
-                    // A plain statement was a COPY FROM STDIN: the server would wait for ever.
+                    // A plain statement was a COPY FROM STDIN: the server would wait without end.
                     return Err(unexpected("a copy that nobody sends"));
                 }
                 kind => {

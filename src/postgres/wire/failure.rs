@@ -30,7 +30,7 @@ impl WireError {
     }
 
     /// The statement was prepared for something that is no longer so. Nothing of its group has happened, so that it may be
-    /// prepared anew and run again: a type that does not fit may be that of a table which was dropped and created anew.
+    /// prepared again and run again: a type that does not fit may be that of a table which was dropped and created again.
     pub fn is_outdated(&self) -> bool {
         let Self::Server { error, .. } = self else { return false };
         [SqlState::FEATURE_NOT_SUPPORTED, SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::DATATYPE_MISMATCH]

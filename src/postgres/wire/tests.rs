@@ -101,7 +101,7 @@ async fn a_statement_that_cannot_be_prepared_says_why_and_harms_no_other() {
     let mut alone = Group::new();
     alone.push(&good, &[]).expect("encoded");
     assert_eq!(numbers(&connection.send(alone).await.expect("its Parse was not skipped"), 0), [7]);
-    // What it needs is there now: the next use prepares it anew, under a new name.
+    // What it needs is there now: the next use prepares it again, under a new name.
     connection.batch("create temp table n (nothing int)").await.expect("created");
     assert!(connection.query("select nothing from n", &[]).await.expect("prepared").is_empty());
     assert!(connection.query(wrong, &[]).await.is_err(), "and still says so");

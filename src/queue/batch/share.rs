@@ -85,7 +85,7 @@ impl Turn {
             match calls.first() {
                 Some(first) if first.how != call.how || is_full => others.push_back(call),
                 Some(_) if asked + call.n > PAGE => {
-                    is_full = true; // a small one behind it must not overtake it for ever
+                    is_full = true; // a small one behind it must not overtake it without end
                     others.push_back(call);
                 }
                 _ => {

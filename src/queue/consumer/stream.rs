@@ -37,7 +37,7 @@ impl<T: Payload> Consumer<T> {
     ///   holds more than that, whatever waits in the queue. Make it no more than what is worked on in half of a lease.
     /// - A message comes with about half of the queue's lease time or more. What the stream holds for longer, because the caller is slow,
     ///   is given back, uncharged; and so is all that it holds when it is dropped.
-    /// - It never ends. An error is an item, and the stream goes on with the next poll. It leases anew a tenth of a second after an error,
+    /// - It never ends. An error is an item, and the stream goes on with the next poll. It leases again a tenth of a second after an error,
     ///   and later after several in a row, up to ten seconds. Whether to go on is for the caller to decide: of a queue that was dropped,
     ///   each item is an error ([`Error::is_no_queue`]).
     /// - It may be polled and left at any time, as in `select!`: what came meanwhile is there at the next poll.

@@ -17,7 +17,7 @@ use crate::postgres::array::Elements;
 /// The longest key, in bytes.
 pub(crate) const LONGEST: usize = 1024;
 
-/// The lane of a key: the first four bytes of its SHA-256, as a whole number, modulo the number of lanes; as `trunkline.lane_of` reckons it.
+/// The lane of a key: the first four bytes of its SHA-256, as a whole number, modulo the number of lanes; as `trunkline.lane_of` computes it.
 pub(crate) fn lane_of(key: &str, lanes: u32) -> u16 {
     let hash = Sha256::digest(key);
     let first = u32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]]);

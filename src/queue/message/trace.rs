@@ -46,7 +46,7 @@ impl TraceContext {
     }
 
     /// Reads what was written by any version of the recommendation. `None` where `traceparent` is malformed: then the trace begins
-    /// anew, as the W3C asks. A `tracestate` is passed on as it is, up to 512 characters.
+    /// again, as the W3C asks. A `tracestate` is passed on as it is, up to 512 characters.
     #[must_use]
     pub fn parse(traceparent: &str, tracestate: Option<&str>) -> Option<Self> {
         let (version, rest) = traceparent.split_at_checked(2)?;

@@ -92,7 +92,7 @@ impl Inbox {
         self.shared.query(&sql, &[&self.name, &self.shared.name(), &alive]).await.map(drop)
     }
 
-    /// Until a message was handed over, or the place has to be left and entered anew: the listener changed, or what came cannot be
+    /// Until a message was handed over, or the place has to be left and entered again: the listener changed, or what came cannot be
     /// read.
     pub async fn letter<T: Payload>(&mut self) -> Result<Option<Message<T>>> {
         tokio::select! {

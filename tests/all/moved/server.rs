@@ -78,7 +78,7 @@ impl Server {
         assert!(copied.expect("it runs").success(), "{} is not copied", from.display());
     }
 
-    /// Recovers for ever, from a primary that does not say anything.
+    /// Recovers without end, from a primary that does not say anything.
     pub fn becomes_a_standby(&self) {
         let (signal, owner) = (self.data().join("standby.signal"), self.data().metadata().expect("it is there"));
         fs::write(&signal, "").expect("written");

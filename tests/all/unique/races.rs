@@ -1,4 +1,4 @@
-//! However many enqueue at once: exactly one wins, all are told its id, nobody errs and nobody waits for ever.
+//! However many enqueue at once: exactly one wins, all are told its id, nobody errs and nobody waits without end.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -101,7 +101,7 @@ fn open(path: &Path, lines: &Path) -> Result<File> {
     let place = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
     let ours = place(file.metadata().map_err(failed)?);
     if lines != Path::new("-") && lines.metadata().is_ok_and(|theirs| place(theirs) == ours) {
-        // Each bad line would come again, for ever.
+        // Each bad line would come again, without end.
         return Err(Error::usage("bad lines cannot be written to the file that is read").hint("name another file"));
     }
     Ok(file)

@@ -230,7 +230,7 @@ fn a_second_signal_kills_at_once() {
 #[test]
 fn a_program_that_slept_past_its_lease_changes_nothing() {
     let place = Place::new(1, &[]);
-    retry_late(&place.trunkline.url); // who slept gets nothing anew
+    retry_late(&place.trunkline.url); // who slept gets nothing again
     let asleep = place.work(&format!("{NOTE} {WAIT}"), &[]);
     eventually("it runs", || place.lines("begun").len() == 1);
     stop(&asleep);

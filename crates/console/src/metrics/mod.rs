@@ -9,7 +9,7 @@
 //! # }
 //! ```
 //!
-//! A scrape is answered from samples that are kept. Each is taken anew when a scrape asks and its pause is over: pauses are so long that all looks of this
+//! A scrape is answered from samples that are kept. Each is taken again when a scrape asks and its pause is over: pauses are so long that all looks of this
 //! process cost the server one per cent of a core at most, in however many queues of whatever size. `trunkline_stats_age_seconds` says how old they are.
 
 mod text;

@@ -1,4 +1,4 @@
-//! TLS by files that hold a certificate and its key, read again when they change: certificates are renewed every few weeks, and a console is not started anew
+//! TLS by files that hold a certificate and its key, read again when they change: certificates are renewed every few weeks, and a console is not started again
 //! for that.
 
 use std::{

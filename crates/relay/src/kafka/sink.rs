@@ -48,7 +48,7 @@ const LARGEST: &str = "100000000";
 ///
 /// A message whose metadata has `kafka-tombstone`, and which has no payload, is one without a value.
 ///
-/// The partition is that of the key (murmur2, as Java's clients reckon it), or any for a message without. Headers are Kafka's headers. The producer is
+/// The partition is that of the key (murmur2, as Java's clients compute it), or any for a message without. Headers are Kafka's headers. The producer is
 /// idempotent, so what the client itself tries again is stored once; what the relay sends again, after ten seconds without an answer or a crash, may be stored twice,
 /// with the same `trunkline-id`.
 ///

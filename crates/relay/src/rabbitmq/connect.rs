@@ -1,4 +1,4 @@
-//! Connections, made anew when they break, and the channels on them.
+//! Connections, made again when they break, and the channels on them.
 
 use std::{
     sync::{Mutex as Lock, PoisonError},

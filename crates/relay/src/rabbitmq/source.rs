@@ -176,7 +176,7 @@ impl RabbitmqSource {
         if !self.reading.as_ref().is_some_and(is_there) {
             self.begin(after).await?;
         }
-        // Whatever goes wrong from here on, the next read begins anew.
+        // Whatever goes wrong from here on, the next read begins again.
         let Some(mut reading) = self.reading.take() else { return Ok(Vec::new()) };
         let (mut read, mut bytes) = (Vec::new(), 0);
         let mut last = None;

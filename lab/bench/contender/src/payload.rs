@@ -71,7 +71,7 @@ pub(crate) fn place(payload: &[u8]) -> Option<(usize, u64)> {
     Some((number(payload, b"\"key\":")? as usize, number(payload, b"\"nr\":")?))
 }
 
-/// The number behind a name. The database may have written the payload anew, with spaces and in another order.
+/// The number behind a name. The database may have written the payload again, with spaces and in another order.
 fn number(payload: &[u8], name: &[u8]) -> Option<u64> {
     let at = payload.windows(name.len()).position(|part| part == name)? + name.len();
     let digits = payload[at..].iter().skip_while(|byte| **byte == b' ').take_while(|byte| byte.is_ascii_digit());

@@ -31,7 +31,7 @@ pub async fn ready(ready: &Ready) -> Result<(), Failure> {
     .await?
 }
 
-/// Says twice a second how far it is, for ever.
+/// Says twice a second how far it is, without end.
 pub async fn progress(tally: Arc<Tally>) {
     let mut tick = tokio::time::interval(Duration::from_millis(500));
     loop {

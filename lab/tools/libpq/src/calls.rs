@@ -162,7 +162,7 @@ impl Connection {
         unsafe { (self.library.status)(self.raw.as_ptr()) == CONNECTION_OK }
     }
 
-    /// Connects anew.
+    /// Connects again.
     ///
     /// # Errors
     /// What libpq says.

@@ -23,7 +23,7 @@ impl Scene {
         let mut altered = Vec::new();
         while Instant::now() < until {
             let (queue, max_batch) = (*random.among(&plan::QUEUES), *random.among(&[1, 3, 16, 100, 1024]));
-            // Never shorter than the lease that the checker reckons with.
+            // Never shorter than the lease that the checker computes with.
             let lease = LEASE + Duration::from_millis(random.below(1000));
             let changes = Changes::new().max_batch(max_batch).lease(lease);
             db.alter_queue(queue, &changes).await.map_err(|error| error.to_string())?;

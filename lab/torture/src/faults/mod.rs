@@ -46,7 +46,7 @@ pub enum Fault {
     Connections,
     /// Queues are altered while they are used.
     Alter,
-    /// All functions are made anew while they are used.
+    /// All functions are made again while they are used.
     Migrate,
     /// Each fsync takes long.
     SlowDisk,

@@ -24,7 +24,7 @@ impl Browser {
         self.goto(&format!("http://{}{path}", site.address)).await;
     }
 
-    /// Opens a page anew until it shows a text: the console looks at the queues once in a while.
+    /// Opens a page again until it shows a text: the console looks at the queues once in a while.
     pub async fn until_shown(&self, site: &Site, path: &str, text: &str) {
         let deadline = Instant::now() + SOON;
         loop {

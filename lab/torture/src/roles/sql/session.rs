@@ -1,4 +1,4 @@
-//! A connection of `tokio-postgres`, made anew when it broke.
+//! A connection of `tokio-postgres`, made again when it broke.
 
 use std::time::Duration;
 
